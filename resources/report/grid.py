@@ -1,0 +1,90 @@
+"""A table as the page shows it: columns with units, cells with a text and a sorting key."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from resources.report.wording import MISSING
+
+
+class Column(NamedTuple):
+    """One column: the field it reads, its heading and unit, and how a value is put in words."""
+
+    field: str
+    label: str
+    unit: str = ""
+    show: Callable[[Any], str] = str
+    numeric: bool = True
+
+
+class Cell(NamedTuple):
+    """A value as text and as the key that the page's sorting compares ("" goes last)."""
+
+    text: str
+    key: str
+    numeric: bool
+
+
+class Row(NamedTuple):
+    """The cells of one row, and whether the page sets it off from the others."""
+
+    cells: list[Cell]
+    marked: bool
+
+
+class Grid(NamedTuple):
+    """A table ready for the page."""
+
+    caption: str
+    columns: list[Column]
+    rows: list[Row]
+
+
+def make_grid(
+    table: pd.DataFrame,
+    caption: str,
+    columns: Sequence[Column],
+    *,
+    marked: Callable[[Any], bool] = lambda _row: False,
+) -> Grid:
+    """Return the table's columns as cells, leaving out columns that the table does not have.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Any table.
+    caption : str
+        What one row is.
+    columns : sequence of Column
+        What to show, in order.
+    marked : callable
+        Whether a row (a named tuple of the table) is set off.
+
+    Returns
+    -------
+    Grid
+        One row per row of the table, in its order.
+    """
+    present = [column for column in columns if column.field in table.columns]
+    rows = [
+        Row([_cell(getattr(row, column.field), column) for column in present], marked(row))
+        for row in table.itertuples(index=False)
+    ]
+    return Grid(caption, present, rows)
+
+
+def _cell(value: Any, column: Column) -> Cell:
+    if value is None or pd.isna(value):
+        return Cell(MISSING, "", column.numeric)
+    return Cell(column.show(value), sort_key(value), column.numeric)
+
+
+def sort_key(value: Any) -> str:
+    """Return what the page's script compares: a number it can parse, or lower-case text."""
+    if isinstance(value, str):
+        return value.casefold()
+    if math.isnan(value):
+        return ""
+    return repr(float(value)).replace("inf", "Infinity")

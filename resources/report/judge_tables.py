@@ -1,0 +1,137 @@
+"""The tables of one judge that the report reads, and the columns it relies on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "leaderboard": (
+        "rank",
+        "model",
+        "method",
+        "rating",
+        "std_error",
+        "lower",
+        "upper",
+        "tier",
+        "human_rating",
+        "n_battles",
+        "n_votes",
+        "flags",
+    ),
+    "heldout_ratings": ("model", "method", "rating", "human_rating", "residual"),
+    "beta_folds": ("held_out_model", "beta", "std_error", "n_battles", "status"),
+    "conformal_calibration": (
+        "method",
+        "miscoverage",
+        "threshold",
+        "n_models",
+        "n_splits",
+        "n_calibration",
+        "n_test",
+        "coverage",
+        "coverage_min",
+        "coverage_max",
+        "median_width",
+        "width_min",
+        "width_max",
+        "note",
+    ),
+    "summary": ("method", "n_models", "mae", "spearman", "kendall", "mean_beta"),
+    "judge_diagnostics": ("diagnostic", "level", "value", "unit", "n"),
+    "scored_battles": ("battle_id", "human_outcome", "score_difference"),
+    "checks": ("name", "passed", "observed", "remedy"),
+}
+"""Columns that the report reads of each table; others are welcome and ignored."""
+
+COMPARISON_COLUMNS = (
+    "judge",
+    "method",
+    "n_models",
+    "mae",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+    "kappa",
+    "n_verdicts",
+    "n_failed",
+    "n_scored",
+)
+"""Columns of the comparison table, one row per judge and method."""
+
+
+@dataclass(frozen=True)
+class JudgeTables:
+    """Everything the report shows of one judge; ratings in Elo points.
+
+    Attributes
+    ----------
+    judge, display_name : str
+        Slug and name of the judge; any text, it is escaped.
+    leaderboard, heldout_ratings, beta_folds, conformal_calibration, summary : DataFrame
+        The core's results of the same names, one column per field.
+    judge_diagnostics, scored_battles : DataFrame
+        Named diagnostics with units; the judged battles (one row each).
+    checks : DataFrame or None
+        One row per quality check: `name`, `passed`, `observed` and `remedy` (what to do).
+
+    Raises
+    ------
+    ValueError
+        If a table lacks a column that the report reads, or the leaderboard holds no rating.
+    """
+
+    judge: str
+    display_name: str
+    leaderboard: pd.DataFrame
+    heldout_ratings: pd.DataFrame
+    beta_folds: pd.DataFrame
+    conformal_calibration: pd.DataFrame
+    summary: pd.DataFrame
+    judge_diagnostics: pd.DataFrame
+    scored_battles: pd.DataFrame
+    checks: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        for name, columns in COLUMNS.items():
+            table = getattr(self, name)
+            if table is not None:
+                require_columns(table, columns, f"{name} of judge {self.judge!r}")
+        if not np.isfinite(self.leaderboard["rating"].to_numpy(float)).any():
+            raise ValueError(
+                f"leaderboard of judge {self.judge!r} has {len(self.leaderboard)} rows and no "
+                "rating; rate models first"
+            )
+
+    @property
+    def ranking_method(self) -> str:
+        """Method that the leaderboard is ranked by."""
+        return str(self.leaderboard["method"].iloc[0])
+
+
+def require_columns(table: pd.DataFrame, columns: tuple[str, ...], where: str) -> None:
+    """Raise unless the table has the columns.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Any table.
+    columns : tuple of str
+        Columns it must have.
+    where : str
+        What the table is, for the message.
+
+    Raises
+    ------
+    ValueError
+        Naming the missing columns and those that are there.
+    """
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise ValueError(
+            f"{where} lacks {', '.join(missing)}; it has {', '.join(map(str, table.columns))}"
+        )

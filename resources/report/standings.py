@@ -1,0 +1,84 @@
+"""The leaderboard as the page shows it: words, badges and the small interval plots."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from resources.report.grid import sort_key
+from resources.report.wording import count, flag_words, number, span
+
+_NO_VOTES = "no human votes"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model's line; places on the small plot are percentages of its width."""
+
+    rank: str
+    model: str
+    new: bool
+    rating: str
+    interval: str
+    tier: str
+    human_rating: str
+    n_votes: str
+    n_battles: str
+    flags: str
+    keys: dict[str, str]
+    dot: float | None
+    bar: tuple[float, float]  # left end and width
+    diamond: float | None
+    unbounded: bool
+
+
+def standings_of(leaderboard: pd.DataFrame) -> list[Standing]:
+    """Return one standing per row of the leaderboard, in its order.
+
+    Parameters
+    ----------
+    leaderboard : DataFrame
+        One row per model; ratings and interval ends in Elo points.
+
+    Returns
+    -------
+    list of Standing
+        All small plots share one scale, from the lowest to the highest finite number.
+    """
+    shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
+    shown = shown[np.isfinite(shown)]
+    low, high = float(shown.min()), float(shown.max())
+    reach = (high - low) or 1.0
+    return [_standing(row, low, reach) for _, row in leaderboard.iterrows()]
+
+
+def _standing(row: pd.Series, low: float, reach: float) -> Standing:
+    def place(rating: float) -> float | None:
+        return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
+
+    left, right = place(row["lower"]), place(row["upper"])
+    new = bool(pd.isna(row["human_rating"]))
+    flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
+    return Standing(
+        rank=count(row["rank"]),
+        model=str(row["model"]),
+        new=new,
+        rating=number(row["rating"]),
+        interval=span(row["lower"], row["upper"]),
+        tier=str(row["tier"]),
+        human_rating=number(row["human_rating"]),
+        n_votes=count(row["n_votes"]),
+        n_battles=count(row["n_battles"]),
+        flags=", ".join(flags),
+        keys=_keys(row),
+        dot=place(row["rating"]),
+        bar=(0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
+        diamond=place(row["human_rating"]),
+        unbounded=left is None or right is None,
+    )
+
+
+def _keys(row: pd.Series) -> dict[str, str]:
+    fields = ("rank", "rating", "tier", "human_rating", "n_votes", "n_battles")
+    keys = {field: sort_key(row[field]) for field in fields}
+    return {**keys, "width": sort_key(row["upper"] - row["lower"])}

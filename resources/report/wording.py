@@ -1,0 +1,95 @@
+"""Numbers and slugs as a reader should see them: minus signs, units, plain words."""
+
+import math
+from typing import Any
+
+import pandas as pd
+
+MISSING = "–"
+"""Shown where there is no number."""
+
+UNBOUNDED = "unbounded"
+"""Shown where a number is infinite."""
+
+_METHODS = {
+    "human": "human votes",
+    "hard": "hard",
+    "soft": "soft (calibrated)",
+}
+
+_FLAGS = {
+    "no-votes": "no human votes",
+    "always-wins": "won every battle",
+    "always-loses": "lost every battle",
+}
+
+
+def number(value: Any, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a number as text with a typographic minus.
+
+    Parameters
+    ----------
+    value : float or None
+        Any number; missing values give a dash, infinities the word "unbounded".
+    digits : int
+        Digits after the point.
+    signed : bool
+        Whether positive numbers carry a plus.
+
+    Returns
+    -------
+    str
+        Such as ``"1543"``, ``"−12.3"``, ``"–"`` or ``"unbounded"``.
+    """
+    if value is None or pd.isna(value):
+        return MISSING
+    if math.isinf(value):
+        return UNBOUNDED
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if float(text) == 0:  # no "-0.0": rounding to zero loses the sign too
+        text = text.lstrip("+-")
+    return text.replace("-", "−")
+
+
+def significant(value: Any) -> str:
+    """Return a number of unknown scale with four significant digits."""
+    if value is None or pd.isna(value) or math.isinf(value):
+        return number(value)
+    return f"{value:.4g}".replace("-", "−")
+
+
+def count(value: Any) -> str:
+    """Return a whole number with thousands set off by a thin space."""
+    return MISSING if pd.isna(value) else f"{int(value):,}".replace(",", "\u2009")
+
+
+def percent(value: Any) -> str:
+    """Return a share in [0, 1] as a percentage."""
+    return MISSING if pd.isna(value) else f"{number(100 * value)} %"
+
+
+def span(low: Any, high: Any, digits: int = 0) -> str:
+    """Return the ends of an interval as text; an infinite interval is "unbounded"."""
+    if pd.isna(low) or pd.isna(high):
+        return MISSING
+    if math.isinf(low) or math.isinf(high):
+        return UNBOUNDED
+    return f"{number(low, digits)} to {number(high, digits)}"
+
+
+def method_words(method: str) -> str:
+    """Return the name of a rating method in words."""
+    return _METHODS.get(method, method.replace("-", " "))
+
+
+def status_words(status: str) -> str:
+    """Return the status of a slope fit, or any other slug, in words."""
+    return status.replace("-", " ")
+
+
+def flag_words(flags: Any) -> list[str]:
+    """Return the flags of a model, a ``;``-joined string, as words."""
+    if pd.isna(flags):
+        return []
+    slugs = [slug.strip() for slug in str(flags).split(";")]
+    return [_FLAGS.get(slug, status_words(slug)) for slug in slugs if slug]

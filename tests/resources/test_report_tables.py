@@ -1,0 +1,224 @@
+"""A hand-made example of a judge's tables, and the tests of what the report asks of them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from resources.report import JudgeTables
+
+SCRIPT = "<script>alert(1)</script>"
+HUMAN_RATINGS = {
+    "aurora-large-2": 1672.0,
+    "borealis-70b-instruct": 1641.0,
+    "cirrus-pro": 1612.0,
+    SCRIPT: 1588.0,
+    "delta-9b": 1560.0,
+    "ember-mini $x^2$": 1537.0,
+    "fjord-13b": 1511.0,
+    "glacier-chat": 1490.0,
+    "harbour-7b": 1463.0,
+    "isthmus-8x7b-instruct-v0.3-2024-11-quantised": 1438.0,
+    "juniper-3b": 1402.0,
+    "kelp-1.5b": 1366.0,
+    "lagoon-tiny": 1301.0,
+    "新模型-nova": math.nan,  # nobody voted on it
+}
+ERRORS = (9, -14, 6, 21, -8, 3, -17, 12, -5, 24, -11, 8, -19, 0)  # soft residuals, Elo points
+
+
+def _heldout(spread: float) -> pd.DataFrame:
+    rows = []
+    for (model, human), error in zip(HUMAN_RATINGS.items(), ERRORS, strict=True):
+        truth = 1520.0 if math.isnan(human) else human
+        ratings = {
+            "human": human,
+            "hard": 1500 + 1.6 * (truth - 1500) + error,
+            "soft": 1500 + spread * (truth - 1500) + error,
+        }
+        rows += [
+            {
+                "model": model,
+                "method": method,
+                "rating": rating,
+                "human_rating": human,
+                "residual": rating - human,
+                "std_error": 14.0,
+            }
+            for method, rating in ratings.items()
+            if not (method == "human" and math.isnan(human))
+        ]
+    return pd.DataFrame(rows)
+
+
+def _leaderboard(heldout: pd.DataFrame, half_width: float) -> pd.DataFrame:
+    board = heldout[heldout["method"] == "soft"].sort_values("rating", ascending=False)
+    board = board.reset_index(drop=True)
+    no_votes = board["human_rating"].isna()
+    return board.assign(
+        rank=np.arange(1, len(board) + 1),
+        lower=board["rating"] - half_width,
+        upper=board["rating"] + half_width,
+        tier=np.arange(len(board)) // 4 + 1,
+        n_battles=143,
+        n_votes=np.where(no_votes, 0, 143),
+        flags=np.where(no_votes, "no-votes", np.where(board.index == 0, "always-wins", "")),
+    )
+
+
+def _battles(beta: float, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    score = np.rint(12 * rng.normal(0, 1.4, 800)) / 12
+    won = rng.random(800) < 1 / (1 + np.exp(-beta * score))
+    outcome = np.where(rng.random(800) < 0.15, 0.5, won.astype(float))
+    outcome[::20] = np.nan
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{row}" for row in range(800)],
+            "human_outcome": outcome,
+            "score_difference": score,
+        }
+    )
+
+
+def _conformal(threshold: float, note: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": ["hard", "soft"],
+            "miscoverage": 0.1,
+            "threshold": [4.86, threshold],
+            "n_models": 13,
+            "n_splits": 5,
+            "n_calibration": 6,
+            "n_test": 7,
+            "split_threshold": [4.1, 3.0],
+            "coverage": [0.857, 0.886],
+            "coverage_min": [0.571, 0.571],
+            "coverage_max": 1.0,
+            "median_width": [306.4, 2 * 14 * threshold],
+            "width_min": [131.8, 62.7],
+            "width_max": [465.0, 122.8],
+            "note": ["", note],
+        }
+    )
+
+
+def _diagnostics() -> pd.DataFrame:
+    rows = [
+        ("kappa", "", 0.412, "kappa", 760),
+        ("mean-absolute-score-difference", "", 1.131, "rubric points", 800),
+        ("position-bias", "", 0.538, "probability", 1600),
+        ("residual-by-quartile", "lowest", 8.2, "Elo", 3),
+        ("residual-by-quartile", "highest", -6.1, "Elo", 4),
+    ]
+    return pd.DataFrame(rows, columns=["diagnostic", "level", "value", "unit", "n"])
+
+
+def _checks() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "name": ["parse-rate", "finite-thresholds"],
+            "passed": [False, True],
+            "observed": ["91.2 % of 1600 verdicts", "4.2 standard errors"],
+            "remedy": ["Raise the judge's token limit and annotate the 141 failures again.", ""],
+        }
+    )
+
+
+def _summary(soft_error: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": ["hard", "soft"],
+            "n_models": 13,
+            "mae": [57.6, soft_error],
+            "spearman": [0.960, 0.969],
+            "kendall": [0.868, 0.912],
+            "mean_beta": [math.nan, 0.655],
+            "bias": [2.2, -0.4],
+        }
+    )
+
+
+def example_judge(
+    slug: str = "careful",
+    name: str = "Careful judge",
+    *,
+    spread: float = 0.97,
+    soft_error: float = 19.5,
+    threshold: float = 3.2,
+    note: str = "",
+    beta: float = 0.66,
+) -> JudgeTables:
+    heldout = _heldout(spread)
+    models = sorted(HUMAN_RATINGS)
+    status = np.where(np.arange(14) == 3, "separable", "ok") if slug == "noisy" else "ok"
+    folds = pd.DataFrame(
+        {
+            "held_out_model": models,
+            "beta": beta + 0.01 * np.sin(np.arange(14)),
+            "std_error": 0.045,
+            "n_battles": 540,
+            "status": status,
+        }
+    )
+    folds.loc[folds["status"] != "ok", ["beta", "std_error"]] = math.nan
+    return JudgeTables(
+        judge=slug,
+        display_name=name,
+        leaderboard=_leaderboard(heldout, 14.0 * threshold),
+        heldout_ratings=heldout,
+        beta_folds=folds,
+        conformal_calibration=_conformal(threshold, note),
+        summary=_summary(soft_error),
+        judge_diagnostics=_diagnostics(),
+        scored_battles=_battles(beta, seed=len(slug)),
+        checks=_checks() if slug == "careful" else None,
+    )
+
+
+TOO_FEW = "13 models calibrate; at least 19 are needed for 95 % coverage."
+
+
+def example_judges() -> list[JudgeTables]:
+    noisy = example_judge(
+        "noisy",
+        "Noisy judge <b>",
+        spread=0.4,
+        soft_error=61.3,
+        threshold=math.inf,
+        note=TOO_FEW,
+        beta=0.31,
+    )
+    return [example_judge(), noisy]
+
+
+def example_comparison() -> pd.DataFrame:
+    rows = [
+        ("careful", "hard", 13, 57.6, 0.96, 0.868, math.nan, 4.86, 0.857, 306.4, 0.41, 1600, 141, 800),
+        ("careful", "soft", 13, 19.5, 0.969, 0.912, 0.655, 3.2, 0.886, 89.6, 0.41, 1600, 141, 800),
+        ("noisy", "hard", 13, 57.6, 0.96, 0.868, math.nan, 4.86, 0.857, 306.4, 0.2, 1600, 0, 800),
+        ("noisy", "soft", 13, 61.3, 0.969, 0.9, 0.31, math.inf, math.nan, math.inf, 0.2, 1600, 0, 800),
+    ]  # fmt: skip
+    columns = [
+        "judge", "method", "n_models", "mae", "spearman", "kendall", "mean_beta", "threshold",
+        "coverage", "median_width", "kappa", "n_verdicts", "n_failed", "n_scored",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_a_missing_column_is_named_with_its_table_and_judge() -> None:
+    tables = example_judge()
+    with pytest.raises(ValueError, match="leaderboard of judge 'careful' lacks tier, flags"):
+        replace(tables, leaderboard=tables.leaderboard.drop(columns=["tier", "flags"]))
+
+
+def test_a_leaderboard_without_ratings_is_refused() -> None:
+    tables = example_judge()
+    with pytest.raises(ValueError, match="'careful' has 0 rows and no rating"):
+        replace(tables, leaderboard=tables.leaderboard.iloc[:0])
+
+
+def test_the_ranking_method_is_the_leaderboards_own() -> None:
+    assert example_judge().ranking_method == "soft"
