@@ -1,0 +1,1 @@
+"""Judge verdicts in, ratings on the human Elo scale with honest intervals out."""

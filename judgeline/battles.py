@@ -1,0 +1,222 @@
+"""Battles as small integers: the one form in which the estimators read them.
+
+Eight bytes a battle: two model codes, a score difference on its grid (or a float beside it)
+and two outcome codes. Everything an estimator must never see - a model against itself, a
+missing score, an outcome outside the code - is refused here, by name.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+RUBRIC_DENOMINATOR = 12
+"""Two orders times six criteria: judged score differences are multiples of 1/12 point."""
+
+_GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
+_NO_VOTE = -1
+
+
+class Categorical(NamedTuple):
+    """Names as codes into a table of names, the light form of a pandas categorical."""
+
+    codes: NDArray[Any]
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CodedBattles:
+    """Battles ready for estimation; make them with `code_battles`.
+
+    Attributes
+    ----------
+    models : tuple of str, length M
+        Model names, sorted; codes point into it and every model has a battle.
+    model_a, model_b : ndarray of int, shape (n,)
+        Codes of the two models.
+    human_outcome : ndarray of int8, shape (n,)
+        A's share of the human win in halves (0, 1, 2); -1 where nobody voted.
+    judge_outcome : ndarray of int8, shape (n,)
+        A's share of the judge's win in quarters (0 to 4).
+    score_difference : ndarray, shape (n,)
+        Judge score of A minus B: int16 numerators if `denominator` > 0, else rubric points.
+    denominator : int
+        What the numerators are divided by to give rubric points; 0 for a continuous score.
+    """
+
+    models: tuple[str, ...]
+    model_a: NDArray[Any]
+    model_b: NDArray[Any]
+    human_outcome: NDArray[np.int8]
+    judge_outcome: NDArray[np.int8]
+    score_difference: NDArray[Any]
+    denominator: int
+
+    def __len__(self) -> int:
+        """Return the number of battles."""
+        return int(self.model_a.size)
+
+    def take(self, rows: NDArray[Any]) -> "CodedBattles":
+        """Return the chosen battles (boolean mask or positions) over the same models."""
+        return CodedBattles(
+            self.models,
+            self.model_a[rows],
+            self.model_b[rows],
+            self.human_outcome[rows],
+            self.judge_outcome[rows],
+            self.score_difference[rows],
+            self.denominator,
+        )
+
+    def rubric_points(self) -> NDArray[np.float64]:
+        """Return the score differences in rubric points, shape (n,)."""
+        return self.score_difference.astype(float) / (self.denominator or 1)
+
+    def voted_models(self) -> NDArray[np.bool_]:
+        """Return which models have at least one battle with a human vote, shape (M,)."""
+        voted = self.human_outcome >= 0
+        seen = np.zeros(len(self.models), dtype=bool)
+        seen[self.model_a[voted]] = True
+        seen[self.model_b[voted]] = True
+        return seen
+
+
+def code_battles(
+    model_a: Any,
+    model_b: Any,
+    *,
+    human_outcome: ArrayLike,
+    judge_outcome: ArrayLike,
+    score_difference: ArrayLike,
+) -> CodedBattles:
+    """Return battles as codes, or raise on the first row that no estimator may see.
+
+    Parameters
+    ----------
+    model_a, model_b : array_like of str, or categorical, shape (n,)
+        Names of the two models; anything with ``codes`` and ``categories`` is taken as coded.
+    human_outcome : array_like, shape (n,)
+        A's share of the human win: 1, 0.5, 0, or NaN where nobody voted.
+    judge_outcome : array_like, shape (n,)
+        A's share of the judge's win, in quarters of [0, 1].
+    score_difference : array_like, shape (n,)
+        Judge score of A minus B, in rubric points. Multiples of 1/12 are kept as integers.
+
+    Returns
+    -------
+    CodedBattles
+        The battles over the sorted names of all models that have a battle.
+
+    Raises
+    ------
+    ValueError
+        On no battles, unequal lengths, a model against itself, a missing name, a score that
+        is not finite, or an outcome outside its code; the message names row and value.
+    """
+    models, codes_a, codes_b = _code_models(model_a, model_b)
+    human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
+    score = np.asarray(score_difference)
+    lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size}
+    if len(lengths) != 1:
+        raise ValueError(f"battle columns have different lengths: {sorted(lengths)}")
+    _refuse_self_battles(models, codes_a, codes_b)
+    numerators, denominator = _code_scores(score)
+    return CodedBattles(
+        models,
+        codes_a,
+        codes_b,
+        _code_outcome(human, 2, "human_outcome", "1, 0.5, 0 or missing"),
+        _code_outcome(judge, 4, "judge_outcome", "a multiple of 0.25 in [0, 1]", missing=False),
+        numerators,
+        denominator,
+    )
+
+
+def _code_models(model_a: Any, model_b: Any) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any]]:
+    first, second = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
+    if first.codes.size == 0:
+        raise ValueError("no battles: at least one scored battle is needed")
+    used = _used(first) | _used(second)
+    models = tuple(sorted(used))
+    if len(models) < 2:
+        raise ValueError(f"one model only ({models[0]!r}): ratings need at least two models")
+    place = {name: code for code, name in enumerate(models)}
+    width = np.int16 if len(models) <= np.iinfo(np.int16).max else np.int32
+    return models, _recode(first, place, width), _recode(second, place, width)
+
+
+def _as_categorical(values: Any, name: str) -> Categorical:
+    values = getattr(values, "cat", values)  # a pandas Series hides its codes behind .cat
+    if hasattr(values, "codes") and hasattr(values, "categories"):
+        codes = np.asarray(values.codes)
+        categories = tuple(str(category) for category in values.categories)
+        if codes.size and int(codes.min()) < 0:
+            raise ValueError(f"{name} is missing in row {int(np.argmin(codes))}")
+        return Categorical(codes, categories)
+    return _encode(np.asarray(values, dtype=object).ravel().tolist(), name)
+
+
+def _encode(names: list[Any], column: str) -> Categorical:
+    for row, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{column} is {name!r} in row {row}; expected a model name")
+    categories = tuple(dict.fromkeys(names))
+    place = {name: code for code, name in enumerate(categories)}
+    codes = np.fromiter(map(place.__getitem__, names), dtype=np.int32, count=len(names))
+    return Categorical(codes, categories)
+
+
+def _used(column: Categorical) -> set[str]:
+    counts = np.bincount(column.codes, minlength=len(column.categories))
+    return {name for name, count in zip(column.categories, counts, strict=True) if count}
+
+
+def _recode(column: Categorical, place: dict[str, int], width: type) -> NDArray[Any]:
+    table: NDArray[Any] = np.array([place.get(name, -1) for name in column.categories], dtype=width)
+    recoded: NDArray[Any] = table[column.codes]
+    return recoded
+
+
+def _refuse_self_battles(
+    models: tuple[str, ...], codes_a: NDArray[Any], codes_b: NDArray[Any]
+) -> None:
+    same = np.flatnonzero(codes_a == codes_b)
+    if same.size:
+        raise ValueError(
+            f"{same.size} battles of a model against itself, first in row {same[0]} "
+            f"({models[codes_a[same[0]]]!r}); remove them before rating"
+        )
+
+
+def _code_outcome(
+    outcome: NDArray[Any], parts: int, name: str, expected: str, *, missing: bool = True
+) -> NDArray[np.int8]:
+    values = outcome.astype(np.float32)
+    absent = np.isnan(values)
+    scaled = np.where(absent, 0, values) * parts
+    codes = np.clip(scaled, -1, parts + 1).astype(np.int8)
+    wrong = (codes != scaled) | (codes < 0) | (codes > parts)
+    if not missing:
+        wrong |= absent
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name} is {outcome[row]!r} in row {row}; expected {expected}")
+    return np.where(absent, np.int8(_NO_VOTE), codes)
+
+
+def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    values = score if score.dtype in (np.float32, np.float64) else score.astype(float)
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ValueError(
+            f"score_difference is {values[row]!r} in row {row} ({int((~finite).sum())} such rows); "
+            "leave out battles without a parsed verdict in both orders"
+        )
+    scaled = values * RUBRIC_DENOMINATOR
+    rounded = np.rint(scaled)
+    tolerance = 1e-6 if values.dtype == np.float64 else 2e-5  # 6e-8 relative, times 12 * 9
+    if np.abs(rounded).max() > _GRID_LIMIT or np.abs(scaled - rounded).max() >= tolerance:
+        return values, 0
+    return rounded.astype(np.int16), RUBRIC_DENOMINATOR

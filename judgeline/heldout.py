@@ -1,0 +1,452 @@
+"""Leave-one-model-out Elo: every model placed by judge, and by humans, as if it were new.
+
+For each model: anchors are fitted without its battles, then it is placed among them by its
+own. Done with votes it gives the reference; done with a judge's outcomes, hard, smoothed or
+soft at a slope that never saw the model's votes, it gives what the judge would have said of
+a new model. The difference is the residual that the intervals are made of.
+
+Only models with votes are anchors. Judge targets use every judged battle between them, voted
+on or not; a model without votes is placed among all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.battles import CodedBattles
+from judgeline.beta import BetaFolds
+from judgeline.bootstrap import (
+    ResamplingUnits,
+    bootstrap_strengths,
+    unit_std_error,
+    units_of_battles,
+    units_of_clusters,
+)
+from judgeline.bradley_terry import fit_strengths
+from judgeline.connectivity import connected_components, cut_models
+from judgeline.elo import ELO_PER_LOGIT, strength_to_rating
+from judgeline.leave_one_out import fit_leave_one_out
+from judgeline.outcomes import smooth_outcome
+from judgeline.placement import analytic_std_error, place_models
+from judgeline.recalibration import fit_ruler, fit_scale
+from judgeline.soft import SoftTotals, soft_totals
+from judgeline.streams import keyed_rng
+from judgeline.tally import OutcomeTally, tally_outcomes
+
+Floats = NDArray[np.float64]
+
+SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
+"""Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
+
+_HALVES = np.array([0.0, 0.5, 1.0])
+_QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+@dataclass(frozen=True)
+class RatingSettings:
+    """Settings of leave-one-out ratings.
+
+    Attributes
+    ----------
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+    n_resamples : int
+        Bootstrap resamples per model and method; 0 for the closed form alone.
+    seed : int
+        Seed of every random stream.
+    stream : tuple of str
+        What the ratings are of, such as (corpus, judge); keys the random streams.
+    smoothing_levels : tuple of float
+        Levels of the label-smoothing baselines.
+    """
+
+    l2: float = 0.01
+    n_resamples: int = 200
+    seed: int = 0
+    stream: tuple[str, ...] = ()
+    smoothing_levels: tuple[float, ...] = SMOOTHING_LEVELS
+
+
+class HeldOutRatings(NamedTuple):
+    """One row per model and method.
+
+    `rating`, `human_rating`, `residual` (rating minus human rating), `std_error` (bootstrap)
+    and `std_error_analytic` (its closed form) are in Elo points, `beta` in logits per rubric
+    point. NaN means that the value does not exist; `flags` says why a rating does not.
+    """
+
+    model: NDArray[np.str_]
+    method: NDArray[np.str_]
+    rating: Floats
+    human_rating: Floats
+    residual: Floats
+    std_error: Floats
+    std_error_analytic: Floats
+    beta: Floats
+    n_battles: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
+    flags: NDArray[np.str_]
+
+
+class _Target(NamedTuple):
+    """Everything about one kind of outcome that placing needs; anchors are the A voted models.
+
+    `n_battles` and `own_wins` (M, A): battles and wins of every model against each anchor;
+    `own_squares` (M,): sum of squared outcomes; `fold_wins` (A, A): row m, the anchors' wins
+    in battles without m; `full_wins` (A,): the anchors' wins in all of them.
+    """
+
+    n_battles: Floats
+    own_wins: Floats
+    own_squares: Floats
+    fold_wins: Floats
+    full_wins: Floats
+
+
+class _Placed(NamedTuple):
+    """Strengths (M,) in logits, their closed-form errors (M,), and each one's anchors (M, A)."""
+
+    strength: Floats
+    std_error: Floats
+    anchors: Floats
+
+
+def fit_heldout_ratings(
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    settings: RatingSettings,
+    *,
+    cluster: ArrayLike | None = None,
+) -> HeldOutRatings:
+    """Return the leave-one-model-out rating of every model by every method.
+
+    Methods: ``human`` (votes), ``hard`` (judge outcomes), ``soft`` (``sigmoid(beta_m s)``),
+    ``smoothed-c`` per level, and hard and soft on a ruler fitted to the other models:
+    ``-recalibrated`` (a line) and ``-rescaled`` (a slope through 1500).
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, n of them, with votes on some.
+    beta_folds : BetaFolds
+        Slope per held-out model, in the order of ``battles.models``; a model whose slope is
+        NaN has no soft rating.
+    settings : RatingSettings
+        Penalty, resamples, seed and smoothing levels.
+    cluster : array_like of int or str, shape (n,), optional
+        Cluster of each battle, such as its question; standard errors then treat a cluster's
+        battles as drawn together.
+
+    Returns
+    -------
+    HeldOutRatings
+        Rows by model, then method; rows of models without votes have no ``human`` method.
+
+    Raises
+    ------
+    ValueError
+        If nobody voted, slopes belong to other models, or votes or judged battles do not
+        connect the voted models.
+    RuntimeError
+        If an iteration does not converge.
+
+    References
+    ----------
+    D. Kargi and D. Salinas (2026), arXiv:2606.13221, Algorithm 1. The penalty here is
+    ``l2 * |strength|^2``, not half of it.
+    """
+    _require_matching(battles, beta_folds)
+    voted = battles.voted_models()
+    if not voted.any():
+        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    tally = tally_outcomes(battles)
+    targets = dict(_targets(battles, beta_folds.beta, voted, tally, settings))
+    for name in ("human", "hard"):
+        _require_anchors_connected(targets[name], voted, battles.models, name)
+    placed = {name: _place(target, voted, settings.l2) for name, target in targets.items()}
+    errors = _std_errors(battles, beta_folds.beta, voted, placed, settings, cluster)
+    return _table(battles, beta_folds.beta, voted, targets, placed, errors, tally)
+
+
+def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
+    if tuple(beta_folds.held_out_model) != battles.models:
+        raise ValueError(
+            f"beta folds are for {len(beta_folds.held_out_model)} models, battles have "
+            f"{len(battles.models)}; fit the folds on these battles"
+        )
+
+
+def _targets(
+    battles: CodedBattles,
+    beta: Floats,
+    voted: NDArray[np.bool_],
+    tally: OutcomeTally,
+    settings: RatingSettings,
+) -> Iterator[tuple[str, _Target]]:
+    human, judge = tally.human[:, voted], tally.judge[:, voted]
+    yield "human", _linear_target(human, _HALVES, voted)
+    yield "hard", _linear_target(judge, _QUARTERS, voted)
+    yield "soft", _soft_target(judge, soft_totals(battles, beta, voted), voted)
+    for level in settings.smoothing_levels:
+        yield f"smoothed-{level:g}", _linear_target(judge, smooth_outcome(_QUARTERS, level), voted)
+
+
+def _linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> _Target:
+    """Return the target under which each outcome counts as a fixed share of the win."""
+    own_wins = counts @ share
+    full_wins = own_wins[voted].sum(axis=1)
+    return _Target(
+        counts.sum(axis=2).astype(float),
+        own_wins,
+        (counts @ share**2).sum(axis=1),
+        full_wins - own_wins[voted].T,
+        full_wins,
+    )
+
+
+def _soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> _Target:
+    n_battles = counts.sum(axis=2).astype(float)
+    own_wins = soft.own_wins[:, voted]
+    totals = soft.totals[np.ix_(voted, voted)]
+    # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
+    fold_wins = totals - (n_battles[voted] - own_wins[voted])
+    unvoted = soft.totals[~voted][:, voted]
+    start = unvoted[0] if unvoted.size else totals.mean(axis=0)
+    full_wins = start + (n_battles[voted].sum() / 2 - start.sum()) / start.size
+    return _Target(n_battles, own_wins, soft.own_squares, fold_wins, full_wins)
+
+
+def _require_anchors_connected(
+    target: _Target, voted: NDArray[np.bool_], models: tuple[str, ...], name: str
+) -> None:
+    labels = connected_components(target.n_battles[voted])
+    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
+    if stray:
+        kind = "battles with a vote" if name == "human" else "judged battles"
+        raise ValueError(
+            f"{len(stray)} of {labels.size} voted models have no chain of {kind} to the others: "
+            f"{', '.join(stray[:10])}; add battles that connect them or leave them out"
+        )
+
+
+def _place(target: _Target, voted: NDArray[np.bool_], l2: float) -> _Placed:
+    """Fit every fold's anchors, then place the held-out models and those without votes."""
+    among = target.n_battles[voted]
+    anchors = np.full(target.n_battles.shape, np.nan)
+    anchors[voted] = fit_leave_one_out(among, target.fold_wins, target.full_wins, l2=l2)
+    unvoted = ~voted & np.isfinite(target.own_squares) & (target.n_battles.sum(axis=1) > 0)
+    if unvoted.any():
+        anchors[unvoted] = fit_strengths(among, target.full_wins, l2=l2)
+    split = np.zeros(voted.size, dtype=bool)
+    split[voted] = cut_models(among)
+    wins = np.where(split, np.nan, target.own_wins.sum(axis=1))
+    strength = place_models(wins, target.n_battles, anchors, l2=l2)
+    return _Placed(strength, _closed_form(target, strength, anchors, l2), anchors)
+
+
+def _closed_form(target: _Target, strength: Floats, anchors: Floats, l2: float) -> Floats:
+    chance = expit(strength[:, None] - anchors)
+    expected = target.n_battles * chance
+    residual_sum = (target.own_wins - expected).sum(axis=1)
+    squares = target.own_squares - ((2 * target.own_wins - expected) * chance).sum(axis=1)
+    information = (expected * (1 - chance)).sum(axis=1) + 2 * l2
+    return analytic_std_error(residual_sum, squares, information, target.n_battles.sum(axis=1))
+
+
+_Errors = dict[str, tuple[Floats, Floats]]
+
+
+def _std_errors(
+    battles: CodedBattles,
+    beta: Floats,
+    voted: NDArray[np.bool_],
+    placed: Mapping[str, _Placed],
+    settings: RatingSettings,
+    cluster: ArrayLike | None,
+) -> _Errors:
+    """Return (bootstrap, closed form) standard errors in logits by method, each (M,)."""
+    missing = np.full(len(battles.models), np.nan)
+    errors = {name: (missing.copy(), fit.std_error.copy()) for name, fit in placed.items()}
+    if not settings.n_resamples and cluster is None:
+        return errors
+    place_in_anchors = np.cumsum(voted) - 1
+    for model, own in enumerate(_OwnBattles.of_all(battles, voted, cluster)):
+        for name, fit in placed.items():
+            kept, outcome = own.outcomes(name, beta[model])
+            if not np.isfinite(fit.strength[model]) or not kept.any():
+                continue
+            units = own.units(kept, outcome, place_in_anchors, int(voted.sum()))
+            if cluster is not None:
+                errors[name][1][model] = unit_std_error(
+                    units, float(fit.strength[model]), fit.anchors[model], l2=settings.l2
+                )
+            if settings.n_resamples:
+                errors[name][0][model] = _bootstrap_error(
+                    units, fit.anchors[model], settings, battles.models[model], name
+                )
+    return errors
+
+
+def _bootstrap_error(
+    units: ResamplingUnits, anchors: Floats, settings: RatingSettings, model: str, method: str
+) -> float:
+    if units.copies.sum() < 2 or settings.n_resamples < 2:
+        return float("nan")
+    strengths = bootstrap_strengths(
+        units,
+        anchors,
+        l2=settings.l2,
+        n_resamples=settings.n_resamples,
+        rng=keyed_rng(settings.seed, *settings.stream, model, method),
+    )
+    return float(strengths.std(ddof=1))
+
+
+@dataclass(frozen=True)
+class _OwnBattles:
+    """One model's battles against anchors, turned so that the model comes first."""
+
+    opponent: NDArray[np.intp]
+    score: Floats
+    judge: NDArray[np.int64]
+    human: NDArray[np.int64]  # -1 where nobody voted
+    cluster: NDArray[np.intp] | None
+
+    @classmethod
+    def of_all(
+        cls, battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike | None
+    ) -> Iterator["_OwnBattles"]:
+        """Yield every model's own battles, in the order of ``battles.models``."""
+        codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+        side = np.concatenate([battles.model_a, battles.model_b])
+        order = np.argsort(side, kind="stable")
+        ends = np.cumsum(np.bincount(side, minlength=len(battles.models)))
+        for first, last in zip(np.r_[0, ends[:-1]], ends, strict=True):
+            yield cls._of_one(battles, voted, codes, order[first:last])
+
+    @classmethod
+    def _of_one(
+        cls,
+        battles: CodedBattles,
+        voted: NDArray[np.bool_],
+        codes: NDArray[np.intp] | None,
+        sides: NDArray[np.intp],
+    ) -> "_OwnBattles":
+        rows, as_b = sides % len(battles), sides >= len(battles)
+        opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
+        kept = voted[opponent]
+        rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
+        points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
+        judge, human = (
+            battles.judge_outcome[rows].astype(int),
+            battles.human_outcome[rows].astype(int),
+        )
+        return cls(
+            opponent.astype(np.intp),
+            np.where(as_b, -points, points),
+            np.where(as_b, 4 - judge, judge),
+            np.where(as_b & (human >= 0), 2 - human, human),
+            None if codes is None else codes[rows],
+        )
+
+    def outcomes(self, method: str, beta: float) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which battles a method counts, and the model's share of the win in each."""
+        if method == "human":
+            return self.human >= 0, self.human / 2
+        everything = np.ones(self.opponent.size, dtype=bool)
+        if method == "soft":
+            return everything, expit(beta * self.score)
+        if method == "hard":
+            return everything, self.judge / 4
+        return everything, smooth_outcome(self.judge / 4, float(method.removeprefix("smoothed-")))
+
+    def units(
+        self, kept: NDArray[np.bool_], outcome: Floats, place: NDArray[np.intp], n_anchors: int
+    ) -> ResamplingUnits:
+        """Return resampling units in an order that does not depend on the battles' order."""
+        opponent, share = place[self.opponent[kept]], outcome[kept]
+        if self.cluster is not None:
+            return units_of_clusters(opponent, share, self.cluster[kept], n_anchors)
+        order = np.lexsort((share, opponent))
+        opponent, share = opponent[order], share[order]
+        fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share) != 0)]
+        copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
+        return units_of_battles(opponent[fresh], share[fresh], copies, n_anchors)
+
+
+def _table(
+    battles: CodedBattles,
+    beta: Floats,
+    voted: NDArray[np.bool_],
+    targets: Mapping[str, _Target],
+    placed: Mapping[str, _Placed],
+    errors: _Errors,
+    tally: OutcomeTally,
+) -> HeldOutRatings:
+    ratings = {name: strength_to_rating(fit.strength) for name, fit in placed.items()}
+    spreads = {
+        name: tuple(ELO_PER_LOGIT * error for error in pair) for name, pair in errors.items()
+    }
+    human = ratings["human"]
+    for base in ("hard", "soft"):
+        for name, fit in (("recalibrated", fit_ruler), ("rescaled", fit_scale)):
+            ruler = fit(ratings[base], human)
+            ratings[f"{base}-{name}"] = ruler.intercept + ruler.slope * ratings[base]
+            spreads[f"{base}-{name}"] = tuple(
+                np.abs(ruler.slope) * error for error in spreads[base]
+            )
+    votes = targets["human"].n_battles.sum(axis=1).astype(np.int64)
+    judged = targets["hard"].n_battles.sum(axis=1).astype(np.int64)
+    flags = _flags(voted, targets, tally)
+    columns: list[HeldOutRatings] = []
+    for name, rating in ratings.items():
+        rows = voted if name == "human" else np.ones(voted.size, dtype=bool)
+        columns.append(
+            HeldOutRatings(
+                np.array(battles.models)[rows],
+                np.full(int(rows.sum()), name),
+                rating[rows],
+                human[rows],
+                (rating - human)[rows],
+                spreads[name][0][rows],
+                spreads[name][1][rows],
+                (beta if name.startswith("soft") else np.full(beta.size, np.nan))[rows],
+                (votes if name == "human" else judged)[rows],
+                votes[rows],
+                flags[rows],
+            )
+        )
+    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    return HeldOutRatings(*(column[order] for column in joined))
+
+
+def _flags(
+    voted: NDArray[np.bool_], targets: Mapping[str, _Target], tally: OutcomeTally
+) -> NDArray[np.str_]:
+    """Say in words what limits a model's rating; joined by semicolons."""
+    cut = np.zeros(voted.size, dtype=bool)
+    for name in ("human", "hard"):
+        cut[voted] |= cut_models(targets[name].n_battles[voted])
+    met = targets["hard"].n_battles.sum(axis=1)
+    won = targets["hard"].own_wins.sum(axis=1)
+    votes = tally.human.sum(axis=1)
+    raised = {
+        "no-votes": ~voted,
+        "no-battles-with-anchors": met == 0,
+        "anchors-disconnected": cut,
+        "judge-always-prefers": (met > 0) & (won == met),
+        "judge-never-prefers": (met > 0) & (won == 0),
+        "humans-always-prefer": voted & (votes[:, :2].sum(axis=1) == 0),
+        "humans-never-prefer": voted & (votes[:, 1:].sum(axis=1) == 0),
+    }
+    return np.array(
+        [
+            ";".join(name for name, rows in raised.items() if rows[model])
+            for model in range(voted.size)
+        ]
+    )

@@ -1,0 +1,128 @@
+"""The leaderboard: one rating, interval and tier per model, from leave-one-out ratings."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgeline.conformal import (
+    StdErrorKind,
+    chosen_std_error,
+    conformal_quantile,
+    nonconformity_scores,
+)
+from judgeline.heldout import HeldOutRatings
+
+Floats = NDArray[np.float64]
+
+
+class Leaderboard(NamedTuple):
+    """One row per model, best rating first; models without a rating come last.
+
+    `rating` is by `method`, `lower` and `upper` bound its conformal interval (Elo points);
+    `tier` is one more than the number of models whose whole interval lies above this one's.
+    `human_rating` is NaN without votes. `n_battles` counts judged battles against anchors.
+    """
+
+    rank: NDArray[np.int64]
+    model: NDArray[np.str_]
+    method: NDArray[np.str_]
+    rating: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+    tier: NDArray[np.int64]
+    human_rating: Floats
+    hard_rating: Floats
+    soft_rating: Floats
+    beta: Floats
+    n_battles: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
+    flags: NDArray[np.str_]
+
+
+def rank_models(
+    heldout: HeldOutRatings,
+    *,
+    method: str = "soft",
+    miscoverage: float = 0.1,
+    std_error: StdErrorKind = "analytic",
+) -> Leaderboard:
+    """Return the leaderboard of one method with a conformal interval for every model.
+
+    A model without votes gets the threshold of all voted models' residuals. A voted model
+    gets the threshold of the *other* voted models' residuals: its own votes do not widen or
+    narrow what is promised about it.
+
+    Parameters
+    ----------
+    heldout : HeldOutRatings
+        Leave-one-out ratings of all methods.
+    method : str
+        The judge method that ranks.
+    miscoverage : float
+        Tolerated probability that an interval misses, in (0, 1).
+    std_error : {"analytic", "bootstrap"}
+        Which standard error scales the intervals.
+
+    Returns
+    -------
+    Leaderboard
+        Rows by rating, best first. Intervals are the whole line where too few models
+        calibrate. NaN where a model has no rating, and then `flags` says why.
+
+    Raises
+    ------
+    ValueError
+        If the ratings hold no such method, or it is ``human``.
+    """
+    known = dict.fromkeys(heldout.method.tolist())
+    if method not in known or method == "human":
+        names = ", ".join(name for name in known if name != "human")
+        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {names}")
+    rows = heldout.method == method
+    table = HeldOutRatings(*(column[rows] for column in heldout))
+    spread = chosen_std_error(heldout, std_error)[rows]
+    half_width = _thresholds(table.residual, spread, miscoverage) * spread
+    lower, upper = table.rating - half_width, table.rating + half_width
+    order = np.lexsort((table.model, -table.rating))  # NaN sorts last
+    columns = (
+        table.model, table.method, table.rating, spread, lower, upper, _tiers(lower, upper),
+        table.human_rating, _ratings_of(heldout, "hard", table.model),
+        _ratings_of(heldout, "soft", table.model), _betas(heldout, table.model),
+        table.n_battles, table.n_votes, table.flags,
+    )  # fmt: skip
+    return Leaderboard(np.arange(1, order.size + 1), *(column[order] for column in columns))
+
+
+def _thresholds(residual: Floats, spread: Floats, miscoverage: float) -> Floats:
+    """Return every model's threshold, from the residuals of the models other than itself."""
+    calibrates = np.flatnonzero(np.isfinite(residual))
+    scores = nonconformity_scores(residual[calibrates], spread[calibrates])
+    thresholds = np.full(residual.size, conformal_quantile(scores, miscoverage=miscoverage))
+    for place, model in enumerate(calibrates):
+        others = np.delete(scores, place)
+        thresholds[model] = conformal_quantile(others, miscoverage=miscoverage)
+    return thresholds
+
+
+def _tiers(lower: Floats, upper: Floats) -> NDArray[np.int64]:
+    """Return one plus the number of models clearly above; NaN bounds are above nothing."""
+    above: NDArray[np.int64] = (lower > upper[:, None]).sum(axis=1) + 1
+    return above
+
+
+def _ratings_of(heldout: HeldOutRatings, method: str, models: NDArray[np.str_]) -> Floats:
+    return _lookup(heldout.model, heldout.rating, heldout.method == method, models)
+
+
+def _betas(heldout: HeldOutRatings, models: NDArray[np.str_]) -> Floats:
+    return _lookup(heldout.model, heldout.beta, heldout.method == "soft", models)
+
+
+def _lookup(
+    names: NDArray[np.str_], values: Floats, rows: NDArray[np.bool_], models: NDArray[np.str_]
+) -> Floats:
+    found = dict(zip(names[rows].tolist(), values[rows].tolist(), strict=True))
+    return np.array([found.get(model, math.nan) for model in models.tolist()])

@@ -1,0 +1,149 @@
+"""From rubric scores to score differences and outcomes of battles; A first, always.
+
+An outcome is A's share of the win: 1 if A is preferred, 0 if B is, 0.5 for a tie.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CRITERIA: tuple[str, ...] = (
+    "adherence",
+    "helpfulness",
+    "factuality",
+    "completeness",
+    "clarity",
+    "fluency",
+)
+"""The six rubric criteria, in the order of every score array's last axis."""
+
+
+def _without_nan(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    numbers = np.asarray(values, dtype=float)
+    if np.isnan(numbers).any():
+        first = tuple(int(i) for i in np.argwhere(np.isnan(numbers))[0])
+        raise ValueError(
+            f"{name} holds {int(np.isnan(numbers).sum())} NaN in {numbers.size} (first at "
+            f"{first}); leave out battles without a parsed verdict in both orders"
+        )
+    return numbers
+
+
+def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np.float64]:
+    """Return the mean over criteria of A's score minus B's, for one presentation order.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array_like, shape (n, 6)
+        Rubric scores of either completion, 1 to 10, in the order of `CRITERIA`.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Score difference in rubric points, in [-9, 9]; positive favours A.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ from (n, 6), or a score is NaN or outside [1, 10].
+    """
+    ours, theirs = _without_nan(scores_a, "scores_a"), _without_nan(scores_b, "scores_b")
+    for name, scores in (("scores_a", ours), ("scores_b", theirs)):
+        if scores.ndim != 2 or scores.shape != ours.shape or scores.shape[1] != len(CRITERIA):
+            raise ValueError(f"{name} must have shape (n, {len(CRITERIA)}), got {scores.shape}")
+        if ((scores < 1) | (scores > 10)).any():
+            worst = float(scores[(scores < 1) | (scores > 10)][0])
+            raise ValueError(f"{name} holds {worst:g}; rubric scores lie in [1, 10]")
+    difference: NDArray[np.float64] = (ours - theirs).sum(axis=1) / len(CRITERIA)
+    return difference
+
+
+def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
+    """Return the score difference of battles judged in both orders: the mean of the two.
+
+    Parameters
+    ----------
+    difference_ab, difference_ba : array_like, shape (n,)
+        Score of A minus score of B when A, respectively B, was shown first; rubric points.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Score difference in rubric points, in [-9, 9].
+
+    Raises
+    ------
+    ValueError
+        If a difference is NaN: a battle counts as scored only if both orders parsed.
+    """
+    first = _without_nan(difference_ab, "difference_ab")
+    return (first + _without_nan(difference_ba, "difference_ba")) / 2
+
+
+def sign_outcome(score_difference: ArrayLike) -> NDArray[np.float64]:
+    """Return the outcome that the sign of a score difference stands for.
+
+    Parameters
+    ----------
+    score_difference : array_like, shape (n,)
+        Score of A minus score of B, in rubric points.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        1.0 where positive, 0.0 where negative, 0.5 where zero.
+    """
+    outcome: NDArray[np.float64] = (
+        np.sign(_without_nan(score_difference, "score_difference")) + 1
+    ) / 2
+    return outcome
+
+
+def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
+    """Return the judge's outcome of battles judged in both orders.
+
+    The sign of the mean difference decides; a mean of zero, or two orders of strictly
+    opposite signs, is a tie (the judge followed the position, not the completions).
+
+    Parameters
+    ----------
+    difference_ab, difference_ba : array_like, shape (n,)
+        Score of A minus score of B in either order, in rubric points.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Outcomes in {1.0, 0.5, 0.0}.
+
+    References
+    ----------
+    D. Kargi and D. Salinas (2026), arXiv:2606.13221, section on hard labels.
+    """
+    first = np.asarray(difference_ab, dtype=float)
+    second = np.asarray(difference_ba, dtype=float)
+    outcome = sign_outcome(mean_difference(first, second))
+    return np.where(first * second < 0, 0.5, outcome)
+
+
+def smooth_outcome(outcome: ArrayLike, level: float) -> NDArray[np.float64]:
+    """Return outcomes whose decisive values are softened to `level` and ``1 - level``.
+
+    Parameters
+    ----------
+    outcome : array_like, shape (n,)
+        Judge outcomes in [0, 1]; above one half is a win of A, below a win of B.
+    level : float
+        Probability put on the preferred side, in (0.5, 1].
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        ``level``, ``1 - level`` or 0.5.
+
+    Raises
+    ------
+    ValueError
+        If `level` is outside (0.5, 1].
+    """
+    if not 0.5 < level <= 1:
+        raise ValueError(f"smoothing level must lie in (0.5, 1], got {level}")
+    return 0.5 + (level - 0.5) * np.sign(_without_nan(outcome, "outcome") - 0.5)
