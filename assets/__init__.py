@@ -1,0 +1,1 @@
+"""The lineage, one module per stage: names, fetches, delegates, reports."""

@@ -1,0 +1,295 @@
+"""The judges of a corpus side by side, and its report; with the checks on both."""
+
+import platform
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_columns, as_table
+from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
+from assets.gates import is_settled, latest_checks
+from assets.partitions import (
+    CORPUS,
+    by_judge,
+    corpus_judge_key,
+    of_every_judge,
+    previews_silenced,
+)
+from judgeline.heldout import HeldOutRatings
+from judgeline.summary import summarise
+from resources.catalog import Catalog
+from resources.corpora.definitions import CorpusDefinition
+from resources.expectations import evaluate
+from resources.paths import home
+from resources.report import JudgeTables, write_report
+
+COMPARISON_COLUMNS = (
+    "judge",
+    "method",
+    "n_models",
+    "mae",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+    "kappa",
+    "n_verdicts",
+    "n_failed",
+    "n_scored",
+)
+Tables = dict[str, pd.DataFrame]
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="1",
+    automation_condition=FANS_IN,
+    ins={
+        "leaderboard": of_every_judge("model"),
+        "heldout_ratings": of_every_judge(),
+        "conformal_calibration": of_every_judge(),
+        "judge_diagnostics": of_every_judge(),
+        "verdicts": of_every_judge("battle_id", "status"),
+        "scored_battles": of_every_judge("battle_id"),
+    },
+)
+def judge_comparison(
+    context: dg.AssetExecutionContext,
+    leaderboard: dict[str, pd.DataFrame],
+    heldout_ratings: dict[str, pd.DataFrame],
+    conformal_calibration: dict[str, pd.DataFrame],
+    judge_diagnostics: dict[str, pd.DataFrame],
+    verdicts: dict[str, pd.DataFrame],
+    scored_battles: dict[str, pd.DataFrame],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A judge by one method: how near its ratings come to the human ones, and how surely.
+
+    Errors and widths in Elo points, the threshold in standard errors. Only judges whose last
+    run got through its blocking checks as far as a leaderboard.
+    """
+    known = [
+        by_judge(tables)
+        for tables in (
+            leaderboard,
+            heldout_ratings,
+            conformal_calibration,
+            judge_diagnostics,
+            verdicts,
+            scored_battles,
+        )
+    ]
+    judges, left_out = _settled(context, set.intersection(*map(set, known)))
+    if not judges:
+        raise ValueError(
+            f"no judge of {context.partition_key!r} has a leaderboard that passed its checks"
+            f"{' (left out: ' + ', '.join(left_out) + ')' if left_out else ''}; run a judge first"
+        )
+    _, *tables = known
+    rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
+    return dg.MaterializeResult(
+        value=pd.concat(rows, ignore_index=True),
+        metadata={"judges": judges, "left_out": left_out},
+    )
+
+
+def compare(
+    judge: str,
+    heldout_ratings: pd.DataFrame,
+    conformal_calibration: pd.DataFrame,
+    judge_diagnostics: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return the rows of one judge in the comparison, one per method that was calibrated."""
+    summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
+    intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
+    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("kappa"), "value"]
+    table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
+        judge=judge,
+        kappa=kappa.iloc[0] if len(kappa) else np.nan,
+        n_verdicts=len(verdicts),
+        n_failed=int(verdicts["status"].ne("ok").sum()),
+        n_scored=len(scored_battles),
+    )
+    return table[list(COMPARISON_COLUMNS)]
+
+
+def _settled(context: dg.AssetExecutionContext, judges: set[str]) -> tuple[list[str], list[str]]:
+    """Return the judges whose last run passed its gates, and those whose did not."""
+    settled = {
+        judge: is_settled(_checks(context, corpus_judge_key(context.partition_key, judge)))
+        for judge in sorted(judges)
+    }
+    return [j for j, passed in settled.items() if passed], [j for j in settled if not settled[j]]
+
+
+def _checks(context: dg.AssetExecutionContext, partition: str) -> pd.DataFrame:
+    graph = context.repository_def.asset_graph
+    specs = [graph.get_check_spec(key) for key in sorted(graph.asset_check_keys, key=str)]
+    return latest_checks(context.instance, specs, partition)
+
+
+with previews_silenced():
+    SELF_CONTAINED = dg.AssetCheckSpec(
+        "report_is_self_contained",
+        asset="report",
+        partitions_def=CORPUS,
+        description="The page opens without a network: it refers to nothing outside itself.",
+    )
+
+
+@dg.asset(
+    partitions_def=CORPUS,
+    kinds={"html"},
+    owners=["team:evaluation"],
+    group_name="comparison",
+    code_version="1",
+    automation_condition=FANS_IN,
+    check_specs=[SELF_CONTAINED],
+    ins={
+        name: of_every_judge()
+        for name in (
+            "leaderboard",
+            "heldout_ratings",
+            "beta_folds",
+            "conformal_calibration",
+            "judge_diagnostics",
+            "scored_battles",
+        )
+    },
+)
+def report(
+    context: dg.AssetExecutionContext,
+    judge_comparison: pd.DataFrame,
+    leaderboard: dict[str, pd.DataFrame],
+    heldout_ratings: dict[str, pd.DataFrame],
+    beta_folds: dict[str, pd.DataFrame],
+    conformal_calibration: dict[str, pd.DataFrame],
+    judge_diagnostics: dict[str, pd.DataFrame],
+    scored_battles: dict[str, pd.DataFrame],
+    catalog: Catalog,
+) -> dg.MaterializeResult:
+    """The report of a corpus: one HTML file with the leaderboard and figures of every judge."""
+    corpus = catalog.corpus(context.partition_key)
+    tables = {
+        "leaderboard": by_judge(leaderboard),
+        "heldout_ratings": by_judge(heldout_ratings),
+        "beta_folds": by_judge(beta_folds),
+        "conformal_calibration": by_judge(conformal_calibration),
+        "judge_diagnostics": by_judge(judge_diagnostics),
+        "scored_battles": by_judge(scored_battles),
+    }
+    path = write_report(
+        home() / "reports" / f"{corpus.slug}.html",
+        title=f"Judges of {corpus.display_name}",
+        corpus_name=corpus.display_name,
+        simulated=corpus.reader == "arena",
+        judges=[
+            _tables_of(context, catalog, judge, tables)
+            for judge in judge_comparison["judge"].unique()
+        ],
+        provenance=_provenance(corpus),
+        comparison=judge_comparison,
+    )
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(path),
+            "judges": judge_comparison["judge"].unique().tolist(),
+            "kilobytes": path.stat().st_size / 1000,
+        },
+        check_results=[self_contained(path)],
+    )
+
+
+def _tables_of(
+    context: dg.AssetExecutionContext, catalog: Catalog, judge: str, tables: Mapping[str, Tables]
+) -> JudgeTables:
+    of_judge = {name: by_name[judge] for name, by_name in tables.items()}
+    ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
+    return JudgeTables(
+        judge=judge,
+        display_name=catalog.judge(judge).display_name,
+        summary=as_table(summarise(ratings)),
+        checks=_checks(context, corpus_judge_key(context.partition_key, judge)),
+        **of_judge,
+    )
+
+
+def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
+    """Return what is needed to make these numbers again."""
+    settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
+    stated = {
+        "corpus": corpus.slug,
+        "reader": corpus.reader,
+        "location": corpus.location,
+        "revision": corpus.revision,
+        "sample size": corpus.sample_size,
+        "seed": corpus.seed,
+        **settings,
+        "judgeline": version("judgeline"),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return {name: str(value) for name, value in stated.items() if value is not None}
+
+
+def self_contained(path: Path) -> dg.AssetCheckResult:
+    """Return whether a page refers to nothing that a browser would have to fetch."""
+    page = path.read_text(encoding="utf-8")
+    fetched = re.findall(r"""(?:src|href)\s*=\s*["']?(?!data:|#|["'])([^\s"'>]+)""", page, re.I)
+    fetched += re.findall(r"""(?:url\(|@import\s)\s*["']?(?!data:|#)([^\s"')]+)""", page, re.I)
+    return dg.AssetCheckResult(
+        check_name=SELF_CONTAINED.name,
+        passed=not fetched,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"The page refers to {', '.join(fetched[:5])}: embed what it needs."
+        if fetched
+        else "The page refers to nothing outside itself.",
+        metadata={"references": fetched},
+    )
+
+
+@corpus_check(judge_comparison, blocking=True)
+def comparison_is_sound(judge_comparison: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each judge has one row per method, with every figure on its scale."""
+    import great_expectations.expectations as gxe
+
+    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
+    return evaluate(
+        judge_comparison,
+        [
+            gxe.ExpectTableColumnsToMatchSet(
+                column_set=list(COMPARISON_COLUMNS), exact_match=True, notes="no column is missing"
+            ),
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a judge is compared"),
+            gxe.ExpectCompoundColumnsToBeUnique(
+                column_list=["judge", "method"], notes="a judge has one row per method"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(column="mae", min_value=0, notes="mae is positive"),
+            *(
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=column,
+                    min_value=low,
+                    max_value=high,
+                    notes=f"{column} lies in [{low}, {high}]",
+                )
+                for column, (low, high) in scales.items()
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="n_verdicts",
+                column_B="n_failed",
+                or_equal=True,
+                notes="no more verdicts failed than there are",
+            ),
+        ],
+        ids=["judge", "method"],
+        remedy="Run the judges named here again, then the comparison.",
+    )

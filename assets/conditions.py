@@ -1,0 +1,53 @@
+"""What all tables of the lineage share: their owner, what they wait for, how they are checked."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import dagster as dg
+
+from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
+
+FOLLOWS = (
+    dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+).with_label("follows its inputs")
+"""Cheap tables follow their inputs, once the blocking checks of those have passed."""
+
+FANS_IN = (
+    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing())
+).with_label("follows the judges there are")
+"""A comparison does not wait for judges that nobody ran, and never runs on none."""
+
+TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
+OF_CORPUS: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS}
+OF_CORPUS_AND_JUDGE: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS_JUDGE}
+
+
+def _check(
+    asset: dg.AssetsDefinition | dg.AssetKey,
+    *,
+    partitions_def: dg.PartitionsDefinition,
+    blocking: bool = False,
+    **additional_ins: dg.AssetIn,
+) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
+    """Declare a check of each partition of an asset; its docstring says what it guards.
+
+    A blocking check that fails with severity ERROR stops what follows in the same run. Without
+    its own partitions a check would read every partition of the table at once.
+    """
+
+    def declare(function: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
+        with previews_silenced():
+            return dg.asset_check(
+                asset=asset,
+                partitions_def=partitions_def,
+                blocking=blocking,
+                additional_ins=additional_ins,
+            )(function)
+
+    return declare
+
+
+corpus_check = partial(_check, partitions_def=CORPUS)
+judge_check = partial(_check, partitions_def=CORPUS_JUDGE)

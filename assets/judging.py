@@ -1,0 +1,366 @@
+"""Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
+
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, of_corpus
+from judgeline.connectivity import connected_components, cut_models
+from judgeline.outcomes import CRITERIA
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+from resources.judges.annotation import annotate
+from resources.judges.catalog import open_judge, recorded
+from resources.scoring import score_battles
+
+VERDICT_COLUMNS = (
+    "battle_id",
+    "judge",
+    "order",
+    "replicate",
+    "status",
+    *(f"{criterion}_{side}" for side in "ab" for criterion in CRITERIA),
+    "recorded_outcome",
+    "answer",
+    "prompt_tokens",
+    "completion_tokens",
+    "identity",
+)
+STATUSES = (
+    "ok",
+    "parse_error",
+    "refusal",
+    "truncated",
+    "context_overflow",
+    "transport",
+    "content_filter",
+)
+PROGRESS = "judging: "
+"""What the log messages begin with that say how far a judge is."""
+MIN_PARSED = 0.5
+WARN_PARSED = 0.95
+WARN_JUDGED = 0.95
+
+
+# No automation condition: judging costs money, so somebody has to ask for it by name.
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="judging",
+    code_version="1",
+    pool="judging",
+    ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
+)
+def verdicts(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    recorded_verdicts: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One answer of a judge to one presentation of a battle, or the reason why there is none.
+
+    Rubric scores in points, 1 to 10, oriented to the models whichever was shown first.
+    """
+    corpus, slug = corpus_and_judge(context)
+    judge = catalog.judge(slug)
+    if judge.kind == "recorded":
+        answers = recorded(recorded_verdicts, sampled_battles, slug)
+    else:
+        opened = open_judge(judge, catalog.corpus(corpus))
+        answers = annotate(opened, sampled_battles, slug=slug, on_progress=_told(context, slug))
+    return dg.MaterializeResult(value=answers, metadata=_account(answers))
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="judging",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
+)
+def scored_battles(
+    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One battle whose both orders parsed, with the judge's score difference and outcome.
+
+    Score differences are A minus B in rubric points, -9 to 9; outcomes are A's share of the win.
+    """
+    scored = score_battles(sampled_battles, verdicts)
+    return dg.MaterializeResult(
+        value=scored,
+        metadata={
+            "n_left_out": len(sampled_battles) - len(scored),
+            "judge_ties": float(scored["judge_outcome"].eq(0.5).mean()),
+            "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
+        },
+    )
+
+
+def _told(context: dg.AssetExecutionContext, judge: str) -> Any:
+    def tell(n_done: int, n_total: int) -> None:
+        context.log.info(f"{PROGRESS}{judge} answered {n_done:,} of {n_total:,} presentations")
+
+    return tell
+
+
+def _account(answers: pd.DataFrame) -> dict[str, Any]:
+    counts = answers["status"].value_counts()
+    tokens = answers[["prompt_tokens", "completion_tokens"]].sum()
+    return {
+        "n_battles": int(answers["battle_id"].nunique()),
+        "n_failed": int(len(answers) - counts.get("ok", 0)),
+        "statuses": dg.MetadataValue.table(
+            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
+            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
+        ),
+        **{name: int(value) for name, value in tokens.items()},
+    }
+
+
+@judge_check(verdicts, blocking=True)
+def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each answer is stored once, with a known fate and either all of its scores or none."""
+    import great_expectations.expectations as gxe
+
+    scores = verdicts.reindex(columns=[c for c in VERDICT_COLUMNS if c[:-2] in CRITERIA])
+    expected = np.where(verdicts["status"].eq("ok"), scores.shape[1], 0)
+    known = ("battle_id", "judge", "order", "replicate", "status", "identity")
+    return evaluate(
+        verdicts.assign(
+            surplus_scores=scores.notna().sum(axis=1).to_numpy() - expected,
+            lowest_score=scores.min(axis=1),
+            highest_score=scores.max(axis=1),
+        ),
+        [
+            gxe.ExpectTableColumnsToMatchSet(
+                column_set=list(VERDICT_COLUMNS), exact_match=False, notes="no column is missing"
+            ),
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is at least one verdict"),
+            *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in known),
+            gxe.ExpectCompoundColumnsToBeUnique(
+                column_list=["battle_id", "judge", "order", "replicate"],
+                notes="a presentation has one verdict per replicate",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="order", value_set=["AB", "BA", "mean"], notes="order is AB, BA or mean"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="status",
+                value_set=list(STATUSES),
+                notes=f"status is one of {', '.join(STATUSES)}",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="surplus_scores",
+                value_set=[0],
+                notes="an answer that is ok has all twelve scores, any other has none",
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="lowest_score", min_value=1, notes="no score is below 1"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="highest_score", max_value=10, notes="no score is above 10"
+            ),
+        ],
+        ids=["battle_id", "order"],
+        remedy="Look at `answer` of these rows: the parser or the reader let them through.",
+    )
+
+
+@judge_check(verdicts, blocking=True)
+def both_orders_are_present(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """A battle shown in one order only carries the judge's position bias undiluted."""
+    import great_expectations.expectations as gxe
+
+    orders = verdicts.groupby(["battle_id", "replicate"], sort=False)["order"].agg(
+        lambda shown: "+".join(sorted(set(shown)))
+    )
+    return evaluate(
+        orders.reset_index(),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="order",
+                value_set=["AB+BA", "mean"],
+                notes="a battle was shown in both orders, or the mean of both was published",
+            )
+        ],
+        ids=["battle_id", "replicate"],
+        remedy="Materialise verdicts again: the judge stopped before it had seen every order.",
+    )
+
+
+@judge_check(verdicts, blocking=True)
+def most_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """What a judge says of the few battles it can answer does not stand for the others."""
+    return _parse_rate(verdicts, MIN_PARSED, dg.AssetCheckSeverity.ERROR)
+
+
+@judge_check(verdicts)
+def nearly_all_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Unusable answers are rarely missing at random: long and hard battles go first."""
+    return _parse_rate(verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
+
+
+def _parse_rate(
+    verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
+) -> dg.AssetCheckResult:
+    import great_expectations.expectations as gxe
+
+    counts = verdicts["status"].value_counts()
+    told = ", ".join(f"{status} {count}" for status, count in counts.items())
+    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
+    return evaluate(
+        pd.DataFrame({"statuses": [told or "no verdicts"], "parsed": [rate]}),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="parsed", min_value=least, notes=f"at least {least:.0%} of answers parse"
+            )
+        ],
+        ids=["statuses"],
+        remedy="Look at `status` and `answer` of the failed verdicts; a longer output limit or a "
+        "simpler prompt often helps.",
+        severity=severity,
+    )
+
+
+@judge_check(verdicts, sampled_battles=of_corpus("sampled_battles"))
+def sampled_battles_were_judged(
+    verdicts: pd.DataFrame, sampled_battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Battles without any verdict leave the sample less balanced than it was chosen to be."""
+    import great_expectations.expectations as gxe
+
+    judged = sampled_battles["battle_id"].isin(verdicts["battle_id"])
+    return evaluate(
+        sampled_battles[["battle_id"]].assign(judged=judged),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="judged",
+                value_set=[True],
+                mostly=WARN_JUDGED,
+                notes=f"at least {WARN_JUDGED:.0%} of the sampled battles have a verdict",
+            )
+        ],
+        ids=["battle_id"],
+        remedy="Materialise verdicts again, or ask the publisher of recorded ones.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(scored_battles, blocking=True)
+def scores_are_in_range(scored_battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Score differences and outcomes lie on their scales, one row per battle."""
+    import great_expectations.expectations as gxe
+
+    known = ("model_a", "model_b", "score_difference", "judge_outcome")
+    differences = ("score_difference", "difference_ab", "difference_ba")
+    return evaluate(
+        scored_battles,
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="at least one battle is scored"),
+            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
+            *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in known),
+            *(
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=c, min_value=-9, max_value=9, notes=f"{c} lies in [-9, 9]"
+                )
+                for c in differences
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="judge_outcome",
+                value_set=[0.0, 0.5, 1.0],
+                notes="judge_outcome is 1, 0.5 or 0",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="recorded_outcome",
+                value_set=[0.0, 0.25, 0.5, 0.75, 1.0],
+                notes="recorded_outcome is a multiple of 0.25 in [0, 1] or null",
+            ),
+        ],
+        ids=["battle_id"],
+        remedy="Remake verdicts and scored_battles; a score outside the rubric got through.",
+    )
+
+
+def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
+    """Return each model's part of the comparison graph and its share of the judge's wins."""
+    names, codes = np.unique(
+        scored_battles[["model_a", "model_b"]].to_numpy(dtype=str), return_inverse=True
+    )
+    pairs = codes.reshape(-1, 2)
+    linked = np.zeros((names.size, names.size), dtype=bool)
+    linked[pairs[:, 0], pairs[:, 1]] = True
+    outcome = scored_battles["judge_outcome"].to_numpy()
+    wins = np.bincount(pairs[:, 0], outcome, names.size)
+    wins += np.bincount(pairs[:, 1], 1 - outcome, names.size)
+    return pd.DataFrame(
+        {
+            "model": names,
+            "component": connected_components(linked | linked.T),
+            "holds_others_together": cut_models(linked | linked.T),
+            "share_of_wins": wins / np.bincount(codes.ravel(), minlength=names.size),
+        }
+    )
+
+
+@judge_check(scored_battles, blocking=True)
+def models_are_connected(scored_battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Ratings of models with no chain of battles between them have no common scale."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        _models(scored_battles),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="component",
+                value_set=[0],
+                notes="a chain of scored battles leads from each model to every other",
+            )
+        ],
+        ids=["model"],
+        remedy="Judge battles that connect these models to the others, or leave them out.",
+    )
+
+
+@judge_check(scored_battles)
+def no_model_holds_others_together(scored_battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """A model that alone links others is held out of a graph that falls apart without it."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        _models(scored_battles),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="holds_others_together",
+                value_set=[False],
+                notes="the other models stay connected when one is held out",
+            )
+        ],
+        ids=["model"],
+        remedy="Judge battles between the models that meet only through these.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(scored_battles)
+def no_model_is_undefeated(scored_battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """The rating of a model that wins, or loses, every battle rests on the penalty alone."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        _models(scored_battles),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="share_of_wins",
+                min_value=0,
+                max_value=1,
+                strict_min=True,
+                strict_max=True,
+                notes="a model neither wins nor loses all of its battles in the judge's eyes",
+            )
+        ],
+        ids=["model"],
+        remedy="Judge battles of these models against closer opponents.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,86 @@
+"""Partitions of the lineage: corpora, judges, and each judge on each corpus.
+
+Partition what costs money or fails alone; loop over mathematics. A judged asset has one
+partition per corpus and judge, so that a new judge is a new partition and nothing else moves.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+import pandas as pd
+
+from resources.tables import require_slug
+
+
+@contextmanager
+def previews_silenced() -> Iterator[None]:
+    """Silence Dagster's notices on the two preview features in use, where they are used.
+
+    They are partitioned asset checks and the mapping from a dimension to its corpus; the
+    lineage test fails if an upgrade changes either.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        yield
+
+
+CORPUS = dg.DynamicPartitionsDefinition(name="corpus")
+JUDGE = dg.DynamicPartitionsDefinition(name="judge")
+CORPUS_JUDGE = dg.MultiPartitionsDefinition({"corpus": CORPUS, "judge": JUDGE})
+with previews_silenced():
+    BY_CORPUS = dg.MultiToSingleDimensionPartitionMapping("corpus")
+
+
+def of_corpus(key: str | None = None) -> dg.AssetIn:
+    """Return how a judged asset reads a table of its corpus."""
+    return dg.AssetIn(key, partition_mapping=BY_CORPUS)
+
+
+def of_every_judge(*columns: str) -> dg.AssetIn:
+    """Return how a corpus asset reads the tables, or columns, of those judges that have one."""
+    some = {"columns": list(columns)} if columns else {}
+    return dg.AssetIn(
+        partition_mapping=BY_CORPUS, metadata={"allow_missing_partitions": True, **some}
+    )
+
+
+def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:
+    """Return the partition key of a judge on a corpus; its text form is ``corpus|judge``."""
+    return dg.MultiPartitionKey({"corpus": corpus, "judge": judge})
+
+
+def corpus_and_judge(context: dg.AssetExecutionContext) -> tuple[str, str]:
+    """Return the corpus and the judge that a judged asset is being made for."""
+    key = context.partition_key
+    if not isinstance(key, dg.MultiPartitionKey):
+        raise TypeError(f"partition {key!r} names no judge; expected 'corpus|judge'")
+    return key.keys_by_dimension["corpus"], key.keys_by_dimension["judge"]
+
+
+def by_judge(tables: dict[dg.MultiPartitionKey, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return fanned-in tables by judge, in the order of the judges' names."""
+    named = {key.keys_by_dimension["judge"]: table for key, table in tables.items()}
+    return dict(sorted(named.items()))
+
+
+def register(
+    instance: dg.DagsterInstance, *, corpora: Iterable[str] = (), judges: Iterable[str] = ()
+) -> None:
+    """Make corpora and judges known to the instance; names already known stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If a name is not a slug; nothing is registered then.
+    """
+    wanted = {"corpus": list(corpora), "judge": list(judges)}
+    for keys in wanted.values():
+        for key in keys:
+            require_slug(key)
+    for dimension, keys in wanted.items():
+        fresh = set(keys) - set(instance.get_dynamic_partitions(dimension))
+        if fresh:
+            instance.add_dynamic_partitions(dimension, sorted(fresh))

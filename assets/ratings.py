@@ -1,0 +1,139 @@
+"""Ratings of each model by the fit that held it out, and the checks on them."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_columns, as_table
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge
+from judgeline.beta import BetaFolds
+from judgeline.heldout import RatingSettings, fit_heldout_ratings
+from judgeline.summary import summarise
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+
+STD_ERROR_RATIO = 1.5
+RANKED = ("hard", "soft")
+LARGEST_RATING = 100_000
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="ratings", code_version="1", automation_condition=FOLLOWS
+)
+def heldout_ratings(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by one method, in Elo points, placed among anchors fitted without it.
+
+    The residual is the judge's rating minus the human one.
+    """
+    corpus, judge = corpus_and_judge(context)
+    rating = catalog.corpus(corpus).rating
+    ratings = fit_heldout_ratings(
+        as_coded(scored_battles, rating.hard_outcome),
+        as_columns(BetaFolds, beta_folds),
+        RatingSettings(
+            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus, judge)
+        ),
+        cluster=(
+            scored_battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
+        ),
+    )
+    summary = as_table(summarise(ratings))
+    return dg.MaterializeResult(
+        value=as_table(ratings),
+        metadata={
+            "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
+            **{
+                f"mae_{method}": float(mae)
+                for method, mae in zip(summary["method"], summary["mae"], strict=True)
+                if method in RANKED and np.isfinite(mae)
+            },
+        },
+    )
+
+
+@judge_check(heldout_ratings, blocking=True, scored_battles=dg.AssetIn("scored_battles"))
+def every_model_is_placed(
+    heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Every model of the scored battles has one finite rating by each judge method."""
+    import great_expectations.expectations as gxe
+
+    models = pd.concat([scored_battles["model_a"], scored_battles["model_b"]]).unique()
+    wanted = pd.MultiIndex.from_product([sorted(models), RANKED], names=["model", "method"])
+    judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
+    placed = judged.set_index(["model", "method"])["rating"].groupby(level=[0, 1])
+    table = pd.DataFrame(
+        {"n_ratings": placed.size(), "rating": placed.first()}, index=wanted
+    ).reset_index()
+    return evaluate(
+        table.fillna({"n_ratings": 0}),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="n_ratings", value_set=[1], notes="a model has one rating by each method"
+            ),
+            gxe.ExpectColumnValuesToNotBeNull(column="rating", notes="a rating is a number"),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="rating",
+                min_value=-LARGEST_RATING,
+                max_value=LARGEST_RATING,
+                notes=f"a rating lies within {LARGEST_RATING:,} Elo points of zero",
+            ),
+        ],
+        ids=["model", "method"],
+        remedy="See `flags` of these models; they may have too few scored battles.",
+    )
+
+
+@judge_check(heldout_ratings)
+def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """Bootstrap and closed form estimate one spread; where they differ, trust neither."""
+    import great_expectations.expectations as gxe
+
+    judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
+    resampled = judged[judged["std_error"].notna()]
+    return evaluate(
+        resampled.assign(ratio=resampled["std_error"] / resampled["std_error_analytic"]),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="ratio",
+                min_value=1 / STD_ERROR_RATIO,
+                max_value=STD_ERROR_RATIO,
+                notes="the bootstrap's standard error is within a factor of "
+                f"{STD_ERROR_RATIO:g} of the closed form's",
+            )
+        ],
+        ids=["model", "method"],
+        remedy="These models have few or lopsided battles: judge more of them, or raise "
+        "n_resamples if it is below 100.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(heldout_ratings)
+def soft_is_no_worse_than_hard(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """Soft outcomes should bring ratings nearer to the human ones; some judges break that."""
+    import great_expectations.expectations as gxe
+
+    voted = heldout_ratings[heldout_ratings["residual"].notna()]
+    error = voted.assign(error=voted["residual"].abs()).groupby("method")["error"].mean()
+    return evaluate(
+        pd.DataFrame({"comparison": ["soft against hard"], **error.reindex(RANKED).to_dict()}),
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="hard",
+                column_B="soft",
+                or_equal=True,
+                notes="the mean absolute residual of soft is at most that of hard, in Elo points",
+            )
+        ],
+        ids=["comparison"],
+        remedy="Rank by 'hard', or a recalibrated method, for this judge; the surrogacy "
+        "diagnostic says whether its scores miss what people vote for.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

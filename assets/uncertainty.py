@@ -1,0 +1,227 @@
+"""Conformal intervals and the leaderboard that carries them; with the checks on both."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+from scipy.stats import betabinom
+
+from assets.columns import as_columns, as_table
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.figures import intervals
+from assets.partitions import corpus_and_judge
+from judgeline.conformal import calibrate_intervals
+from judgeline.heldout import HeldOutRatings
+from judgeline.leaderboard import rank_models
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+
+COVERAGE_TAIL = 0.005
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="1", automation_condition=FOLLOWS
+)
+def conformal_calibration(
+    context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A method's interval threshold, in standard errors, with coverage and width over splits.
+
+    Widths in Elo points. Models that people rated calibrate it.
+    """
+    corpus, _ = corpus_and_judge(context)
+    rating = catalog.corpus(corpus).rating
+    calibration = calibrate_intervals(
+        as_columns(HeldOutRatings, heldout_ratings),
+        miscoverage=rating.miscoverage,
+        n_splits=rating.n_splits,
+        seed=rating.seed,
+        std_error=rating.std_error,
+    )
+    table = as_table(calibration)
+    shown = table[["method", "threshold", "coverage", "median_width", "note"]]
+    return dg.MaterializeResult(
+        value=table, metadata={"summary": dg.MetadataValue.md(shown.to_markdown(index=False))}
+    )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="uncertainty",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    deps=[conformal_calibration],
+)
+def leaderboard(
+    context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rank, rating and interval in Elo points, with its human rating where it has one.
+
+    Models whose intervals overlap share a tier.
+    """
+    corpus, judge = corpus_and_judge(context)
+    rating = catalog.corpus(corpus).rating
+    table = as_table(
+        rank_models(
+            as_columns(HeldOutRatings, heldout_ratings),
+            method=rating.method,
+            miscoverage=rating.miscoverage,
+            std_error=rating.std_error,
+        )
+    )
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "best": str(table["model"].iloc[0]),
+            "n_tiers": int(table["tier"].nunique()),
+            "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
+            "plot": intervals(table, f"{judge} on {corpus}"),
+        },
+    )
+
+
+@judge_check(conformal_calibration, blocking=True)
+def thresholds_are_finite(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
+    """Too few calibration models give intervals that cover everything and say nothing."""
+    import great_expectations.expectations as gxe
+
+    finite = np.isfinite(conformal_calibration["threshold"])
+    return evaluate(
+        conformal_calibration.assign(finite=finite),
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method is calibrated"),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="finite", value_set=[True], notes="the threshold of a method is finite"
+            ),
+        ],
+        ids=["method", "note"],
+        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+    )
+
+
+@judge_check(conformal_calibration)
+def coverage_is_nominal(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
+    """Coverage over splits far from the promise means that models are not exchangeable."""
+    import great_expectations.expectations as gxe
+
+    evaluated = conformal_calibration[conformal_calibration["coverage"].notna()]
+    lower, upper = coverage_limits(
+        evaluated["n_calibration"], evaluated["n_test"], evaluated["miscoverage"]
+    )
+    return evaluate(
+        evaluated.assign(lower_limit=lower, upper_limit=upper),
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="coverage",
+                column_B="lower_limit",
+                or_equal=True,
+                notes="coverage is not below what chance allows",
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="upper_limit",
+                column_B="coverage",
+                or_equal=True,
+                notes="coverage is not above what chance allows",
+            ),
+        ],
+        ids=["method"],
+        remedy="Look at the residuals for a group of models that the judge treats apart; do not "
+        "read these intervals as holding for it.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def coverage_limits(
+    n_calibration: pd.Series, n_test: pd.Series, miscoverage: pd.Series
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return between which shares coverage lies by chance, were models exchangeable.
+
+    The number of covered test models of one split is beta-binomial; the mean over splits
+    spreads less, so that the limits err on the quiet side.
+
+    Parameters
+    ----------
+    n_calibration, n_test : Series of int, shape (n,)
+        Models on either side of a split.
+    miscoverage : Series of float, shape (n,)
+        Tolerated probability of a miss.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,)
+        Lowest and highest share, each exceeded in one split of 200; both 1 where too few
+        calibration models make every interval infinite.
+    """
+    calibration = n_calibration.to_numpy(dtype=float)
+    test = n_test.to_numpy(dtype=float)
+    n_above = np.floor((calibration + 1) * miscoverage.to_numpy(dtype=float) + 1e-9)
+    infinite = n_above < 1
+    beyond = np.where(infinite, 1, n_above)
+    spread = betabinom(test, np.maximum(calibration + 1 - beyond, 1), beyond)
+    limits = (spread.ppf(COVERAGE_TAIL) / test, spread.ppf(1 - COVERAGE_TAIL) / test)
+    lower, upper = (np.where(infinite, 1.0, limit) for limit in limits)
+    return lower, upper
+
+
+@judge_check(leaderboard, blocking=True)
+def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """One row per model, ranked by rating, each inside its own interval."""
+    import great_expectations.expectations as gxe
+
+    n_models = len(leaderboard)
+    ordered = leaderboard.sort_values("rank")["rating"].diff().le(0) | leaderboard["rank"].eq(1)
+    return evaluate(
+        leaderboard.assign(
+            finite=np.isfinite(leaderboard["rating"]),
+            in_order=ordered,
+        ),
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=2, notes="at least two models are ranked"),
+            gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one row"),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="rank",
+                min_value=1,
+                max_value=max(n_models, 1),
+                notes="rank counts from 1 to the number of models",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="in_order", value_set=[True], notes="a higher rating has a better rank"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="finite", value_set=[True], notes="a rating is a finite number"
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="rating",
+                column_B="lower",
+                or_equal=True,
+                notes="the interval begins at or below the rating",
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="upper",
+                column_B="rating",
+                or_equal=True,
+                notes="the interval ends at or above the rating",
+            ),
+        ],
+        ids=["model"],
+        remedy="See `flags` of these models and the threshold in conformal_calibration.",
+    )
+
+
+@judge_check(leaderboard)
+def intervals_are_bounded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """An unbounded interval is honest and useless: too few other models calibrate this one."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        leaderboard.assign(
+            bounded=np.isfinite(leaderboard[["lower", "upper"]]).all(axis=1).to_numpy()
+        ),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="bounded", value_set=[True], notes="the interval of a model is bounded"
+            )
+        ],
+        ids=["model"],
+        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

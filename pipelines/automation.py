@@ -1,0 +1,16 @@
+"""The sensor that keeps cheap tables up to date; what each asset waits for stands beside it.
+
+`verdicts` carries no condition: it costs money, so that only a person, a schedule or a sensor
+that names it asks for it.
+"""
+
+import dagster as dg
+
+automation = dg.AutomationConditionSensorDefinition(
+    "automation",
+    target=dg.AssetSelection.all(),
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Remakes what follows when its inputs change and their blocking checks pass.",
+)
+SENSORS = (automation,)

@@ -1,0 +1,139 @@
+"""What a person sees while the lineage runs: one line per asset and check, and a progress bar."""
+
+import logging
+from types import TracebackType
+from typing import Any, Self
+
+import dagster as dg
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from assets.judging import PROGRESS
+
+_MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
+
+
+class RunReporter:
+    """Turns the events of runs into readable lines; a context manager around them."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, title: str, n_steps: int) -> None:
+        """Announce a job on a partition."""
+        self.console.print(f"[bold]{escape(title)}[/bold]")
+        self._progress.reset(self._task, total=n_steps, description=escape(title))
+
+    def line(self, mark: str, text: str) -> None:
+        """Print one line; the mark is one of done, ok, warn and FAIL."""
+        style = _MARKS[mark]
+        self.console.print(f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False)
+
+    def logger(self) -> dg.LoggerDefinition:
+        """Return the Dagster logger that feeds this reporter."""
+        reporter = self
+
+        @dg.logger(description="One line per asset and check.")
+        def console(_: dg.InitLoggerContext) -> logging.Logger:
+            log = logging.Logger("judgeline.run", level=logging.INFO)
+            log.addHandler(_EventHandler(reporter))
+            return log
+
+        return console
+
+    def event(self, event: dg.DagsterEvent) -> None:
+        """Report what an event says to a person; most say nothing."""
+        step = (event.step_key or "").replace("__", ".")
+        if event.is_step_start:
+            self._progress.update(self._task, description=escape(step))
+        elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            self._check(event.asset_check_evaluation_data)
+        elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
+            self._materialization(event.step_materialization_data.materialization)
+        elif event.is_step_failure and not blocked(event):
+            self.line("FAIL", f"{step}: {cause(event)}")
+        if event.is_step_success or event.is_step_failure or event.is_step_skipped:
+            self._progress.advance(self._task)
+
+    def message(self, text: str) -> None:
+        """Show how far a long step is, beside the progress bar."""
+        if text.startswith(PROGRESS):
+            self._progress.update(self._task, description=escape(text.removeprefix(PROGRESS)))
+
+    def _check(self, evaluation: Any) -> None:
+        name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
+        if evaluation.passed:
+            self.line("ok", name.replace("_", " "))
+            return
+        mark = "FAIL" if evaluation.severity == dg.AssetCheckSeverity.ERROR else "warn"
+        self.line(mark, f"{name.replace('_', ' ')}. {evaluation.description or ''}")
+
+    def _materialization(self, materialization: dg.AssetMaterialization) -> None:
+        rows = materialization.metadata.get("dagster/partition_row_count")
+        count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
+        self.line("done", f"{materialization.asset_key.to_user_string()}{count}")
+
+
+class _EventHandler(logging.Handler):
+    def __init__(self, reporter: RunReporter) -> None:
+        super().__init__()
+        self._reporter = reporter
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "dagster_meta", {})
+        event = metadata.get("dagster_event")
+        if event is not None:
+            self._reporter.event(event)
+        else:
+            self._reporter.message(metadata.get("orig_message", record.getMessage()))
+
+
+def blocked(event: dg.DagsterEvent) -> bool:
+    """Return whether a step failed only because a blocking check did; the check says why."""
+    error = event.step_failure_data.error
+    return error is not None and error.cls_name == "DagsterAssetCheckFailedError"
+
+
+def cause(event: dg.DagsterEvent) -> str:
+    """Return the bottom of a failed step's chain of errors, in one paragraph."""
+    failure = event.step_failure_data
+    error = failure.error
+    if error is None:
+        return "failed without saying why; its log in the UI has more"
+    while error.cause is not None:
+        error = error.cause
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return " ".join(failure.user_failure_data.description.split())
+    message = " ".join(error.message.split())
+    return message.removeprefix(f"{error.cls_name}: ") if error.cls_name else message

@@ -1,0 +1,57 @@
+"""The table of contents of the lineage: assets, checks, jobs, sensors and resources."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets import (
+    calibration,
+    comparison,
+    corpus,
+    diagnostics,
+    judging,
+    ratings,
+    uncertainty,
+)
+from pipelines.automation import SENSORS
+from pipelines.jobs import JOBS
+from resources.catalog import Catalog
+from resources.tables import ParquetTables
+
+STAGES = (corpus, judging, calibration, ratings, uncertainty, diagnostics, comparison)
+
+
+def build_definitions(
+    *,
+    catalog: Catalog | None = None,
+    tables: ParquetTables | None = None,
+    loggers: Mapping[str, dg.LoggerDefinition] | None = None,
+    **resources: Any,
+) -> dg.Definitions:
+    """Return the lineage over the given resources, or over those of this installation.
+
+    Parameters
+    ----------
+    catalog : Catalog, optional
+        Corpora and judges; by default those of the configuration folder.
+    tables : ParquetTables, optional
+        Where tables lie; by default the tables folder of the home.
+    loggers : mapping of str to LoggerDefinition, optional
+        Loggers by the name under which a run's configuration asks for them.
+    **resources
+        Further resources, or replacements, by key.
+    """
+    tables = tables or ParquetTables()
+    return dg.Definitions(
+        assets=dg.load_assets_from_modules(STAGES),
+        asset_checks=dg.load_asset_checks_from_modules(STAGES),
+        jobs=JOBS,
+        sensors=SENSORS,
+        executor=dg.in_process_executor,
+        loggers=loggers,
+        resources={"catalog": catalog or Catalog(), "io_manager": tables, **resources},
+    )
+
+
+defs = build_definitions()

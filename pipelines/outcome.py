@@ -1,0 +1,87 @@
+"""What a run of the lineage came to, and how it is told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class FailedCheck:
+    """A quality check that did not pass; a gate stops what follows, a warning does not."""
+
+    asset: str
+    check: str
+    partition: str
+    is_gate: bool
+    description: str
+
+
+@dataclass(frozen=True)
+class JudgePlan:
+    """What a judge would be asked: no calls for verdicts that came with the corpus."""
+
+    judge: str
+    partition: str
+    n_calls: int
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a run of the lineage ended.
+
+    Attributes
+    ----------
+    exit_code : int
+        0 ok, 1 could not run, 2 a quality gate failed.
+    corpus : str
+        Slug of the corpus.
+    judges : tuple of str
+        Slugs of the judges that were asked for, or that the corpus implies.
+    failed_checks : tuple of FailedCheck
+        Gates and warnings, in the order in which they failed.
+    errors : tuple of str
+        Why something could not run, one paragraph each.
+    report : Path or None
+        The report that this run wrote.
+    n_battles : int or None
+        Of a dry run: battles that would be judged.
+    plan : tuple of JudgePlan
+        Of a dry run: what each judge would be asked.
+    """
+
+    exit_code: int
+    corpus: str
+    judges: tuple[str, ...] = ()
+    failed_checks: tuple[FailedCheck, ...] = ()
+    errors: tuple[str, ...] = ()
+    report: Path | None = None
+    n_battles: int | None = None
+    plan: tuple[JudgePlan, ...] = ()
+
+
+def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
+    """Return 1 if anything could not run, else 2 if a gate failed, else 0."""
+    if any(True for _ in errors):
+        return COULD_NOT_RUN
+    return GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
+
+
+def print_outcome(outcome: RunOutcome, console: Console) -> None:
+    """Print what a person needs at the end: the plan, or every failure with its cause."""
+    if outcome.n_battles is not None:
+        console.print(f"Would judge {outcome.n_battles:,} battles of {escape(outcome.corpus)}:")
+    for step in outcome.plan:
+        calls = f"{step.n_calls:,} calls" if step.n_calls else "no calls (recorded verdicts)"
+        console.print(f"  {escape(step.partition)}: {calls}", highlight=False)
+    for check in outcome.failed_checks:
+        kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
+        name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
+        console.print(f"\n[{style}]{kind}[/{style}]: {escape(name)}", highlight=False)
+        console.print(f"  {escape(check.description)}", highlight=False)
+    for error in outcome.errors:
+        console.print(f"\n[bold red]Could not run[/bold red]: {escape(error)}", highlight=False)

@@ -1,0 +1,236 @@
+"""The main job: the whole lineage of a corpus, in this process, over the shared instance.
+
+A corpus job, a job per judge and a comparison job, because one run cannot mix partitions of
+different kinds. Needs no server; every run is in the UI afterwards, with its full log.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+
+from assets.corpus import choose, filtered
+from assets.partitions import corpus_judge_key, register
+from pipelines.console import RunReporter, blocked, cause
+from pipelines.definitions import build_definitions
+from pipelines.instance import open_instance, recover
+from pipelines.outcome import (
+    COULD_NOT_RUN,
+    OK,
+    FailedCheck,
+    JudgePlan,
+    RunOutcome,
+    exit_code,
+    print_outcome,
+)
+from resources.catalog import Catalog
+from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.reading import read_corpus
+from resources.judges.definitions import JudgeDefinition
+from resources.suggest import unknown_name
+from resources.tables import ParquetTables
+
+ORDERS_PER_BATTLE = 2
+
+
+def run_lineage(
+    *,
+    corpus: str,
+    judges: Sequence[str] | None = None,
+    select: Sequence[str] | None = None,
+    dry_run: bool = False,
+    instance: dg.DagsterInstance | None = None,
+    catalog: Catalog | None = None,
+    tables: ParquetTables | None = None,
+    console: Console | None = None,
+) -> RunOutcome:
+    """Materialise the lineage of a corpus; print a line per step and check, and the outcome.
+
+    Parameters
+    ----------
+    corpus : str
+        Slug of a configured corpus.
+    judges : sequence of str, optional
+        Slugs of judges; by default those that the corpus names, or else all that can judge it.
+    select : sequence of str, optional
+        Asset names, or selections such as ``"scored_battles+"``; by default everything.
+    dry_run : bool
+        Say what would run, and run nothing.
+    instance : DagsterInstance, optional
+        Where runs are recorded; by default the one that the UI of this installation shows.
+    catalog, tables : resources, optional
+        Corpora and judges, and where tables lie; by default those of this installation.
+    console : rich Console, optional
+        Where to print; standard output by default.
+
+    Returns
+    -------
+    RunOutcome
+        With the exit code, every failed check and the cause of every failure. Wrong names and
+        failed steps are outcomes, not exceptions.
+    """
+    console = console or Console()
+    catalog, tables = catalog or Catalog(), tables or ParquetTables()
+    try:
+        definition = catalog.corpus(corpus)
+        chosen = judges_of(definition, catalog, judges)
+        if dry_run:
+            outcome = _plan(definition, chosen, tables)
+        else:
+            with _opened(instance) as recorded, RunReporter(console) as reporter:
+                lineage = _Lineage(recorded, reporter, catalog, tables, select)
+                outcome = lineage.run(corpus, tuple(judge.slug for judge in chosen))
+    except (ValueError, OSError) as error:
+        outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
+    print_outcome(outcome, console)
+    return outcome
+
+
+def judges_of(
+    corpus: CorpusDefinition, catalog: Catalog, named: Sequence[str] | None = None
+) -> list[JudgeDefinition]:
+    """Return the judges to run on a corpus: those named, those it names, or all that can.
+
+    Raises
+    ------
+    ValueError
+        If a name is not configured, or no configured judge can judge the corpus.
+    """
+    wanted = named or corpus.judges
+    if wanted is not None:
+        return [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
+    kind = "builtin" if corpus.reader == "arena" else "recorded"
+    able = [judge for judge in catalog.judges().values() if judge.kind == kind]
+    if not able:
+        raise ValueError(
+            f"no judge of kind {kind!r} is configured for corpus {corpus.slug!r}; add one to "
+            "config/judges.yaml, or name judges for the corpus in config/corpora.yaml"
+        )
+    return able
+
+
+class _Lineage:
+    """The jobs of one corpus, and what has come of them so far."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        reporter: RunReporter,
+        catalog: Catalog,
+        tables: ParquetTables,
+        select: Sequence[str] | None,
+    ) -> None:
+        self._instance = instance
+        self._reporter = reporter
+        self._defs = build_definitions(
+            catalog=catalog, tables=tables, loggers={"console": reporter.logger()}
+        )
+        self._selected = _selected(self._defs, select)
+        self._failed_checks: list[FailedCheck] = []
+        self._errors: list[str] = []
+        self._report: Path | None = None
+
+    def run(self, corpus: str, judges: Sequence[str]) -> RunOutcome:
+        """Run the corpus, each judge, and the comparison of those that got through."""
+        register(self._instance, corpora=[corpus], judges=judges)
+        if self._job("corpus_job", corpus):
+            done = [self._job("judge_job", corpus_judge_key(corpus, judge)) for judge in judges]
+            if any(done) or not judges:
+                self._job("comparison_job", corpus)
+        return RunOutcome(
+            exit_code(self._failed_checks, self._errors),
+            corpus,
+            tuple(judges),
+            tuple(self._failed_checks),
+            tuple(self._errors),
+            self._report,
+        )
+
+    def _job(self, name: str, partition: str) -> bool:
+        job = self._defs.resolve_job_def(name)
+        keys = job.asset_layer.executable_asset_keys & self._selected
+        if not keys:
+            return True
+        checks = [key for key in job.asset_layer.asset_check_keys if key.asset_key in keys]
+        self._reporter.begin(f"{name.replace('_', ' ')} {partition}", len(keys) + len(checks))
+        result = job.execute_in_process(
+            asset_selection=sorted(keys),
+            partition_key=partition,
+            instance=self._instance,
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {}}}},
+        )
+        self._take(result, partition)
+        return result.success
+
+    def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
+        self._failed_checks += [
+            FailedCheck(
+                evaluation.asset_key.to_user_string(),
+                evaluation.check_name,
+                partition,
+                evaluation.severity == dg.AssetCheckSeverity.ERROR,
+                evaluation.description or "",
+            )
+            for evaluation in result.get_asset_check_evaluations()
+            if not evaluation.passed
+        ]
+        failures = [event for event in result.all_events if event.is_step_failure]
+        self._errors += [
+            f"{event.step_key} of {partition}: {cause(event)}"
+            for event in failures
+            if not blocked(event)
+        ]
+        if not result.success and not failures:
+            self._errors.append(f"{partition}: {result.get_run_failure_event().message}")
+        for event in result.get_asset_materialization_events():
+            if event.asset_key == dg.AssetKey("report"):
+                self._report = Path(event.materialization.metadata["path"].value)
+
+
+def _plan(
+    corpus: CorpusDefinition, judges: Sequence[JudgeDefinition], tables: ParquetTables
+) -> RunOutcome:
+    """Read and sample the corpus as a run would, and count what it would ask."""
+    battles = filtered(read_corpus(corpus).battles, corpus)
+    before = tables.create_io_manager(None).stored("sampled_battles", corpus.slug)
+    n_battles = len(choose(battles, corpus, before))
+    plan = [
+        JudgePlan(
+            judge.slug,
+            corpus_judge_key(corpus.slug, judge.slug),
+            0 if judge.kind == "recorded" else ORDERS_PER_BATTLE * n_battles,
+        )
+        for judge in judges
+    ]
+    names = tuple(judge.slug for judge in judges)
+    return RunOutcome(OK, corpus.slug, names, n_battles=n_battles, plan=tuple(plan))
+
+
+def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:
+    """Return the chosen assets, with those that are made in the same step as one of them."""
+    graph = defs.resolve_asset_graph()
+    if not select:
+        return set(graph.executable_asset_keys)
+    known = sorted(key.to_user_string() for key in graph.executable_asset_keys)
+    for name in select:
+        if re.fullmatch(r"\w+", name) and name not in known:
+            raise ValueError(unknown_name("asset", name, known, "--select"))
+    chosen = dg.AssetSelection.from_string(
+        " or ".join(f"key:{name}" if name in known else name for name in select)
+    )
+    return chosen.required_multi_asset_neighbors().resolve(graph)
+
+
+@contextmanager
+def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
+    """Give the instance to record in; one that is opened here is cleared up and closed here."""
+    if instance is not None:
+        yield instance
+        return
+    with open_instance() as own:
+        recover(own)
+        yield own

@@ -1,0 +1,169 @@
+"""Great Expectations, run on one table and told as the result of an asset check.
+
+What belongs here: running expectations and putting their outcome in words. Which expectations
+a table must meet stands beside the asset that makes it. Great Expectations takes seconds to
+import, so it is imported when the first check runs and never before.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+N_EXAMPLES = 5
+SCHEMA = dg.TableSchema(
+    [
+        dg.TableColumn("expectation"),
+        dg.TableColumn("passed", "bool"),
+        dg.TableColumn("observed"),
+        dg.TableColumn("failing_rows", "int"),
+        dg.TableColumn("examples"),
+    ]
+)
+
+
+def evaluate(
+    table: pd.DataFrame,
+    expectations: Sequence[Any],
+    *,
+    ids: Sequence[str],
+    remedy: str,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+) -> dg.AssetCheckResult:
+    """Return whether a table meets its expectations, with what was found and what to do.
+
+    Value expectations say nothing about missing cells, so that "not null" is its own one.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table, with any column that an expectation needs.
+    expectations : sequence of great_expectations Expectation
+        Each with its limits; ``notes`` on one replaces its name in the description.
+    ids : sequence of str
+        Columns that name a row to a person; those of failing rows are reported.
+    remedy : str
+        What to do when an expectation fails, in one sentence.
+    severity : AssetCheckSeverity
+        ERROR where what follows would be wrong, WARN where it would be weak.
+
+    Returns
+    -------
+    AssetCheckResult
+        Passed if every expectation holds; an expectation that could not be computed, for
+        lack of its column, does not hold.
+    """
+    findings = [_finding(result, ids) for result in _validate(table, expectations, ids)]
+    failed = [finding for finding in findings if not finding["passed"]]
+    n_rows = f"{len(table):,} row{'' if len(table) == 1 else 's'}"
+    observed = "; ".join(_sentence(finding) for finding in failed)
+    if failed:
+        description = f"{observed[0].upper()}{observed[1:]} ({n_rows} in all). {remedy}"
+    else:
+        description = f"All {len(findings)} expectations hold on {n_rows}."
+    records = [dg.TableRecord(finding) for finding in findings]
+    return dg.AssetCheckResult(
+        passed=not failed,
+        severity=severity,
+        description=description,
+        metadata={
+            "expectations": dg.MetadataValue.table(records, schema=SCHEMA),
+            "observed": observed or description,
+            "remedy": remedy,
+            "rows": len(table),
+            "failing_rows": max((finding["failing_rows"] for finding in failed), default=0),
+        },
+    )
+
+
+@functools.cache
+def _context() -> Any:
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    return context
+
+
+def _validate(table: pd.DataFrame, expectations: Sequence[Any], ids: Sequence[str]) -> list[Any]:
+    import great_expectations as gx
+
+    source = _context().data_sources.add_or_update_pandas("tables")
+    batches = source.add_dataframe_asset("table").add_batch_definition_whole_dataframe("all")
+    suite = gx.ExpectationSuite(name="suite", expectations=list(expectations))
+    present = [column for column in ids if column in table.columns]
+    result_format = {
+        "result_format": "SUMMARY",
+        "partial_unexpected_count": N_EXAMPLES,
+        **({"unexpected_index_column_names": present} if present else {}),
+    }
+    batch = batches.get_batch({"dataframe": table.reset_index(drop=True)})
+    return list(batch.validate(suite, result_format=result_format).results)
+
+
+def _finding(result: Any, ids: Sequence[str]) -> dict[str, Any]:
+    details = result.result
+    failing = int(details.get("unexpected_count") or 0)
+    observed = details.get("observed_value")
+    missing = details.get("details", {}).get("mismatched", {}).get("missing")
+    if not result.success and not details:
+        observed = f"could not be computed: {_cause(result.exception_info)}"
+    elif missing:
+        observed = f"missing columns: {', '.join(missing)}"
+    rows = details.get("partial_unexpected_index_list") or []
+    return {
+        "expectation": _words(result.expectation_config),
+        "passed": bool(result.success),
+        "observed": "" if observed is None else _brief(observed),
+        "failing_rows": failing,
+        "examples": "; ".join(dict.fromkeys(_row(row, ids) for row in rows)),
+    }
+
+
+def _words(config: Any) -> str:
+    """Return what was expected: the author's note, or the expectation's name and limits."""
+    if config.notes:
+        return config.notes if isinstance(config.notes, str) else " ".join(config.notes)
+    settings = dict(config.kwargs)
+    subject = [str(settings.pop(name)) for name in _SUBJECTS if name in settings]
+    limits = {name: value for name, value in settings.items() if name not in _UNSAID}
+    name = config.type.removeprefix("expect_").removeprefix("column_").removeprefix("values_")
+    said = f" ({', '.join(f'{key} {_brief(value)}' for key, value in limits.items())})"
+    return f"{', '.join(subject)} {name.replace('_', ' ')}{said if limits else ''}".strip()
+
+
+_SUBJECTS = ("column", "column_A", "column_B", "column_list")
+_UNSAID = {"batch_id", "mostly", "ignore_row_if", "strict_min", "strict_max"}
+
+
+def _sentence(finding: Mapping[str, Any]) -> str:
+    told = f"expected: {finding['expectation']}"
+    if finding["failing_rows"]:
+        told += f"; failing rows: {finding['failing_rows']:,}, such as {finding['examples']}"
+    return told + (f"; observed: {finding['observed']}" if finding["observed"] != "" else "")
+
+
+def _row(row: Mapping[str, Any] | int, ids: Sequence[str]) -> str:
+    if not isinstance(row, Mapping):  # the table has none of the columns that name its rows
+        return f"row {row}"
+    name = " ".join(str(row[column]) for column in ids if column in row)
+    values = ", ".join(f"{key}={_brief(value)}" for key, value in row.items() if key not in ids)
+    return f"{name} ({values})" if values else name
+
+
+def _brief(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _cause(exception_info: Any) -> str:
+    """Return the message at the bottom of the nested record of an expectation that crashed."""
+    if not isinstance(exception_info, Mapping):
+        return str(exception_info)
+    message = exception_info.get("exception_message")
+    if message:
+        return _brief(message)
+    return next((_cause(nested) for nested in exception_info.values()), "no reason given")

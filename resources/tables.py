@@ -1,0 +1,175 @@
+"""The table store: one Parquet file per asset and partition, local or in object storage.
+
+What belongs here: where a table lies, how it is written so that no reader sees half of it, and
+what the catalogue says about it. What does not: what a table means (`assets`).
+"""
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, get_origin
+
+import dagster as dg
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field
+from upath import UPath
+
+from resources.paths import tables_uri
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
+PREVIEW_ROWS = 5
+PREVIEW_COLUMNS = 12
+CELL_WIDTH = 60
+
+
+def require_slug(key: str) -> str:
+    """Return a partition key that is safe as a file name, in a page's address and in a range.
+
+    Raises
+    ------
+    ValueError
+        If the key is not a slug: lower-case letters, digits, dots, dashes and underscores,
+        starting with a letter or digit, without two dots in a row.
+    """
+    if not SLUG.fullmatch(key) or ".." in key:
+        raise ValueError(
+            f"unsafe partition key {key!r}; use lower-case letters, digits, '.', '-' and '_', "
+            "starting with a letter or digit (put the display name beside the slug)"
+        )
+    return key
+
+
+class ParquetStore(dg.UPathIOManager):
+    """Stores DataFrames, and nothing else, as ``base/asset/corpus[/judge].parquet``."""
+
+    extension = ".parquet"
+
+    def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
+        """Write the table so that other processes see the old one or the new one."""
+        if not isinstance(obj, pd.DataFrame):
+            raise dg.Failure(
+                f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
+                "store takes DataFrames only (annotate '-> None' for an asset that stores nothing)",
+                allow_retries=False,
+            )
+        table = pa.Table.from_pandas(obj, preserve_index=False)
+        if path.protocol in ("", "file"):
+            with _replacing(path.path) as part:
+                pq.write_table(table, part, compression="zstd")
+        else:  # one PUT is atomic; a rename would be a copy and a delete
+            with path.open("wb") as sink:
+                pq.write_table(table, sink, compression="zstd")
+
+    # Synchronous on purpose: the asynchronous form of the base class pairs tables with keys by
+    # position and mislabels them as soon as one partition is missing.
+    def load_from_path(self, context: dg.InputContext | None, path: UPath) -> pd.DataFrame:
+        """Read one table, or the ``columns`` that the input's metadata names.
+
+        FileNotFoundError tells the caller that the partition is missing.
+        """
+        columns = ((context and context.definition_metadata) or {}).get("columns")
+        try:
+            with path.open("rb") as source:
+                return pq.read_table(source, columns=columns).to_pandas()
+        except FileNotFoundError as error:
+            asset = path.relative_to(self._base_path).parts[0]
+            raise FileNotFoundError(f"no table at {path}; materialise {asset!r} first") from error
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Load a table, or for a ``dict[...]`` parameter always a dict by partition key."""
+        loaded = super().load_input(context)
+        wants_dict = get_origin(context.dagster_type.typing_type) is dict
+        if not context.has_asset_partitions or not wants_dict:
+            return loaded
+        keys = list(context.asset_partition_keys)
+        if len(keys) == 1:
+            return {} if loaded is None else {keys[0]: loaded}
+        return loaded or {}
+
+    def make_safe_partition_path(self, base_path: UPath, partition: str) -> UPath:
+        """Join a partition key, or its dimensions, onto the folder of an asset."""
+        for key in re.split(r"[/|]", partition):
+            require_slug(key)
+        return base_path / partition
+
+    def get_metadata(self, context: dg.OutputContext, obj: pd.DataFrame) -> dict[str, Any]:
+        """Return the row count, the column types and a preview for the catalogue."""
+        schema = pa.Schema.from_pandas(obj, preserve_index=False)
+        columns = [dg.TableColumn(field.name, _type_name(field.type)) for field in schema]
+        scope = "partition_row_count" if context.has_asset_partitions else "row_count"
+        return {
+            f"dagster/{scope}": len(obj),
+            "dagster/column_schema": dg.TableSchema(columns),
+            "preview": dg.MetadataValue.md(preview(obj)),
+        }
+
+    def stored(self, asset: str, *keys: str) -> pd.DataFrame | None:
+        """Return the stored table of an asset's partition, or None where there is none.
+
+        Parameters
+        ----------
+        asset : str
+            Asset name, such as ``"leaderboard"``.
+        *keys : str
+            The corpus, and for judged assets the judge.
+        """
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        return self.load_from_path(None, path) if path.exists() else None
+
+
+class ParquetTables(dg.ConfigurableIOManagerFactory):
+    """Where tables lie: the local tables folder, or a URI such as ``s3://bucket/tables``."""
+
+    base_uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+
+    def create_io_manager(self, context: Any) -> ParquetStore:  # noqa: ARG002
+        """Return the store that assets are written to and read from."""
+        return open_store(self.base_uri, **self.storage_options)
+
+
+def open_store(base_uri: str = "", **storage_options: Any) -> ParquetStore:
+    """Return the store at a URI or folder, by default the one of this installation."""
+    return ParquetStore(UPath(base_uri or tables_uri(), **storage_options))
+
+
+def preview(table: pd.DataFrame) -> str:
+    """Return the first rows as a Markdown table whose cells can neither format nor fetch."""
+    shown = table.iloc[:PREVIEW_ROWS, :PREVIEW_COLUMNS]
+    rows = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy(dtype=object).tolist()]
+    lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    lines[1] = "|" + " --- |" * shown.shape[1]
+    hidden = table.shape[1] - shown.shape[1]
+    return "\n".join(lines) + (f"\n\nand {hidden} more columns" if hidden else "")
+
+
+def _cell(value: Any) -> str:
+    """Return untrusted text as inert Markdown: one line, shortened, punctuation as entities."""
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    text = text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
+    return "".join(c if c.isalnum() or c in " .,;-…" else f"&#{ord(c)};" for c in text)
+
+
+def _type_name(type_: pa.DataType) -> str:
+    return str(type_).removeprefix("large_")
+
+
+@contextmanager
+def _replacing(final: str) -> Iterator[str]:
+    part = f"{final}.{uuid.uuid4().hex}.part"
+    try:
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, final)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
