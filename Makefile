@@ -1,0 +1,81 @@
+# `make` alone lists what there is. PYTHON=/path/to/python3.12 chooses the interpreter.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test ui check format bench chromium clean
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PACKAGES := chromium chromium-driver
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
+
+$(BIN)/python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "judgeline needs Python 3.11 or later, which '$(PYTHON)' is not." \
+	    "Try: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	"$(PYTHON)" -m venv "$(VENV)"
+
+$(VENV)/.app: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing judgeline into $(VENV) (once; one to three minutes) ..."
+	$(PIP) -e '.[app]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.app
+	@echo "Installing what the tests need (once) ..."
+	$(PIP) -e '.[app,test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	@echo "Installing what the benchmarks compare with (once) ..."
+	$(PIP) -e '.[app,test,bench]'
+	@touch $@
+
+demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leaderboard, a report
+	@set -e; started=$$(date +%s); \
+	$(BIN)/judgeline run --corpus arena; \
+	$(BIN)/judgeline leaderboard --corpus arena; \
+	echo; \
+	echo "The whole chain took $$(( $$(date +%s) - started )) s."; \
+	echo "Look at every step:      make ui"; \
+	echo "Rate your own verdicts:  $(BIN)/judgeline rank FILE --out DIR"
+
+ui: $(VENV)/.app ## the lineage, its checks and runs in a browser, on this machine only
+	@exec $(BIN)/judgeline ui
+
+chromium:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing $(PACKAGES) for the browser tests (once) ..."; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends $(PACKAGES) >/dev/null; } || \
+	    echo "Could not install $(PACKAGES): the browser tests will be skipped." >&2; \
+	else \
+	  echo "No $(PACKAGES) here: the browser tests will be skipped" \
+	    "(as root: apt-get install $(PACKAGES))." >&2; \
+	fi
+
+test: $(VENV)/.test chromium ## install what the tests need and run everything
+	@$(MAKE) --no-print-directory check
+
+check: $(VENV)/.test ## format, lint, types, tests: what people and the build machine run
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: $(VENV)/.test ## let ruff rewrite the layout and repair the simple findings
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.bench ## time the estimators against the alternatives, one thread
+	@set -e; for script in benchmarks/bench_*.py; do \
+	  echo "== $$script"; \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python "$$script"; \
+	done
+
+clean: ## remove the environment and the caches; tables and runs under .judgeline stay
+	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

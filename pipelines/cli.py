@@ -1,0 +1,336 @@
+"""The front door: one command line for ranking files, running the lineage and looking at both.
+
+What belongs here: options, help, exit codes. Anything heavy is imported by the command that
+needs it, so that `--help` answers at once and `rank` never loads the orchestrator.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from pipelines.terminal import open_console
+
+OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
+_USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
+_EXIT_CODES = (
+    "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
+    "2 a quality gate failed · 130 interrupted"
+)
+
+app = typer.Typer(
+    name="judgeline",
+    help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
+    "[bold]Start here[/bold]\n\n"
+    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
+    "  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
+    "  judgeline leaderboard --corpus arena         what came out\n\n"
+    "  judgeline ui                                 every step in a browser",
+    epilog=_EXIT_CODES,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class HardOutcome(StrEnum):
+    """Where a judge's hard outcome comes from."""
+
+    derived = "derived"
+    recorded = "recorded"
+
+
+class StdError(StrEnum):
+    """Which standard error scales the intervals."""
+
+    analytic = "analytic"
+    bootstrap = "bootstrap"
+
+
+class Format(StrEnum):
+    """How a leaderboard is printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    md = "md"
+
+
+CorpusOption = Annotated[
+    str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
+]
+
+
+@app.callback(invoke_without_command=True)
+def _front_door(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.")
+    ] = False,
+) -> None:
+    if show_version:
+        from importlib.metadata import version
+
+        typer.echo(f"judgeline {version('judgeline')}")
+        raise typer.Exit(OK)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline rank annotations.csv --out ratings\n\n"
+    "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
+    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n" + _EXIT_CODES
+)
+def rank(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", show_default=False)
+    ],
+    l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
+    hard_outcome: Annotated[
+        HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
+    ] = HardOutcome.derived,
+    n_resamples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples per model and method; 0 for none.")
+    ] = 200,
+    miscoverage: Annotated[
+        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
+    ] = 0.1,
+    n_splits: Annotated[
+        int, typer.Option(min=1, help="Random splits on which coverage is measured.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Method to write, such as soft or hard; repeat for more. All by default; the "
+            "leaderboard ranks by soft where it is among them, else by the first.",
+            show_default=False,
+        ),
+    ] = None,
+    std_error: Annotated[
+        StdError, typer.Option(help="Standard error that scales the intervals.")
+    ] = StdError.analytic,
+    judge: Annotated[
+        str | None, typer.Option(help="Which judge, where the file holds several.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html as well.")
+    ] = True,
+) -> None:
+    """Rate the models of one file of judged battles; no server, no configuration.
+
+    FILE is a CSV of released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
+    [bold]scored battles[/bold] as CSV, Parquet or JSON lines with the columns model_a, model_b,
+    score_difference (judge score of A minus B), human_outcome (A's share of the win: 1, 0.5, 0,
+    empty for no vote) and, if there is one, judge_outcome.
+
+    Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
+    report.html; all of them, or none.
+    """
+    from pipelines.rank import RankSettings, UnusableJudgeError, rank_file
+    from pipelines.terminal import show_ranked
+
+    settings = RankSettings(
+        l2=l2,
+        hard_outcome=hard_outcome.value,
+        n_resamples=n_resamples,
+        miscoverage=miscoverage,
+        n_splits=n_splits,
+        seed=seed,
+        std_error=std_error.value,
+        methods=tuple(method or ()),
+    )
+    try:
+        ranked = rank_file(file, out, settings, judge=judge, report=report)
+    except UnusableJudgeError as error:
+        _complain("Quality gate failed", str(error))
+        raise typer.Exit(GATE_FAILED) from error
+    show_ranked(open_console(), ranked, file)
+    if not report and (out / "report.html").exists():
+        _complain("Note", f"{out / 'report.html'} is of an earlier run", style="yellow")
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline run --corpus arena\n\n"
+    "  judgeline run --corpus arena --judge strict --select 'leaderboard+' --dry-run\n\n"
+    + _EXIT_CODES
+)
+def run(
+    corpus: CorpusOption,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Slug of a judge; repeat for more. All that make sense for the corpus by default.",
+            show_default=False,
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ASSETS",
+            help="Only this asset, or a selection such as 'scored_battles+'; repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run and what it would cost; stop.")
+    ] = False,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="CALLS",
+            help="Run nothing if the judges would be asked for more answers than this.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Materialise the lineage of a corpus, in this process, with progress.
+
+    Needs no server; everything it leaves is visible in `judgeline ui`. Exits with 2 when a
+    blocking quality check fails: what depends on the failed asset is then not made.
+    """
+    from pipelines.run import run_lineage
+
+    asked: dict[str, Any] = {"corpus": corpus, "judges": judge or None, "select": select or None}
+    console = open_console()
+    if budget is not None:
+        plan = run_lineage(**asked, dry_run=True, console=console)
+        n_calls = sum(step.n_calls for step in plan.plan)
+        if plan.exit_code or dry_run:
+            raise typer.Exit(plan.exit_code)
+        if n_calls > budget:
+            raise ValueError(
+                f"the judges would be asked for {n_calls:,} answers, --budget allows {budget:,}; "
+                "name fewer judges, lower sample_size of the corpus, or raise the budget"
+            )
+    raise typer.Exit(run_lineage(**asked, dry_run=dry_run, console=console).exit_code)
+
+
+@app.command()
+def judges() -> None:
+    """List the configured judges."""
+    from resources.judges.definitions import load_judges
+    from resources.paths import config_dir
+
+    rows = [(j.slug, j.display_name, j.kind, j.family) for j in load_judges().values()]
+    _list("Judges", ("slug", "name", "kind", "family"), rows, config_dir() / "judges.yaml")
+
+
+@app.command()
+def corpora() -> None:
+    """List the configured corpora."""
+    from resources.corpora.definitions import load_corpora
+    from resources.paths import config_dir
+
+    rows = [
+        (c.slug, c.display_name, c.reader, c.location or "-", _judges_of(c))
+        for c in load_corpora().values()
+    ]
+    columns = ("slug", "name", "reader", "location", "judges")
+    _list("Corpora", columns, rows, config_dir() / "corpora.yaml")
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline leaderboard --corpus arena\n\n"
+    "  judgeline leaderboard --corpus arena --judge strict --format csv > ratings.csv\n\n"
+    'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + _EXIT_CODES
+)
+def leaderboard(
+    corpus: CorpusOption,
+    judge: Annotated[
+        str | None, typer.Option(help="Slug of a judge; all that have a leaderboard by default.")
+    ] = None,
+    style: Annotated[
+        Format, typer.Option("--format", help="A table to read, or something to process.")
+    ] = Format.table,
+) -> None:
+    """Print the leaderboards that `judgeline run` made of a corpus."""
+    from pipelines.leaderboards import stored_leaderboards
+    from pipelines.terminal import leaderboard_table, machine_readable
+
+    boards, definition = stored_leaderboards(corpus, judge)
+    simulated = definition.reader == "arena"
+    if style is not Format.table:
+        if simulated:
+            _complain("Note", f"{definition.display_name} is a simulation", style="yellow")
+        sys.stdout.write(machine_readable(boards, style.value))
+        return
+    console = open_console()
+    for name, board in boards.groupby("judge", sort=False):
+        title = (
+            f"{definition.display_name}{' (a simulation)' if simulated else ''}, judged by {name}"
+        )
+        console.print(leaderboard_table(board, f"{escape(title)}, in Elo"))
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Open the lineage, its checks and its runs in a browser: Dagster's UI over the same home.
+
+    There is no login, so it listens on 127.0.0.1 only and nothing else is offered; to reach it
+    from another machine, forward the port over ssh. Stop it with Ctrl-C.
+    """
+    from pipelines.ui import serve
+
+    raise typer.Exit(serve(port, open_console()))
+
+
+def _judges_of(definition: Any) -> str:
+    return "all that can" if definition.judges is None else ", ".join(definition.judges)
+
+
+def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], source: Path) -> None:
+    from pipelines.terminal import plain_table
+
+    console = open_console()
+    console.print(plain_table(title, columns, rows))
+    console.print(f"Edit them in {escape(str(source))}", soft_wrap=True)
+
+
+def _complain(kind: str, message: str, *, style: str = "bold red") -> None:
+    paragraph = " ".join(str(message).split())
+    open_console(stderr=True).print(f"[{style}]{kind}:[/] {escape(paragraph)}", soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the program's name; that of this process by default.
+
+    Returns
+    -------
+    int
+        0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
+    """
+    try:
+        code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("Interrupted", "stopped; files are complete or absent, and runs can be repeated")
+        return INTERRUPTED
+    except BrokenPipeError:  # `| head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except _USAGE_ERROR as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
+        _complain("Error", f"{error.format_message()} (see: {command} --help)")
+        return COULD_NOT_RUN
+    except (ValueError, RuntimeError, OSError, ImportError) as error:
+        _complain("Error", str(error) or type(error).__name__)
+        return COULD_NOT_RUN
+    return code if isinstance(code, int) else OK

@@ -1,0 +1,66 @@
+"""Leaderboards that runs have left in the table store, read without the orchestrator."""
+
+import pandas as pd
+from upath import UPath
+
+from resources.corpora.definitions import CorpusDefinition, load_corpora
+from resources.judges.definitions import load_judges
+from resources.paths import tables_uri
+from resources.suggest import unknown_name
+
+
+def stored_leaderboards(
+    corpus: str, judge: str | None = None
+) -> tuple[pd.DataFrame, CorpusDefinition]:
+    """Return the leaderboards of a corpus, below one another, and the corpus.
+
+    Parameters
+    ----------
+    corpus : str
+        Slug of a configured corpus.
+    judge : str, optional
+        Slug of a judge; every judge with a leaderboard where none is named.
+
+    Returns
+    -------
+    boards : DataFrame
+        One row per judge and model, `judge` first; ratings in Elo points.
+    definition : CorpusDefinition
+        The corpus.
+
+    Raises
+    ------
+    ValueError
+        If corpus or judge is not configured, or there is no leaderboard yet; the message
+        names the command that makes it.
+    """
+    known = load_corpora()
+    if corpus not in known:
+        raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
+    folder = UPath(tables_uri()) / "leaderboard" / corpus
+    stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
+    if judge is not None and judge not in stored:
+        raise ValueError(_no_leaderboard(corpus, judge, stored))
+    if not stored:
+        raise ValueError(f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}")
+    chosen = sorted(stored) if judge is None else [judge]
+    boards = [_with_judge(stored[name], name) for name in chosen]
+    return pd.concat(boards, ignore_index=True), known[corpus]
+
+
+def _no_leaderboard(corpus: str, judge: str, stored: dict[str, UPath]) -> str:
+    judges = load_judges()
+    if judge not in judges and judge not in stored:
+        return unknown_name("judge", judge, {*judges, *stored}, "config/judges.yaml")
+    there = f"; there are those of {', '.join(sorted(stored))}" if stored else ""
+    return (
+        f"no leaderboard of {corpus!r} by judge {judge!r} yet{there}; "
+        f"run: judgeline run --corpus {corpus} --judge {judge}"
+    )
+
+
+def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
+    with path.open("rb") as source:
+        board = pd.read_parquet(source)
+    board.insert(0, "judge", judge)
+    return board

@@ -1,0 +1,321 @@
+"""`judgeline rank`: the science on one file, without the orchestrator.
+
+What belongs here: the order of the steps, the gate that a judge must pass, and the files that
+come out. What does not: statistics (`judgeline`), reading (`pipelines.rank_input`).
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from assets.columns import as_coded, as_numbers, as_table
+from judgeline.beta import BetaFolds, fit_beta, fit_beta_folds
+from judgeline.conformal import calibrate_intervals
+from judgeline.connectivity import require_connected
+from judgeline.diagnostics import diagnose_judge
+from judgeline.heldout import RatingSettings, fit_heldout_ratings
+from judgeline.leaderboard import rank_models
+from judgeline.summary import summarise
+from pipelines.rank_input import JudgedBattles, read_judged_battles
+
+HELDOUT_COLUMNS = (
+    "model",
+    "method",
+    "human_rating",
+    "judge_rating",
+    "residual",
+    "std_error",
+    "std_error_analytic",
+    "beta",
+    "n_battles",
+    "flags",
+)
+_VERDICT_OF_STATUS = {
+    "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
+    "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
+    "right, this judge must not rate models",
+    "separable": "the scores predict every vote, so that the slope has no upper end. There are "
+    "too few human votes: add battles that people voted on",
+    "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
+    "Add battles that people voted on",
+}
+
+
+class UnusableJudgeError(Exception):
+    """The judge fails a quality gate: its scores cannot be put on the human scale."""
+
+
+@dataclass(frozen=True)
+class RankSettings:
+    """Settings of one ranking; Elo on the scale 1500 + 400 / ln 10 * strength.
+
+    Attributes
+    ----------
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+    hard_outcome : str
+        ``"derived"`` from the scores or ``"recorded"`` in the file.
+    n_resamples : int
+        Bootstrap resamples per model and method; 0 for the closed form alone.
+    miscoverage : float
+        Tolerated share of misses, in (0, 1).
+    n_splits : int
+        Random splits of the models on which coverage is measured.
+    seed : int
+        Seed of every random stream.
+    std_error : str
+        Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
+    methods : tuple of str
+        Methods to write; all where none is named. The leaderboard ranks by ``soft`` if that
+        is among them, else by the first.
+    """
+
+    l2: float = 0.01
+    hard_outcome: Literal["derived", "recorded"] = "derived"
+    n_resamples: int = 200
+    miscoverage: float = 0.1
+    n_splits: int = 5
+    seed: int = 0
+    std_error: Literal["analytic", "bootstrap"] = "analytic"
+    methods: tuple[str, ...] = ()
+
+
+class Ranking(NamedTuple):
+    """What one judge's battles say; one table per result of the core."""
+
+    leaderboard: pd.DataFrame
+    heldout_ratings: pd.DataFrame
+    beta_folds: pd.DataFrame
+    conformal_calibration: pd.DataFrame
+    summary: pd.DataFrame
+    judge_diagnostics: pd.DataFrame
+
+
+class Ranked(NamedTuple):
+    """A finished ranking: its tables, what was read and where the files are."""
+
+    ranking: Ranking
+    battles: JudgedBattles
+    files: dict[str, Path]
+
+
+def rank_file(
+    path: Path,
+    out: Path,
+    settings: RankSettings,
+    *,
+    judge: str | None = None,
+    report: bool = True,
+) -> Ranked:
+    """Rate the models of a file of judged battles and write tables and report.
+
+    Parameters
+    ----------
+    path : Path
+        Soft-Elo annotations or scored battles.
+    out : Path
+        Folder for the results; made if it is not there. All files appear, or none.
+    settings : RankSettings
+        How to rate.
+    judge : str, optional
+        Which judge, where the file holds several.
+    report : bool
+        Whether to write ``report.html``.
+
+    Returns
+    -------
+    Ranked
+        Tables, reading account and paths by file name.
+
+    Raises
+    ------
+    ValueError
+        If the file, the folder or a setting is unusable; the message says what to do.
+    UnusableJudgeError
+        If the judge fails the gate: no positive, finite slope in every fold.
+    """
+    _require_writable(out)
+    battles = read_judged_battles(path, judge=judge)
+    ranking = rank_battles(battles.scored, settings)
+    writers = _table_writers(ranking, battles)
+    if report:
+        writers["report.html"] = _report_writer(path, settings, battles, ranking)
+    return Ranked(ranking, battles, _write_together(out, writers))
+
+
+def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
+    """Return the ratings that scored battles of one judge give.
+
+    Parameters
+    ----------
+    scored : DataFrame
+        Scored battles, one row each.
+    settings : RankSettings
+        How to rate.
+
+    Returns
+    -------
+    Ranking
+        Ratings, residuals and widths in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two models or an unconnected graph is left, or a method is unknown.
+    UnusableJudgeError
+        If the judge fails the gate.
+    """
+    coded = as_coded(scored, settings.hard_outcome)
+    require_connected(coded)
+    folds = fit_beta_folds(coded)
+    _require_usable(scored, folds)
+    rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
+    heldout = fit_heldout_ratings(coded, folds, rating)
+    methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
+    calibration = calibrate_intervals(
+        heldout,
+        miscoverage=settings.miscoverage,
+        n_splits=settings.n_splits,
+        seed=settings.seed,
+        std_error=settings.std_error,
+    )
+    leaderboard = rank_models(
+        heldout,
+        method="soft" if "soft" in methods else methods[0],
+        miscoverage=settings.miscoverage,
+        std_error=settings.std_error,
+    )
+    columns = ("difference_ab", "difference_ba", "length_a", "length_b")
+    diagnostics = diagnose_judge(
+        coded,
+        folds,
+        heldout,
+        language=scored["language"].to_numpy(dtype=object, na_value=None),
+        **{name: as_numbers(scored[name]) for name in columns},
+    )
+    return Ranking(
+        as_table(leaderboard),
+        _of_methods(as_table(heldout), methods, "human"),
+        as_table(folds),
+        _of_methods(as_table(calibration), methods),
+        _of_methods(as_table(summarise(heldout)), methods),
+        as_table(diagnostics),
+    )
+
+
+def _require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
+    """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
+    pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))
+    if pooled.status != "ok":
+        raise UnusableJudgeError(
+            f"this judge cannot be put on the human scale ({pooled.status}, "
+            f"{pooled.n_battles} decisive votes): {_VERDICT_OF_STATUS[pooled.status]}"
+        )
+    bad = folds.status != "ok"
+    if bad.any():
+        status = str(folds.status[bad][0])
+        names = ", ".join(folds.held_out_model[bad][:5])
+        raise UnusableJudgeError(
+            f"with {names} held out, the other models' votes give no slope ({status}): "
+            f"{_VERDICT_OF_STATUS[status]}"
+        )
+
+
+def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
+    rated = [method for method in known if method != "human"]
+    for method in asked:
+        if method not in rated:
+            from resources.suggest import unknown_name
+
+            raise ValueError(unknown_name("method", method, rated, "--method"))
+    return list(dict.fromkeys(asked)) or rated
+
+
+def _of_methods(table: pd.DataFrame, methods: list[str], *always: str) -> pd.DataFrame:
+    return table[table["method"].isin([*methods, *always])].reset_index(drop=True)
+
+
+def _table_writers(ranking: Ranking, battles: JudgedBattles) -> dict[str, Callable[[Path], object]]:
+    rated = ranking.heldout_ratings[ranking.heldout_ratings["method"].ne("human")]
+    heldout = rated.rename(columns={"rating": "judge_rating"})[list(HELDOUT_COLUMNS)]
+    tables = {
+        "heldout.csv": heldout,
+        "conformal.csv": ranking.conformal_calibration,
+        "summary.csv": ranking.summary,
+        "leaderboard.csv": ranking.leaderboard,
+        "quarantine.csv": battles.quarantine,
+    }
+    return {name: _csv_writer(table) for name, table in tables.items()}
+
+
+def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
+    return lambda path: table.to_csv(path, index=False)
+
+
+def _report_writer(
+    path: Path, settings: RankSettings, battles: JudgedBattles, ranking: Ranking
+) -> Callable[[Path], object]:
+    from resources.report import JudgeTables, write_report
+
+    tables = JudgeTables(
+        judge=battles.judge,
+        display_name=battles.judge,
+        scored_battles=battles.scored,
+        **ranking._asdict(),
+    )
+    return lambda target: write_report(
+        target,
+        title=f"Ratings from {path.name}",
+        corpus_name=path.name,
+        simulated=False,
+        judges=[tables],
+        provenance=_provenance(path, settings, battles),
+        comparison=None,
+    )
+
+
+def _provenance(path: Path, settings: RankSettings, battles: JudgedBattles) -> Mapping[str, str]:
+    with path.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    account = f"{len(battles.scored)} scored, {len(battles.quarantine)} quarantined"
+    packages = ("judgeline", "numpy", "scipy", "pandas")
+    return {
+        "file": path.name,
+        "sha256": digest,
+        "battles": f"{battles.n_rows} rows: {account}, {battles.n_unscored} without scores",
+        **{name: str(value) for name, value in asdict(settings).items() if name != "methods"},
+        "methods": ", ".join(settings.methods) or "all",
+        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+    }
+
+
+def _require_writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=out, prefix=".judgeline-"):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"cannot write into {out} ({error.strerror or error}); name another folder with --out"
+        ) from error
+
+
+def _write_together(out: Path, writers: Mapping[str, Callable[[Path], object]]) -> dict[str, Path]:
+    """Write every file under a passing name first, so that a failure changes nothing."""
+    parts = {name: out / f".{os.getpid()}.{name}" for name in writers}
+    try:
+        for name, write in writers.items():
+            write(parts[name])
+        for name, part in parts.items():
+            part.replace(out / name)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+    return {name: out / name for name in writers}

@@ -1,0 +1,294 @@
+"""What `judgeline rank` reads: one file of judged battles, in a layout told by its columns.
+
+Released Soft-Elo annotations go through the corpus reader of that name; our own scored battles
+are read here. Rows that no estimator may see are set aside with a reason, never repaired.
+"""
+
+import difflib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+SCORED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
+ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
+OPTIONAL_NUMBERS = (
+    "judge_outcome",
+    "recorded_outcome",
+    "difference_ab",
+    "difference_ba",
+    "length_a",
+    "length_b",
+)
+OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language")
+SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl"}
+_MISSING = ("", "nan", "NaN", "NA", "null", "None")
+
+
+class JudgedBattles(NamedTuple):
+    """Scored battles of one judge, and the rows that were set aside with their reasons."""
+
+    judge: str
+    scored: pd.DataFrame
+    quarantine: pd.DataFrame
+    n_rows: int
+    n_unscored: int
+
+
+def read_judged_battles(path: Path, *, judge: str | None = None) -> JudgedBattles:
+    """Return the scored battles of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Soft-Elo annotations (CSV), or scored battles as CSV, Parquet or JSON lines.
+    judge : str, optional
+        Which judge to rank by, where a file holds several.
+
+    Returns
+    -------
+    JudgedBattles
+        Outcomes are A's share of the win, score differences A minus B in rubric points.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, empty or of another layout, holds several judges and none is
+        named, or no row of it can be scored; the message says what to do.
+    """
+    layout = _layout(path)
+    columns = _columns(path, layout)
+    if set(ANNOTATION_COLUMNS) <= set(columns):
+        read = _annotations(path, judge)
+    elif set(SCORED_COLUMNS) <= set(columns):
+        read = _scored(path, layout, columns, judge)
+    else:
+        raise ValueError(_wrong_columns(path, columns))
+    if read.scored.empty:
+        raise ValueError(_nothing_scored(path, read))
+    return read
+
+
+def _layout(path: Path) -> str:
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, _neighbours(path), n=1)
+        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the path"
+        raise ValueError(f"no file at {path}{hint}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; name one CSV, Parquet or JSON lines file in it")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes); write the battles into it again")
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"{path} ends in {path.suffix or 'nothing'!r}; rename it to what it is, one of "
+            f"{', '.join(SUFFIXES)}"
+        )
+    return SUFFIXES[path.suffix.lower()]
+
+
+def _neighbours(path: Path) -> list[str]:
+    return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+
+
+def _columns(path: Path, layout: str) -> list[str]:
+    if layout == "csv":
+        return [str(name) for name in _parsed(path, lambda: pd.read_csv(path, nrows=0).columns)]
+    if layout == "parquet":
+        from pyarrow import parquet
+
+        return _parsed(path, lambda: list(parquet.read_schema(path).names))
+    first = next(_json_lines(path), None)
+    return list(first) if first else []
+
+
+def _parsed(path: Path, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} cannot be read as {SUFFIXES[path.suffix.lower()]}: {error}; export it again"
+        ) from error
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
+            if not isinstance(record, dict):
+                raise ValueError(
+                    f"{path}, line {number}: {type(record).__name__} instead of an object with "
+                    f"the fields {', '.join(SCORED_COLUMNS)}"
+                )
+            yield record
+
+
+def _wrong_columns(path: Path, columns: list[str]) -> str:
+    missing = [name for name in SCORED_COLUMNS if name not in columns]
+    hints = [
+        f"is {near[0]!r} meant as {name!r}?"
+        for name in missing
+        if (near := difflib.get_close_matches(name, [c for c in columns if c not in missing], n=1))
+        and near[0] not in SCORED_COLUMNS
+    ]
+    return (
+        f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
+        f"({', '.join(SCORED_COLUMNS)}, and judge_outcome if there is one) or Soft-Elo "
+        f"annotations ({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
+        f"{', '.join(missing)}{'; ' if hints else ''}{' '.join(hints)}"
+    )
+
+
+def _nothing_scored(path: Path, read: JudgedBattles) -> str:
+    if not read.n_rows:
+        return f"{path} holds a header and no rows; write the battles into it again"
+    reasons = read.quarantine["reason"].value_counts()
+    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    example = f" For instance: {read.quarantine['detail'].iloc[0]}." if len(reasons) else ""
+    return (
+        f"none of the {read.n_rows} rows of {path} can be rated: {told or 'no scores in them'}."
+        f"{example} Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+    )
+
+
+def _annotations(path: Path, judge: str | None) -> JudgedBattles:
+    from resources.corpora.definitions import CorpusDefinition
+    from resources.corpora.reading import read_corpus
+    from resources.scoring import score_battles
+
+    definition = CorpusDefinition(
+        slug="ranked-file",
+        display_name=path.name,
+        reader="softelo-annotations",
+        location=str(path.absolute()),
+    )
+    battles, quarantine, verdicts = read_corpus(definition)
+    chosen = _choose(judge, sorted(verdicts["judge"].unique()), path)
+    scored = score_battles(battles, verdicts[verdicts["judge"].eq(chosen)])
+    n_rows = len(battles) + quarantine["row"].nunique()
+    return JudgedBattles(chosen, scored, quarantine, n_rows, len(battles) - len(scored))
+
+
+def _choose(judge: str | None, known: list[str], path: Path) -> str:
+    if judge is None and len(known) <= 1:
+        return known[0] if known else "judge"
+    if judge in known:
+        return str(judge)
+    asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known)} judges"
+    raise ValueError(f"{path} holds {asked}; choose one with --judge: {', '.join(known)}")
+
+
+def _scored(path: Path, layout: str, columns: list[str], judge: str | None) -> JudgedBattles:
+    wanted = [*SCORED_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
+    table = _table(path, layout, [name for name in wanted if name in columns])
+    numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
+    as_numbers = table.assign(
+        **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
+    )
+    quarantine = _set_aside(table, as_numbers, path.name)
+    kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
+    return JudgedBattles(judge or path.stem, _completed(kept), quarantine, len(table), 0)
+
+
+def _table(path: Path, layout: str, columns: list[str]) -> pd.DataFrame:
+    if layout == "jsonl":
+        return pd.DataFrame.from_records(list(_json_lines(path)), columns=columns)
+    if layout == "parquet":
+        return _parsed(path, lambda: pd.read_parquet(path, columns=columns))
+    text = {name: str for name in ("model_a", "model_b", *OPTIONAL_TEXT) if name in columns}
+    missing = {name: [""] if name in text else list(_MISSING) for name in columns}
+    return _parsed(
+        path,
+        lambda: pd.read_csv(
+            path, usecols=columns, dtype=text, keep_default_na=False, na_values=missing
+        ),
+    )
+
+
+def _set_aside(table: pd.DataFrame, numbers: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Return one row per reason to leave a row out; the first reason of a row counts."""
+    found = pd.concat(
+        [
+            pd.DataFrame({"row": np.flatnonzero(wrong), "reason": reason, "detail": detail})
+            for wrong, reason, detail in _faults(table, numbers)
+        ],
+        ignore_index=True,
+    )
+    found = found.drop_duplicates("row").sort_values("row", ignore_index=True)
+    ids = table["battle_id"] if "battle_id" in table else pd.Series(None, table.index, dtype=str)
+    return pd.DataFrame(
+        {
+            "row": found["row"].astype("int64"),
+            "file": file,
+            "battle_id": ids.iloc[found["row"]].to_numpy(),
+            "reason": found["reason"],
+            "detail": found["detail"],
+        }
+    )
+
+
+def _faults(
+    table: pd.DataFrame, numbers: pd.DataFrame
+) -> Iterator[tuple[pd.Series, str, list[str]]]:
+    """Yield which rows are wrong, the reason and a sentence for each wrong row."""
+    for side in ("model_a", "model_b"):
+        names = table[side]
+        wrong = names.isna() | names.map(lambda name: not isinstance(name, str) or not name)
+        yield wrong, "missing-model", _told(names[wrong], f"{side} is {{}}, expected a name")
+    same = table["model_a"].eq(table["model_b"])
+    yield same, "self-battle", _told(table["model_a"][same], "{} is compared with itself")
+    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
+    told = _told(table["score_difference"][wrong], "score_difference is {}, expected a number")
+    yield wrong, "nan-score", told
+    for name, parts in (("human_outcome", 2), ("judge_outcome", 4), ("recorded_outcome", 4)):
+        if name in table:
+            optional = name != "judge_outcome"
+            wrong = _off_scale(table[name], numbers[name], parts, optional=optional)
+            scale = "1, 0.5, 0 or empty" if parts == 2 else "a multiple of 0.25 in [0, 1]"
+            yield (
+                wrong,
+                "unknown-outcome",
+                _told(table[name][wrong], f"{name} is {{}}, expected {scale}"),
+            )
+    if "battle_id" in table:
+        again = table["battle_id"].notna() & table["battle_id"].duplicated()
+        yield again, "duplicate-battle", _told(table["battle_id"][again], "battle {} came before")
+
+
+def _off_scale(
+    raw: pd.Series, number: pd.Series, parts: int, *, optional: bool
+) -> "pd.Series[bool]":
+    on_scale = (number * parts).isin(range(parts + 1))
+    absent = raw.isna() if optional else pd.Series(False, raw.index)
+    return ~(on_scale | absent)
+
+
+def _told(values: pd.Series, sentence: str) -> list[str]:
+    return [sentence.format(repr(value)) for value in values.tolist()]
+
+
+def _completed(kept: pd.DataFrame) -> pd.DataFrame:
+    """Return battles with every column of scored battles, null where the file has none."""
+    from judgeline.outcomes import sign_outcome
+
+    derived = {
+        "battle_id": [f"row-{row:06d}" for row in range(len(kept))],
+        "judge_outcome": sign_outcome(kept["score_difference"].to_numpy(dtype=float)),
+    }
+    added = {name: values for name, values in derived.items() if name not in kept}
+    table = kept.assign(**added)
+    if "recorded_outcome" not in kept:
+        table["recorded_outcome"] = kept.get("judge_outcome", np.nan)
+    for name in OPTIONAL_NUMBERS:
+        table[name] = table[name].astype(float) if name in table else np.nan
+    for name in OPTIONAL_TEXT:
+        if name not in table:
+            table[name] = pd.Series(None, index=table.index, dtype=str)
+    return table

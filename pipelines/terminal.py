@@ -1,0 +1,119 @@
+"""What the commands print: tables for people, and the same leaderboard for other programs."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pipelines.rank import Ranked
+
+PIPE_WIDTH = 120
+"""Columns to lay tables out in when the output is no terminal."""
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console that neither wraps tables nor guesses a width when piped."""
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+
+
+def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
+    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points."""
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for name in ("", "model"):
+        table.add_column(name, justify="left" if name else "right", overflow="fold")
+    for name in ("rating", "interval", "tier", "human", "battles", "votes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("flags", overflow="fold")
+    for row in board.to_dict("records"):
+        interval = f"{elo(row['lower'])} to {elo(row['upper'])}"
+        counts = (f"{row['tier']}", elo(row["human_rating"]), row["n_battles"], row["n_votes"])
+        cells = (row["rank"], escape(row["model"]), elo(row["rating"]), interval, *counts)
+        table.add_row(*map(str, cells), escape(str(row["flags"])))
+    return table
+
+
+def elo(rating: float) -> str:
+    """Return a rating in Elo points as people read it; a dash where there is none."""
+    if math.isnan(rating):
+        return "-"
+    return f"{rating:.0f}" if math.isfinite(rating) else ("∞" if rating > 0 else "-∞")
+
+
+def machine_readable(board: "pd.DataFrame", style: str) -> str:
+    """Return a leaderboard as csv, json or md.
+
+    In JSON a missing value is null and an infinite bound the text ``"inf"`` or ``"-inf"``,
+    which JSON numbers cannot say.
+    """
+    if style == "csv":
+        return board.to_csv(index=False)
+    if style == "md":
+        return board.to_markdown(index=False, floatfmt=".1f") + "\n"
+    records = [{k: _json_value(v) for k, v in row.items()} for row in board.to_dict("records")]
+    return json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Return rows of anything as a table; cells are shown as they are, never as markup."""
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+    return table
+
+
+def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
+    """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
+    battles, ranking = ranked.battles, ranked.ranking
+    console.print(
+        f"{battles.n_rows:,} rows of {escape(source.name)}: {len(battles.scored):,} rated, "
+        f"{len(battles.quarantine):,} quarantined, {battles.n_unscored:,} without usable scores"
+    )
+    if len(battles.quarantine):
+        counts = battles.quarantine["reason"].value_counts()
+        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+    board = ranking.leaderboard
+    console.print(
+        leaderboard_table(board, f"Ratings by {board['method'].iloc[0]} outcomes, in Elo")
+    )
+    console.print(_agreement(ranking.summary, ranking.conformal_calibration))
+    for note, methods in ranking.conformal_calibration.groupby("note", sort=False)["method"]:
+        if note:
+            console.print(f"[yellow]Note[/] ({', '.join(methods)}): {escape(str(note))}.")
+    show_files(console, ranked.files)
+
+
+def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
+    table = Table(title="Agreement with human ratings, each model held out", title_justify="left")
+    table.add_column("method")
+    for name in ("mean error (Elo)", "Spearman", "Kendall", "mean beta", "threshold (SE)"):
+        table.add_column(name, justify="right")
+    threshold = calibration.set_index("method")["threshold"]
+    for row in summary.to_dict("records"):
+        numbers = (row["mae"], row["spearman"], row["kendall"], row["mean_beta"])
+        precise = (f"{numbers[0]:.1f}", *(f"{number:.3f}" for number in numbers[1:]))
+        shown = (text.replace("nan", "-") for text in precise)
+        table.add_row(row["method"], *shown, f"{threshold[row['method']]:.2f}")
+    return table
+
+
+def show_files(console: Console, files: dict[str, Path]) -> None:
+    """Print where the results are, one path a line so that it can be copied."""
+    for path in files.values():
+        console.print(f"  {escape(str(path))}", soft_wrap=True)

@@ -1,0 +1,48 @@
+"""What several tests share: where the real data lies, and a home that no test leaves behind."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _folder(variable: str, *candidates: Path) -> Path:
+    named = os.environ.get(variable)
+    places = [Path(named)] if named else list(candidates)
+    for place in places:
+        if place.is_dir():
+            return place
+    pytest.skip(f"no real data: none of {[str(p) for p in places]} exists; set {variable}")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with the released annotation sample, or a skip that says what is missing."""
+    return _folder("JUDGELINE_DATA", ROOT / "data", ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def expected_dir() -> Path:
+    """The folder with what the published reference program computed from that sample."""
+    return _folder("JUDGELINE_EXPECTED", ROOT / "expected", ROOT.parent / "shared" / "expected")
+
+
+@pytest.fixture(scope="session")
+def sample(data_dir: Path) -> Path:
+    """The released sample: 1,000 real battles of 14 models with votes and judge scores."""
+    path = data_dir / "softelo_lmarena100k_sample.csv"
+    if not path.is_file():
+        pytest.skip(f"no real data: {path} does not exist")
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty JUDGELINE_HOME for one test, for this process and the ones it starts."""
+    place = tmp_path / "home"
+    monkeypatch.setenv("JUDGELINE_HOME", str(place))
+    for variable in ("JUDGELINE_TABLES", "JUDGELINE_CONFIG", "DAGSTER_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return place

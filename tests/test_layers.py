@@ -1,0 +1,89 @@
+"""Imports point down: pipelines -> assets -> resources -> judgeline, and the core stays pure."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("judgeline", "resources", "assets", "pipelines")  # lowest first
+NETWORK = {"http.client", "ssl", "socket", "urllib.request", "ftplib", "smtplib", "asyncio"}
+
+
+def modules(layer: str) -> list[Path]:
+    return sorted((ROOT / layer).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Names of the modules that a file imports, at the top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_point_down(layer: str) -> None:
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    upward = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in modules(layer)
+        for name in imported(path)
+        if name.split(".")[0] in above
+    ]
+    assert upward == []
+
+
+def test_imports_start_from_the_top() -> None:
+    relative = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for layer in LAYERS
+        for path in modules(layer)
+        for name in imported(path)
+        if name.startswith(".")
+    ]
+    assert relative == []
+
+
+def loaded(*statements: str) -> set[str]:
+    """Names of the modules that a fresh interpreter holds after the statements."""
+    script = "\n".join([*statements, "import sys, json", "print(json.dumps(list(sys.modules)))"])
+    answer = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(answer.stdout.splitlines()[-1]))
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_the_core_needs_numpy_and_scipy_only() -> None:
+    statements = [f"import {dotted(path)}" for path in modules("judgeline")]
+    assert len(statements) > 5
+    core = loaded(*statements)
+    everything = {name.split(".")[0] for name in core}
+    installed = {name for name in everything if name not in sys.stdlib_module_names}
+    site = loaded()  # what this interpreter's own start-up files load
+    assert installed - {name.split(".")[0] for name in site} <= {"judgeline", "numpy", "scipy"}
+    stack = loaded("import numpy.random, scipy.linalg, scipy.special, scipy.stats, scipy.sparse")
+    assert (core - stack) & NETWORK == set()
+
+
+def test_ranking_a_file_starts_no_orchestrator() -> None:
+    names = loaded("import pipelines.cli, pipelines.rank")
+    assert "pipelines.rank" in names
+    assert {name for name in names if name.split(".")[0] in {"dagster", "great_expectations"}} == (
+        set()
+    )
+
+
+def test_help_needs_no_table_library() -> None:
+    names = {name.split(".")[0] for name in loaded("import pipelines.cli")}
+    assert names & {"pandas", "pyarrow", "scipy", "dagster", "matplotlib"} == set()
