@@ -20,13 +20,35 @@ _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 class ResamplingUnits(NamedTuple):
     """What is drawn with replacement: battles, or questions with all their battles.
 
-    `battles` (U, M): how many battles one unit holds against each anchor; `wins` (U,): the
-    model's share of wins in one unit; `copies` (U,): how many identical units there are.
+    `battles` (U, M): how many battles one unit holds against each anchor; `wins` (U, K): the
+    model's share of wins in one unit, under each of K kinds of target that are drawn
+    together; `copies` (U,): how many identical units there are.
     """
 
     battles: csr_array
     wins: Floats
     copies: NDArray[np.int64]
+
+    def met(self, counts: Floats) -> Floats:
+        """Return battles against each anchor in resamples that hold units so often.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (B, U)
+            How often each unit was drawn.
+
+        Returns
+        -------
+        ndarray, shape (B, M)
+            Number of battles.
+        """
+        opponent = self.battles.indices
+        if self.battles.nnz != len(self.copies) or (np.diff(opponent) < 0).any():
+            return np.asarray((self.battles.T @ counts.T).T)
+        starts = np.flatnonzero(np.r_[True, np.diff(opponent) != 0])  # single battles, sorted
+        met = np.zeros((counts.shape[0], self.battles.shape[1]))
+        met[:, opponent[starts]] = np.add.reduceat(counts, starts, axis=1)
+        return met
 
 
 def units_of_battles(
@@ -38,12 +60,12 @@ def units_of_battles(
     ----------
     opponent : ndarray of int, shape (U,)
         Code of the anchor met.
-    outcome : ndarray, shape (U,)
-        The model's share of the win, in [0, 1].
+    outcome : ndarray, shape (U, K)
+        The model's share of the win under each kind of target, in [0, 1].
     copies : ndarray of int, shape (U,)
         Number of such battles, positive.
     n_models : int
-        Number of models M.
+        Number of anchors M.
 
     Returns
     -------
@@ -64,12 +86,12 @@ def units_of_clusters(
     ----------
     opponent : ndarray of int, shape (n,)
         Code of the anchor met in each of the model's battles.
-    outcome : ndarray, shape (n,)
-        The model's share of each win, in [0, 1].
+    outcome : ndarray, shape (n, K)
+        The model's share of each win under each kind of target, in [0, 1].
     cluster : ndarray of int, shape (n,)
         Cluster of each battle.
     n_models : int
-        Number of models M.
+        Number of anchors M.
 
     Returns
     -------
@@ -78,9 +100,9 @@ def units_of_clusters(
     """
     _, place = np.unique(cluster, return_inverse=True)
     count = int(place.max()) + 1
+    membership = csr_array((np.ones(place.size), (place, np.arange(place.size))))
     matrix = csr_array((np.ones(opponent.size), (place, opponent)), shape=(count, n_models))
-    wins: Floats = np.bincount(place, weights=outcome, minlength=count).astype(float)
-    return ResamplingUnits(matrix, wins, np.ones(count, dtype=np.int64))
+    return ResamplingUnits(matrix, np.asarray(membership @ outcome), np.ones(count, dtype=np.int64))
 
 
 def resample_counts(
@@ -115,6 +137,7 @@ def resample_counts(
 
 def bootstrap_strengths(
     units: ResamplingUnits,
+    strengths: Floats,
     anchors: Floats,
     *,
     l2: float,
@@ -123,12 +146,16 @@ def bootstrap_strengths(
 ) -> Floats:
     """Return the strengths of a model refitted on resamples of its own battles.
 
+    All K kinds of target see the same resamples.
+
     Parameters
     ----------
     units : ResamplingUnits
         What is drawn with replacement.
-    anchors : ndarray, shape (M,)
-        Anchor strengths in logits, held fixed.
+    strengths : ndarray, shape (K,)
+        The model's strengths on all its battles, in logits; a start close to every refit.
+    anchors : ndarray, shape (K, M)
+        Anchor strengths in logits under each kind of target, held fixed.
     l2 : float
         Penalty per squared logit, as in `place_models`.
     n_resamples : int
@@ -138,7 +165,7 @@ def bootstrap_strengths(
 
     Returns
     -------
-    ndarray, shape (B,)
+    ndarray, shape (B, K)
         Strengths in logits; NaN where a resample has none (no penalty, all won or lost).
 
     References
@@ -146,38 +173,42 @@ def bootstrap_strengths(
     D. Kargi and D. Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
     block = max(1, _BLOCK_CELLS // max(int(units.copies.sum()), 1))
-    strengths = []
+    refits = []
     for first in range(0, n_resamples, block):
-        counts = resample_counts(units.copies, min(block, n_resamples - first), rng)
-        met = (units.battles.T @ counts.T.astype(float)).T
-        strengths.append(place_models(counts @ units.wins, met, anchors, l2=l2))
-    return np.concatenate(strengths)
+        counts = resample_counts(units.copies, min(block, n_resamples - first), rng).astype(float)
+        met, wins = units.met(counts), counts @ units.wins
+        kinds = [
+            place_models(wins[:, kind], met, fixed, l2=l2, start=float(strengths[kind]))
+            for kind, fixed in enumerate(anchors)
+        ]
+        refits.append(np.column_stack(kinds))
+    return np.concatenate(refits)
 
 
-def unit_std_error(units: ResamplingUnits, strength: float, anchors: Floats, *, l2: float) -> float:
+def unit_std_error(
+    units: ResamplingUnits, strengths: Floats, anchors: Floats, *, l2: float
+) -> Floats:
     """Return the closed form of the bootstrap standard error over the given units.
 
     Parameters
     ----------
     units : ResamplingUnits
         What would be drawn with replacement.
-    strength : float
-        The model's strength in logits.
-    anchors : ndarray, shape (M,)
+    strengths : ndarray, shape (K,)
+        The model's strength under each kind of target, in logits.
+    anchors : ndarray, shape (K, M)
         Anchor strengths in logits.
     l2 : float
         Penalty per squared logit.
 
     Returns
     -------
-    float
-        Standard error in logits; NaN with fewer than two units.
+    ndarray, shape (K,)
+        Standard errors in logits; NaN with fewer than two units.
     """
-    chance = expit(strength - anchors)
-    residual = units.wins - units.battles @ chance
-    information = float((units.battles.T @ units.copies) @ (chance * (1 - chance))) + 2 * l2
-    return float(
-        analytic_std_error(
-            units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
-        )
+    chance = expit(strengths[:, None] - anchors)
+    residual = units.wins - units.battles @ chance.T
+    information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
+    return analytic_std_error(
+        units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
     )

@@ -9,7 +9,7 @@ Only models with votes are anchors. Judge targets use every judged battle betwee
 on or not; a model without votes is placed among all of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -273,37 +273,45 @@ def _std_errors(
     errors = {name: (missing.copy(), fit.std_error.copy()) for name, fit in placed.items()}
     if not settings.n_resamples and cluster is None:
         return errors
-    place_in_anchors = np.cumsum(voted) - 1
+    place = np.cumsum(voted) - 1
     for model, own in enumerate(_OwnBattles.of_all(battles, voted, cluster)):
-        for name, fit in placed.items():
-            kept, outcome = own.outcomes(name, beta[model])
-            if not np.isfinite(fit.strength[model]) or not kept.any():
+        for family in _families(placed):
+            kept, outcome = own.outcomes(family, beta[model])
+            strengths = np.array([placed[name].strength[model] for name in family])
+            if not np.isfinite(strengths).all() or not kept.any():
                 continue
-            units = own.units(kept, outcome, place_in_anchors, int(voted.sum()))
+            units = own.units(kept, outcome, place, int(voted.sum()))
+            anchors = np.array([placed[name].anchors[model] for name in family])
             if cluster is not None:
-                errors[name][1][model] = unit_std_error(
-                    units, float(fit.strength[model]), fit.anchors[model], l2=settings.l2
-                )
-            if settings.n_resamples:
-                errors[name][0][model] = _bootstrap_error(
-                    units, fit.anchors[model], settings, battles.models[model], name
-                )
+                closed = unit_std_error(units, strengths, anchors, l2=settings.l2)
+                for name, error in zip(family, closed, strict=True):
+                    errors[name][1][model] = error
+            key = (*settings.stream, battles.models[model], family[0])
+            refits = _resample(units, strengths, anchors, settings, key)
+            for name, column in zip(family, refits.T, strict=True):
+                errors[name][0][model] = column.std(ddof=1) if column.size > 1 else np.nan
     return errors
 
 
-def _bootstrap_error(
-    units: ResamplingUnits, anchors: Floats, settings: RatingSettings, model: str, method: str
-) -> float:
-    if units.copies.sum() < 2 or settings.n_resamples < 2:
-        return float("nan")
-    strengths = bootstrap_strengths(
-        units,
-        anchors,
-        l2=settings.l2,
-        n_resamples=settings.n_resamples,
-        rng=keyed_rng(settings.seed, *settings.stream, model, method),
+def _families(methods: Iterable[str]) -> list[list[str]]:
+    """Group methods that resample together: smoothed outcomes are functions of hard ones."""
+    judged = [name for name in methods if name not in ("human", "soft")]
+    return [["human"], judged, ["soft"]]
+
+
+def _resample(
+    units: ResamplingUnits,
+    strengths: Floats,
+    anchors: Floats,
+    settings: RatingSettings,
+    key: tuple[str, ...],
+) -> Floats:
+    if units.copies.sum() < 2 or not settings.n_resamples:
+        return np.empty((0, strengths.size))
+    rng = keyed_rng(settings.seed, *key)
+    return bootstrap_strengths(
+        units, strengths, anchors, l2=settings.l2, n_resamples=settings.n_resamples, rng=rng
     )
-    return float(strengths.std(ddof=1))
 
 
 @dataclass(frozen=True)
@@ -353,16 +361,16 @@ class _OwnBattles:
             None if codes is None else codes[rows],
         )
 
-    def outcomes(self, method: str, beta: float) -> tuple[NDArray[np.bool_], Floats]:
-        """Return which battles a method counts, and the model's share of the win in each."""
-        if method == "human":
-            return self.human >= 0, self.human / 2
+    def outcomes(self, family: list[str], beta: float) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which battles a family of methods counts, and the model's share (n, K) in each."""
         everything = np.ones(self.opponent.size, dtype=bool)
-        if method == "soft":
-            return everything, expit(beta * self.score)
-        if method == "hard":
-            return everything, self.judge / 4
-        return everything, smooth_outcome(self.judge / 4, float(method.removeprefix("smoothed-")))
+        if family == ["human"]:
+            return self.human >= 0, self.human[:, None] / 2
+        if family == ["soft"]:
+            return everything, expit(beta * self.score)[:, None]
+        hard = self.judge / 4
+        levels = [float(name.removeprefix("smoothed-")) for name in family[1:]]
+        return everything, np.column_stack([hard, *(smooth_outcome(hard, c) for c in levels)])
 
     def units(
         self, kept: NDArray[np.bool_], outcome: Floats, place: NDArray[np.intp], n_anchors: int
@@ -371,9 +379,9 @@ class _OwnBattles:
         opponent, share = place[self.opponent[kept]], outcome[kept]
         if self.cluster is not None:
             return units_of_clusters(opponent, share, self.cluster[kept], n_anchors)
-        order = np.lexsort((share, opponent))
+        order = np.lexsort((share[:, 0], opponent))  # the first kind determines the others
         opponent, share = opponent[order], share[order]
-        fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share) != 0)]
+        fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
         copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
         return units_of_battles(opponent[fresh], share[fresh], copies, n_anchors)
 

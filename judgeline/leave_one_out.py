@@ -18,8 +18,10 @@ Floats = NDArray[np.float64]
 
 _MAX_SWEEPS = 40
 _LINEAR_SWEEPS = 30
+_INNER = 1e-5  # relative accuracy of a step: what third order leaves over is of that size
 _FAR = 3.0  # logits; beyond, a second-order model of the likelihood says nothing
-_BLOCK_CELLS = 1 << 17  # cells of folds x anchors x anchors evaluated at a time: 1 MiB
+_FOLD_BLOCK = 8  # folds evaluated at a time
+_TILE = 72  # anchors by anchors of one tile: 8 folds of it are 320 KiB
 _ERROR = 1e-11  # logits; a fold is finished when its estimated remaining error is below
 _STALL = 0.5  # a fold whose step keeps more than this share of its length goes to Newton
 
@@ -141,18 +143,15 @@ class _SharedInverse:
         return self._centred(gradient[folds], folds)
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
-        expected = np.empty((folds.size, self.start.size))
-        rows = max(1, _BLOCK_CELLS // self.start.size**2)
-        buffer = np.empty((rows, self.start.size, self.start.size))
-        for first in range(0, folds.size, rows):
-            block = folds[first : first + rows]
-            odds = np.exp(strengths[block])
-            # sum_j n_ij sigmoid(s_i - s_j) = odds_i * sum_j n_ij / (odds_i + odds_j)
-            share = buffer[: block.size]
-            np.add(odds[:, :, None], odds[:, None, :], out=share)
-            np.divide(self.counts, share, out=share)
-            total = share.sum(axis=2) - share[np.arange(block.size), :, block]
-            expected[first : first + rows] = odds * total
+        odds = np.exp(strengths[folds])
+        expected = np.concatenate(
+            [
+                _expected_wins(self.counts, odds[first : first + _FOLD_BLOCK])
+                for first in range(0, folds.size, _FOLD_BLOCK)
+            ]
+        )
+        # the model left out sits at strength 0, odds 1; its battles do not count
+        expected -= self.counts[folds] * odds / (odds + 1)
         gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
         return self._centred(gradient, folds)
 
@@ -183,8 +182,28 @@ class _SharedInverse:
             size = np.abs(correction).max(axis=1)
             converging &= size < last
             step = np.where(converging[:, None], step + correction, 0.0)
-            settled = size <= np.maximum(_ERROR / 10, 1e-6 * np.abs(step).max(axis=1))
+            settled = size <= np.maximum(_ERROR / 10, _INNER * np.abs(step).max(axis=1))
             if (settled | ~converging).all():
                 break
             last = size
         return step, converging & settled
+
+
+def _expected_wins(counts: Floats, odds: Floats) -> Floats:
+    """Return ``odds_i * sum_j n_ij / (odds_i + odds_j)`` for rows of odds, shape (F, M).
+
+    The shares are symmetric in i and j: tiles above the diagonal serve both sides, and stay
+    in the cache.
+    """
+    sums = np.zeros_like(odds)
+    size = odds.shape[1]
+    for top in range(0, size, _TILE):
+        rows = slice(top, min(top + _TILE, size))
+        for left in range(top, size, _TILE):
+            columns = slice(left, min(left + _TILE, size))
+            share = odds[:, rows, None] + odds[:, None, columns]
+            np.divide(counts[rows, columns], share, out=share)
+            sums[:, rows] += share @ np.ones(share.shape[2])
+            if left > top:
+                sums[:, columns] += np.ones(share.shape[1]) @ share
+    return odds * sums

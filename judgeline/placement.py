@@ -4,17 +4,21 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 Floats = NDArray[np.float64]
 
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-12  # logits
-_FAR = 500.0  # logits beyond every anchor: no finite placement
+_FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
 
 
 def place_models(
-    wins: ArrayLike, n_battles: ArrayLike, anchors: ArrayLike, *, l2: float = 0.01
+    wins: ArrayLike,
+    n_battles: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    l2: float = 0.01,
+    start: float | None = None,
 ) -> Floats:
     """Return the strengths that maximise each model's own penalised likelihood.
 
@@ -31,6 +35,8 @@ def place_models(
         Anchor strengths in logits, held fixed.
     l2 : float
         Penalty on the squared strength, per squared logit.
+    start : float, optional
+        Strength from which to start every row, in logits.
 
     Returns
     -------
@@ -52,20 +58,23 @@ def place_models(
     strengths = np.full(won.size, np.nan)
     if rows.size:
         held = fixed[rows] if fixed.ndim == 2 else fixed
-        strengths[rows] = _newton(won[rows], counts[rows], held, l2)
+        strengths[rows] = _newton(won[rows], counts[rows], held, l2, start)
     return strengths
 
 
-def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float) -> Floats:
+def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: float | None) -> Floats:
     """Newton inside a bracket that shrinks; the slope falls with the strength."""
     middle = (counts * anchors).sum(axis=1) / counts.sum(axis=1)
     reach = 8.0 + np.abs(anchors).max(initial=0.0)
     low, high = middle - reach - _FAR, middle + reach + _FAR
-    strength = middle
+    strength = middle if start is None else np.full(middle.size, start)
+    odds_of_anchors = np.exp(anchors)
     for _ in range(_MAX_ITERATIONS):
-        chance = expit(strength[:, None] - anchors)
-        slope = won - (counts * chance).sum(axis=1) - 2 * l2 * strength
-        bend = (counts * chance * (1 - chance)).sum(axis=1) + 2 * l2
+        odds = np.exp(strength)[:, None]
+        chance = odds / (odds + odds_of_anchors)
+        expected = counts * chance
+        slope = won - expected.sum(axis=1) - 2 * l2 * strength
+        bend = (expected * (1 - chance)).sum(axis=1) + 2 * l2
         low, high = np.where(slope > 0, strength, low), np.where(slope > 0, high, strength)
         step = np.clip(slope / np.maximum(bend, np.finfo(float).tiny), -4.0, 4.0)
         following = strength + step
