@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from resources.report.judge_tables import JudgeTables
-from resources.report.wording import method_words, number, status_words
+from resources.report.wording import number, status_words
 
 
 class Finding(NamedTuple):
@@ -46,9 +46,12 @@ def _calibration(tables: JudgeTables) -> list[Finding]:
                 warns=True,
             )
         ]
+    if errors["soft"] == errors["hard"]:
+        return []
     return [
         Finding(
-            f"Calibration helped: mean absolute error {soft}, against {hard} hard.", warns=False
+            f"Calibration helped: the mean absolute error is {soft} soft and {hard} hard.",
+            warns=False,
         )
     ]
 
@@ -70,15 +73,14 @@ def _folds(tables: JudgeTables) -> list[Finding]:
 
 def _thresholds(tables: JudgeTables) -> list[Finding]:
     table = tables.conformal_calibration
-    rows = table[(table["method"] == tables.ranking_method) & np.isinf(table["threshold"])]
-    return [
-        Finding(
-            f"Intervals ({method_words(row.method)}) are unbounded: "
-            f"{row.note or f'{row.n_models} models are too few for this coverage.'}",
-            warns=True,
-        )
-        for row in rows.itertuples()
-    ]
+    said = []
+    for row in table[table["method"] == tables.ranking_method].itertuples():
+        why = row.note or f"{row.n_models} models are too few for this coverage"
+        if np.isinf(row.threshold):
+            said.append(Finding(f"Intervals are unbounded: {why}.", warns=True))
+        elif np.isinf(row.median_width):
+            said.append(Finding(f"Coverage could not be tried on held-back models: {why}.", True))
+    return said
 
 
 def _checks(tables: JudgeTables) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -35,11 +36,12 @@ class Row(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table ready for the page."""
+    """A table ready for the page; `mark` is the style of the rows set off."""
 
     caption: str
     columns: list[Column]
     rows: list[Row]
+    mark: str
 
 
 def make_grid(
@@ -48,6 +50,7 @@ def make_grid(
     columns: Sequence[Column],
     *,
     marked: Callable[[Any], bool] = lambda _row: False,
+    mark: str = "marked",
 ) -> Grid:
     """Return the table's columns as cells, leaving out columns that the table does not have.
 
@@ -61,6 +64,8 @@ def make_grid(
         What to show, in order.
     marked : callable
         Whether a row (a named tuple of the table) is set off.
+    mark : str
+        How: "marked" recommends, "warns" warns.
 
     Returns
     -------
@@ -72,19 +77,19 @@ def make_grid(
         Row([_cell(getattr(row, column.field), column) for column in present], marked(row))
         for row in table.itertuples(index=False)
     ]
-    return Grid(caption, present, rows)
+    return Grid(caption, present, rows, mark)
 
 
 def _cell(value: Any, column: Column) -> Cell:
-    if value is None or pd.isna(value):
+    if pd.api.types.is_scalar(value) and pd.isna(value):
         return Cell(MISSING, "", column.numeric)
     return Cell(column.show(value), sort_key(value), column.numeric)
 
 
 def sort_key(value: Any) -> str:
     """Return what the page's script compares: a number it can parse, or lower-case text."""
-    if isinstance(value, str):
-        return value.casefold()
+    if not isinstance(value, Real):
+        return str(value).casefold()
     if math.isnan(value):
         return ""
     return repr(float(value)).replace("inf", "Infinity")

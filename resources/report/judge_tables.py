@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -77,12 +76,13 @@ class JudgeTables:
     judge_diagnostics, scored_battles : DataFrame
         Named diagnostics with units; the judged battles (one row each).
     checks : DataFrame or None
-        One row per quality check: `name`, `passed`, `observed` and `remedy` (what to do).
+        One row per quality check: `name`, `passed`, `observed` and `remedy` (what to do);
+        `asset` and `blocking` are shown where they are given.
 
     Raises
     ------
     ValueError
-        If a table lacks a column that the report reads, or the leaderboard holds no rating.
+        If a table lacks a column that the report reads, or the leaderboard is empty.
     """
 
     judge: str
@@ -101,11 +101,8 @@ class JudgeTables:
             table = getattr(self, name)
             if table is not None:
                 require_columns(table, columns, f"{name} of judge {self.judge!r}")
-        if not np.isfinite(self.leaderboard["rating"].to_numpy(float)).any():
-            raise ValueError(
-                f"leaderboard of judge {self.judge!r} has {len(self.leaderboard)} rows and no "
-                "rating; rate models first"
-            )
+        if self.leaderboard.empty:
+            raise ValueError(f"leaderboard of judge {self.judge!r} is empty; rate models first")
 
     @property
     def ranking_method(self) -> str:

@@ -47,7 +47,7 @@ def standings_of(leaderboard: pd.DataFrame) -> list[Standing]:
     """
     shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
-    low, high = float(shown.min()), float(shown.max())
+    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
     reach = (high - low) or 1.0
     return [_standing(row, low, reach) for _, row in leaderboard.iterrows()]
 

@@ -19,8 +19,10 @@ _METHODS = {
 
 _FLAGS = {
     "no-votes": "no human votes",
-    "always-wins": "won every battle",
-    "always-loses": "lost every battle",
+    "judge-always-prefers": "the judge always prefers it",
+    "judge-never-prefers": "the judge never prefers it",
+    "humans-always-prefer": "humans always prefer it",
+    "humans-never-prefer": "humans never prefer it",
 }
 
 
@@ -74,7 +76,7 @@ def span(low: Any, high: Any, digits: int = 0) -> str:
         return MISSING
     if math.isinf(low) or math.isinf(high):
         return UNBOUNDED
-    return f"{number(low, digits)} to {number(high, digits)}"
+    return f"{number(low, digits)} – {number(high, digits)}"
 
 
 def method_words(method: str) -> str:
@@ -84,7 +86,7 @@ def method_words(method: str) -> str:
 
 def status_words(status: str) -> str:
     """Return the status of a slope fit, or any other slug, in words."""
-    return status.replace("-", " ")
+    return status.replace("-", " ").replace("_", " ")
 
 
 def flag_words(flags: Any) -> list[str]:

@@ -64,7 +64,7 @@ def _leaderboard(heldout: pd.DataFrame, half_width: float) -> pd.DataFrame:
         tier=np.arange(len(board)) // 4 + 1,
         n_battles=143,
         n_votes=np.where(no_votes, 0, 143),
-        flags=np.where(no_votes, "no-votes", np.where(board.index == 0, "always-wins", "")),
+        flags=np.where(no_votes, "no-votes", np.where(board.index == 0, "judge-always-prefers", "")),
     )
 
 
@@ -178,7 +178,7 @@ def example_judge(
     )
 
 
-TOO_FEW = "13 models calibrate; at least 19 are needed for 95 % coverage."
+TOO_FEW = "95 % coverage needs at least 19 models to calibrate, there are 13"
 
 
 def example_judges() -> list[JudgeTables]:
@@ -214,9 +214,9 @@ def test_a_missing_column_is_named_with_its_table_and_judge() -> None:
         replace(tables, leaderboard=tables.leaderboard.drop(columns=["tier", "flags"]))
 
 
-def test_a_leaderboard_without_ratings_is_refused() -> None:
+def test_an_empty_leaderboard_is_refused() -> None:
     tables = example_judge()
-    with pytest.raises(ValueError, match="'careful' has 0 rows and no rating"):
+    with pytest.raises(ValueError, match="'careful' is empty"):
         replace(tables, leaderboard=tables.leaderboard.iloc[:0])
 
 

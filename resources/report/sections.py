@@ -1,0 +1,255 @@
+"""What the page says of one judge: its tables as grids, its figures, its findings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from resources.report.figures import (
+    Illustration,
+    beta_figure,
+    error_figure,
+    interval_figure,
+    reliability_figure,
+    residual_figure,
+    ruler_figure,
+)
+from resources.report.findings import Finding, findings_of
+from resources.report.grid import Column, Grid, make_grid
+from resources.report.judge_tables import JudgeTables
+from resources.report.standings import Standing, standings_of
+from resources.report.wording import (
+    count,
+    method_words,
+    number,
+    percent,
+    significant,
+    span,
+    status_words,
+)
+
+_one = partial(number, digits=1)
+_two = partial(number, digits=2)
+_three = partial(number, digits=3)
+_signed = partial(number, digits=1, signed=True)
+
+
+def _consequence(blocking: bool) -> str:
+    return "what follows stops" if blocking else "a warning"
+
+
+_METHOD = Column("method", "Method", "", method_words, numeric=False)
+
+_ERROR_COLUMNS = (
+    Column("n_models", "Models", "with votes", count),
+    Column("mae", "Mean absolute error", "Elo", _one),
+    Column("bias", "Mean residual", "Elo", _signed),
+    Column("stretch", "Stretch", "judge Elo per human Elo", _two),
+    Column("spearman", "Spearman", "correlation", _three),
+    Column("kendall", "Kendall", "correlation", _three),
+    Column("mean_beta", "Mean beta", "logits per rubric point", _three),
+)
+
+_COVERAGE_COLUMNS = (
+    _METHOD,
+    Column("target", "Target", "coverage", percent),
+    Column("threshold", "Threshold", "standard errors", _two),
+    Column("n_models", "Models", "behind it", count),
+    Column("coverage", "Coverage", "mean of splits", percent),
+    Column("coverage_range", "from – to", "over splits"),
+    Column("median_width", "Median width", "Elo", number),
+    Column("width_range", "from – to", "Elo, over splits"),
+    Column("split", "Splits", "calibration + test"),
+)
+
+_BETA_COLUMNS = (
+    Column("held_out_model", "Held-out model", "", numeric=False),
+    Column("beta", "Beta", "logits per rubric point", _three),
+    Column("std_error", "Standard error", "logits per rubric point", _three),
+    Column("n_battles", "Decisive votes", "", count),
+    Column("status", "Status", "", status_words, numeric=False),
+)
+
+_DIAGNOSTIC_COLUMNS = (
+    Column("diagnostic", "Diagnostic", "", status_words, numeric=False),
+    Column("level", "Level", "", numeric=False),
+    Column("value", "Value", "", significant),
+    Column("unit", "Unit", "", numeric=False),
+    Column("n", "Rows behind it", "", count),
+)
+
+_CHECK_COLUMNS = (
+    Column("asset", "Of", "", status_words, numeric=False),
+    Column("name", "Check", "", status_words, numeric=False),
+    Column("passed", "Result", "", lambda passed: "passed" if passed else "failed", numeric=False),
+    Column("blocking", "If it fails", "", _consequence, numeric=False),
+    Column("observed", "Observed", "", numeric=False),
+    Column("remedy", "What to do", "", numeric=False),
+)
+
+_COMPARISON_COLUMNS = (
+    Column("judge", "Judge", "", numeric=False),
+    _METHOD,
+    *_ERROR_COLUMNS,
+    Column("threshold", "Threshold", "standard errors", _two),
+    Column("coverage", "Coverage", "mean of splits", percent),
+    Column("median_width", "Median width", "Elo", number),
+    Column("kappa", "Cohen's kappa", "judge and humans", _three),
+    Column("n_verdicts", "Verdicts", "", count),
+    Column("n_failed", "Failed", "verdicts", count),
+    Column("n_scored", "Scored", "battles", count),
+)
+
+
+@dataclass(frozen=True)
+class JudgeSection:
+    """What the page says of one judge."""
+
+    key: str
+    name: str
+    slug: str
+    coverage: str
+    method: str
+    findings: list[Finding]
+    headline: list[tuple[str, str, str]]  # value, unit, what it is
+    standings: list[Standing]
+    illustrations: list[Illustration]
+    intervals: Illustration
+    methods: Grid
+    conformal: Grid
+    notes: list[str]
+    betas: Grid
+    diagnostics: Grid
+    levels: Grid
+    checks: Grid | None
+
+
+def section_of(tables: JudgeTables, key: str) -> JudgeSection:
+    """Return the section of a judge.
+
+    Parameters
+    ----------
+    tables : JudgeTables
+        Tables of one judge.
+    key : str
+        Unique on the page; prefixes every id of the section.
+
+    Returns
+    -------
+    JudgeSection
+        Texts, grids and drawings for the template.
+    """
+    coverage = _target(tables)
+    diagnostics = tables.judge_diagnostics.assign(
+        level=tables.judge_diagnostics["level"].fillna("").astype(str)
+    )
+    single = diagnostics["level"] == ""
+    return JudgeSection(
+        key=key,
+        name=tables.display_name,
+        slug=tables.judge,
+        coverage=coverage,
+        method=method_words(tables.ranking_method),
+        findings=findings_of(tables),
+        headline=_judge_headline(tables, coverage),
+        standings=standings_of(tables.leaderboard),
+        illustrations=_illustrations(tables, key),
+        intervals=interval_figure(tables.leaderboard, key=f"{key}-intervals", coverage=coverage),
+        methods=_methods(tables),
+        conformal=_conformal(tables),
+        notes=_notes(tables.conformal_calibration),
+        betas=make_grid(tables.beta_folds, "One row per fold", _BETA_COLUMNS),
+        diagnostics=make_grid(
+            diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTIC_COLUMNS
+        ),
+        levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
+        checks=_checks(tables.checks),
+    )
+
+
+def _target(tables: JudgeTables) -> str:
+    """Coverage that the leaderboard's intervals promise, such as "90 %"."""
+    rows = tables.conformal_calibration
+    rows = rows[rows["method"] == tables.ranking_method]
+    return percent(1 - rows["miscoverage"].iloc[0]) if len(rows) else "conformal"
+
+
+def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
+    heldout, scored = tables.heldout_ratings, tables.scored_battles
+    return [
+        ruler_figure(heldout, key=f"{key}-ruler"),
+        residual_figure(heldout, key=f"{key}-residual"),
+        reliability_figure(scored, key=f"{key}-reliability"),
+        error_figure(tables.summary, key=f"{key}-error", ranking_method=tables.ranking_method),
+        beta_figure(tables.beta_folds, key=f"{key}-beta"),
+    ]
+
+
+def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, str]]:
+    summary = tables.summary.set_index("method")
+    conformal = tables.conformal_calibration.set_index("method")
+    said = []
+    for method in ("soft", "hard"):
+        if method in summary.index:
+            error = number(summary.loc[method, "mae"], 1)
+            said.append((error, "Elo", f"mean absolute error, {method_words(method)}"))
+    method = tables.ranking_method
+    if method in summary.index:
+        spearman = number(summary.loc[method, "spearman"], 3)
+        said.append((spearman, "", "Spearman correlation with human ratings"))
+    if method in conformal.index and np.isfinite(conformal.loc[method, "median_width"]):
+        covered = percent(conformal.loc[method, "coverage"])
+        said.append((covered, "", f"coverage on held-back models, target {coverage}"))
+    return said
+
+
+def _methods(tables: JudgeTables) -> Grid:
+    return make_grid(
+        tables.summary,
+        "One row per way to rate; the marked one ranks the leaderboard",
+        (_METHOD, *_ERROR_COLUMNS),
+        marked=lambda row: row.method == tables.ranking_method,
+    )
+
+
+def _conformal(tables: JudgeTables) -> Grid:
+    table = tables.conformal_calibration
+    covered = zip(table["coverage_min"], table["coverage_max"], strict=True)
+    widths = zip(table["width_min"], table["width_max"], strict=True)
+    splits = zip(table["n_splits"], table["n_calibration"], table["n_test"], strict=True)
+    table = table.assign(
+        target=1 - table["miscoverage"],
+        coverage_range=[f"{percent(low)} – {percent(high)}" for low, high in covered],
+        width_range=[span(low, high) for low, high in widths],
+        split=[f"{count(n)} × {count(held)} + {count(tested)}" for n, held, tested in splits],
+    )
+    return make_grid(
+        table,
+        "One row per way to rate: do the intervals contain the human rating as often as promised?",
+        _COVERAGE_COLUMNS,
+        marked=lambda row: row.method == tables.ranking_method,
+    )
+
+
+def _notes(conformal: pd.DataFrame) -> list[str]:
+    """Say each note on the intervals once, with the methods it is about."""
+    noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
+    return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
+
+
+def _checks(checks: pd.DataFrame | None) -> Grid | None:
+    if checks is None or checks.empty:
+        return None
+    caption = "One row per quality check; failed ones are marked"
+    return make_grid(
+        checks, caption, _CHECK_COLUMNS, marked=lambda row: not row.passed, mark="warns"
+    )
+
+
+def comparison_grid(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> Grid:
+    """Return the comparison of judges by their names, one row per judge and method."""
+    names = {tables.judge: tables.display_name for tables in judges}
+    named = comparison.assign(judge=[names.get(slug, slug) for slug in comparison["judge"]])
+    return make_grid(named, "One row per judge and method", _COMPARISON_COLUMNS)
