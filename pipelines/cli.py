@@ -321,8 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        _complain("Interrupted", "stopped; files are complete or absent, and runs can be repeated")
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:  # `| head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
@@ -330,7 +329,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
         _complain("Error", f"{error.format_message()} (see: {command} --help)")
         return COULD_NOT_RUN
-    except (ValueError, RuntimeError, OSError, ImportError) as error:
+    except ImportError as error:
+        _complain("Error", f"{error}; install the application with: pip install -e '.[app]'")
+        return COULD_NOT_RUN
+    except (ValueError, RuntimeError, OSError) as error:
         _complain("Error", str(error) or type(error).__name__)
         return COULD_NOT_RUN
+    if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
+        _complain("Interrupted", "files are complete or absent; run it again when you like")
     return code if isinstance(code, int) else OK

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from assets.columns import as_coded, as_numbers, as_table
@@ -20,7 +21,7 @@ from judgeline.beta import BetaFolds, fit_beta, fit_beta_folds
 from judgeline.conformal import calibrate_intervals
 from judgeline.connectivity import require_connected
 from judgeline.diagnostics import diagnose_judge
-from judgeline.heldout import RatingSettings, fit_heldout_ratings
+from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
 from judgeline.leaderboard import rank_models
 from judgeline.summary import summarise
 from pipelines.rank_input import JudgedBattles, read_judged_battles
@@ -179,15 +180,17 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
     heldout = fit_heldout_ratings(coded, folds, rating)
     methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
+    chosen = np.isin(heldout.method, [*methods, "human"])
+    wanted = HeldOutRatings(*(column[chosen] for column in heldout))
     calibration = calibrate_intervals(
-        heldout,
+        wanted,
         miscoverage=settings.miscoverage,
         n_splits=settings.n_splits,
         seed=settings.seed,
         std_error=settings.std_error,
     )
     leaderboard = rank_models(
-        heldout,
+        wanted,
         method="soft" if "soft" in methods else methods[0],
         miscoverage=settings.miscoverage,
         std_error=settings.std_error,
@@ -200,14 +203,8 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         language=scored["language"].to_numpy(dtype=object, na_value=None),
         **{name: as_numbers(scored[name]) for name in columns},
     )
-    return Ranking(
-        as_table(leaderboard),
-        _of_methods(as_table(heldout), methods, "human"),
-        as_table(folds),
-        _of_methods(as_table(calibration), methods),
-        _of_methods(as_table(summarise(heldout)), methods),
-        as_table(diagnostics),
-    )
+    tables = (leaderboard, wanted, folds, calibration, summarise(wanted), diagnostics)
+    return Ranking(*map(as_table, tables))
 
 
 def _require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
@@ -236,10 +233,6 @@ def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
 
             raise ValueError(unknown_name("method", method, rated, "--method"))
     return list(dict.fromkeys(asked)) or rated
-
-
-def _of_methods(table: pd.DataFrame, methods: list[str], *always: str) -> pd.DataFrame:
-    return table[table["method"].isin([*methods, *always])].reset_index(drop=True)
 
 
 def _table_writers(ranking: Ranking, battles: JudgedBattles) -> dict[str, Callable[[Path], object]]:

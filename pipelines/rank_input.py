@@ -240,7 +240,7 @@ def _faults(
     """Yield which rows are wrong, the reason and a sentence for each wrong row."""
     for side in ("model_a", "model_b"):
         names = table[side]
-        wrong = names.isna() | names.map(lambda name: not isinstance(name, str) or not name)
+        wrong = ~names.map(lambda name: isinstance(name, str) and bool(name)).astype(bool)
         yield wrong, "missing-model", _told(names[wrong], f"{side} is {{}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
     yield same, "self-battle", _told(table["model_a"][same], "{} is compared with itself")

@@ -1,0 +1,7 @@
+"""`python -m pipelines` is `judgeline`, for checkouts that are not installed."""
+
+import sys
+
+from pipelines.cli import main
+
+sys.exit(main())

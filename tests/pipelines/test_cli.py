@@ -1,0 +1,314 @@
+"""The command line: exit codes, messages that say what to do, and what stays unloaded."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = "model_a,model_b,score_difference,human_outcome\n"
+Capture = pytest.CaptureFixture[str]
+
+
+def write_battles(path: Path, *, judge_sign: int = 1) -> Path:
+    """Write 400 battles of 10 models; a judge of sign -1 prefers what people reject."""
+    rng = np.random.default_rng(11)
+    first = rng.integers(10, size=400)
+    second = (first + rng.integers(1, 10, size=400)) % 10
+    gap = (first - second) / 5
+    votes = rng.random(400) < 1 / (1 + np.exp(-gap))
+    pd.DataFrame(
+        {
+            "model_a": [f"m{code}" for code in first],
+            "model_b": [f"m{code}" for code in second],
+            "score_difference": judge_sign * np.rint(6 * (gap + rng.normal(size=400))) / 6,
+            "human_outcome": votes.astype(int),
+        }
+    ).to_csv(path, index=False)
+    return path
+
+
+def rank(path: Path, out: Path, *options: str) -> int:
+    return main(["rank", str(path), "--out", str(out), "--no-report", "--n-resamples=0", *options])
+
+
+def judgeline(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line as a person does."""
+    command = [sys.executable, "-m", "pipelines", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def complaint(capture: Capture) -> str:
+    """Return the one paragraph on the error stream; nothing else may be on either stream."""
+    shown = capture.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.strip().splitlines()) == 1
+    return shown.err
+
+
+def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path: Path) -> None:
+    battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
+    done = judgeline("rank", str(battles), "--out", str(out), "--no-report", "--n-resamples", "0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "400 rows of battles.csv: 400 rated, 0 quarantined" in done.stdout
+    assert str(out / "leaderboard.csv") in done.stdout
+    assert not (out / "report.html").exists()
+
+
+def test_a_judge_against_people_exits_with_2(tmp_path: Path) -> None:
+    battles = write_battles(tmp_path / "battles.csv", judge_sign=-1)
+    done = judgeline("rank", str(battles), "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "contradicts-humans" in done.stderr
+    assert "prefers what people reject" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path) -> None:
+    write_battles(tmp_path / "battles.csv")
+    done = judgeline("rank", str(tmp_path / "batles.csv"), "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: no file at")
+    assert f"did you mean {tmp_path / 'battles.csv'}?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("empty.csv", "", ["is empty (0 bytes)"]),
+        ("header.csv", HEADER, ["a header and no rows"]),
+        ("wrong.csv", "model_a,model_b,winner\na,b,a\n", ["model_a, model_b, winner", "expected"]),
+        (
+            "near.csv",
+            "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
+            ["is 'score_diff' meant as 'score_difference'?"],
+        ),
+        ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .parquet"]),
+        ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "export it again"]),
+        ("bytes.csv", b"\xff\xfe\x00", ["cannot be read as csv"]),
+        ("list.jsonl", "[1, 2]\n", ["line 1", "list instead of an object"]),
+        ("torn.jsonl", '{"model_a": \n', ["line 1", "not JSON"]),
+        (
+            "codes.csv",
+            HEADER + "a,b,1,model_a\nb,c,1,model_b\n",
+            ["2 unknown-outcome", "'model_a'", "A's share of the win"],
+        ),
+        ("self.csv", HEADER + "a,a,1,1\n", ["1 self-battle"]),
+        (
+            "islands.csv",
+            HEADER + "a,b,1,1\na,b,-1,0\na,b,1,0\nc,d,1,1\n",
+            ["2 of 4 models", "c, d"],
+        ),
+    ],
+)
+def test_bad_input_is_named_with_a_remedy(
+    name: str, content: str | bytes, told: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert rank(path, tmp_path / "out") == 1
+    message = complaint(capsys)
+    assert [part for part in told if part not in message] == [], message
+
+
+def test_a_folder_is_no_file(tmp_path: Path, capsys: Capture) -> None:
+    assert rank(tmp_path, tmp_path / "out") == 1
+    assert "is not a file" in complaint(capsys)
+
+
+def test_output_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    assert rank(battles, battles / "out") == 1
+    message = complaint(capsys)
+    assert "cannot write into" in message
+    assert "--out" in message
+
+
+def test_an_unknown_method_is_answered_with_close_ones(tmp_path: Path, capsys: Capture) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    assert rank(battles, tmp_path / "out", "--method", "sofft") == 1
+    message = complaint(capsys)
+    assert "'sofft'" in message
+    assert "soft" in message.replace("sofft", "")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--miscoverage", "1"], "miscoverage must lie strictly between 0 and 1, got 1.0"),
+        (["--n-splits", "0"], "--n-splits"),
+        (["--l2", "-1"], "--l2"),
+        (["--hard-outcome", "guessed"], "'derived', 'recorded'"),
+        (["--std-error", "bootstrap"], "n_resamples"),
+        (["--metod", "soft"], "--method"),
+    ],
+)
+def test_bad_settings_exit_with_1(
+    options: list[str], told: str, tmp_path: Path, capsys: Capture
+) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    assert rank(battles, tmp_path / "out", *options) == 1
+    assert told in complaint(capsys)
+
+
+def test_an_unknown_command_is_answered_with_a_close_one(capsys: Capture) -> None:
+    assert main(["rnak"]) == 1
+    assert "'rank'" in complaint(capsys)
+
+
+def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    with battles.open("a") as file:
+        file.write("m1,m1,1,1\nm1,m2,1,both\nm1,m2,1,neither\n")
+    assert rank(battles, tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert "403 rows of battles.csv: 400 rated, 3 quarantined" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert any({"self-battle", "1"} <= set(line) for line in lines)
+    assert any({"unknown-outcome", "2"} <= set(line) for line in lines)
+    assert pd.read_csv(tmp_path / "out" / "quarantine.csv")["row"].tolist() == [400, 401, 402]
+
+
+def test_an_infinite_threshold_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    battles = write_battles(tmp_path / "battles.csv")
+    assert rank(battles, tmp_path / "out", "--miscoverage", "0.05") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "every threshold is infinite" in shown
+    assert "at least 19 models" in shown
+
+
+def test_ctrl_c_exits_with_130(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipelines.rank.rank_battles", interrupt)
+    assert rank(write_battles(tmp_path / "battles.csv"), tmp_path / "out") == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["rank", "--help"], ["run", "--help"]])
+def test_help_teaches_with_an_example(arguments: list[str], capsys: Capture) -> None:
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "judgeline r" in shown
+    assert "Exit codes" in shown
+
+
+def test_version(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("judgeline ")
+
+
+def test_ranking_loads_no_orchestrator(sample: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pipelines.cli import main;"
+        f"code = main(['rank', {str(sample)!r}, '--out', {str(tmp_path)!r}]);"
+        "assert code == 0, code;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('dagster', 'great_expectations')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("command", ["leaderboard", "run"])
+def test_an_unknown_corpus_is_answered_with_close_ones(command: str, capsys: Capture) -> None:
+    assert main([command, "--corpus", "areno"]) == 1
+    shown = capsys.readouterr()
+    assert "areno" in shown.out + shown.err
+    assert "arena" in shown.out + shown.err
+
+
+@pytest.mark.usefixtures("home")
+def test_an_unknown_judge_is_refused(capsys: Capture) -> None:
+    assert main(["leaderboard", "--corpus", "arena", "--judge", "nobody-of-this-name"]) == 1
+    assert "nobody-of-this-name" in complaint(capsys)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_leaderboard_that_is_not_there_names_the_command(capsys: Capture) -> None:
+    assert main(["leaderboard", "--corpus", "arena"]) == 1
+    assert "judgeline run --corpus arena" in complaint(capsys)
+
+
+@pytest.fixture
+def stored_board(home: Path) -> pd.DataFrame:
+    """One stored leaderboard of the built-in arena, with an infinite bound and a missing vote."""
+    board = pd.DataFrame(
+        {
+            "rank": [1, 2],
+            "model": ["[b]old", "plain"],
+            "method": "soft",
+            "rating": [1510.25, 1489.75],
+            "std_error": [5.0, 6.0],
+            "lower": [-np.inf, 1480.0],
+            "upper": [np.inf, 1500.0],
+            "tier": [1, 1],
+            "human_rating": [np.nan, 1490.0],
+            "n_battles": [10, 12],
+            "n_votes": [0, 12],
+            "flags": ["no-votes", ""],
+        }
+    )
+    folder = home / "tables" / "leaderboard" / "arena"
+    folder.mkdir(parents=True)
+    board.to_parquet(folder / "some-judge.parquet")
+    return board
+
+
+@pytest.mark.parametrize(
+    ("style", "read"),
+    [
+        ("csv", lambda text: text.splitlines()[1].split(",")[2]),
+        ("json", lambda text: json.loads(text)[0]["model"]),
+        ("md", lambda text: text.splitlines()[2].split("|")[3].strip()),
+        ("table", lambda text: "[b]old" if "[b]old" in text and "-∞ to ∞" in text else text),
+    ],
+)
+def test_leaderboards_print_in_every_format(
+    style: str, read: Callable[[str], str], stored_board: pd.DataFrame, capsys: Capture
+) -> None:
+    assert main(["leaderboard", "--corpus", "arena", "--format", style]) == 0
+    shown = capsys.readouterr()
+    assert read(shown.out) == stored_board["model"][0]
+    assert "simulation" in (shown.out if style == "table" else shown.err)
+
+
+def test_json_says_what_numbers_cannot(stored_board: pd.DataFrame, capsys: Capture) -> None:
+    assert main(["leaderboard", "--corpus", "arena", "--format", "json"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["lower"], first["upper"], first["human_rating"]) == ("-inf", "inf", None)
+    assert first["rating"] == stored_board["rating"][0]
+
+
+def test_configured_names_are_listed(capsys: Capture) -> None:
+    assert main(["corpora"]) == 0
+    assert "arena" in capsys.readouterr().out
+    assert main(["judges"]) == 0
+    assert "builtin" in capsys.readouterr().out
+
+
+def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture) -> None:
+    import socket
+
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        assert main(["ui", "--port", str(port)]) == 1
+    assert f"port {port} on 127.0.0.1 is taken" in complaint(capsys)
+    assert not home.exists()

@@ -1,0 +1,268 @@
+"""`judgeline rank`, called as a function: its numbers, its files, and what it refuses."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.cli import main
+from pipelines.rank import (
+    HELDOUT_COLUMNS,
+    RankSettings,
+    UnusableJudgeError,
+    rank_battles,
+    rank_file,
+)
+from pipelines.rank_input import read_judged_battles
+
+TABLES = ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv", "quarantine.csv")
+QUICK = RankSettings(n_resamples=0)
+
+
+def simulated_battles(n_models: int = 12, n_battles: int = 900, seed: int = 3) -> pd.DataFrame:
+    """Votes from Bradley-Terry, scores from the same strengths with noise of their own."""
+    rng = np.random.default_rng(seed)
+    strength = np.linspace(-1, 1, n_models)
+    first = rng.integers(n_models, size=n_battles)
+    second = (first + rng.integers(1, n_models, size=n_battles)) % n_models
+    gap = strength[first] - strength[second]
+    return pd.DataFrame(
+        {
+            "model_a": [f"model-{code:02d}" for code in first],
+            "model_b": [f"model-{code:02d}" for code in second],
+            "score_difference": np.rint(12 * (gap + rng.normal(size=n_battles))) / 12,
+            "human_outcome": (rng.random(n_battles) < 1 / (1 + np.exp(-gap))).astype(float),
+        }
+    )
+
+
+@pytest.fixture
+def battles_csv(tmp_path: Path) -> Path:
+    path = tmp_path / "battles.csv"
+    simulated_battles().to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def released(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The released sample, ranked with the penalty and hard label of the published program."""
+    out = tmp_path_factory.mktemp("released")
+    arguments = ["--hard-outcome", "recorded", "--l2", "0.005", "--n-resamples", "20"]
+    assert main(["rank", str(sample), "--out", str(out), "--no-report", *arguments]) == 0
+    return out
+
+
+def test_released_sample_matches_the_published_program(released: Path, expected_dir: Path) -> None:
+    ours = pd.read_csv(released / "heldout.csv").set_index(["model", "method"])
+    published = pd.read_csv(expected_dir / "softelo_sample_heldout.csv")
+    published = published.set_index(["model", "method"])
+    assert len(published) == 28
+    ours = ours.loc[published.index]
+    for mine, theirs in (("human_rating", "human_elo"), ("judge_rating", "judge_elo")):
+        assert ours[mine].to_numpy() == pytest.approx(published[theirs].to_numpy(), abs=0.005)
+    assert ours["residual"].to_numpy() == pytest.approx(
+        (published["judge_elo"] - published["human_elo"]).to_numpy(), abs=0.01
+    )
+    soft = published["beta"].notna()
+    assert ours["beta"][soft].to_numpy() == pytest.approx(published["beta"][soft], abs=1e-5)
+    assert ours["n_battles"].tolist() == published["n_target_rows"].tolist()
+
+
+def test_released_sample_summary_matches_the_published_one(
+    released: Path, expected_dir: Path
+) -> None:
+    ours = pd.read_csv(released / "summary.csv").set_index("method")
+    published = pd.read_csv(expected_dir / "softelo_sample_summary.csv").set_index("method")
+    ours = ours.loc[published.index]
+    assert ours["mae"].to_numpy() == pytest.approx(published["mae"].to_numpy(), abs=0.005)
+    for mine, theirs in (("spearman", "spearman_rho"), ("kendall", "kendall_tau")):
+        assert ours[mine].to_numpy() == pytest.approx(published[theirs].to_numpy(), abs=1e-12)
+    assert ours.loc["soft", "mean_beta"] == pytest.approx(published.loc["soft", "mean_beta"], 1e-5)
+
+
+def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    ranked = rank_file(battles_csv, out, RankSettings(n_resamples=20))
+    assert sorted(path.name for path in out.iterdir()) == sorted([*TABLES, "report.html"])
+    heldout = pd.read_csv(out / "heldout.csv")
+    assert tuple(heldout.columns) == HELDOUT_COLUMNS
+    assert {"hard", "soft"} <= set(heldout["method"])
+    assert (heldout["residual"] == heldout["judge_rating"] - heldout["human_rating"]).all()
+    assert len(pd.read_csv(out / "leaderboard.csv")) == 12
+    assert pd.read_csv(out / "quarantine.csv").empty
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "model-11" in report
+    assert ranked.battles.n_rows == 900
+
+
+def test_result_repeats_and_does_not_depend_on_the_file_name(
+    battles_csv: Path, tmp_path: Path
+) -> None:
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_bytes(battles_csv.read_bytes())
+    settings = RankSettings(n_resamples=30, seed=5)
+    for source, out in ((battles_csv, tmp_path / "one"), (renamed, tmp_path / "two")):
+        rank_file(source, out, settings, report=False)
+    for name in TABLES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize("layout", ["parquet", "jsonl"])
+def test_layouts_agree(layout: str, battles_csv: Path, tmp_path: Path) -> None:
+    table = simulated_battles()
+    other = tmp_path / f"battles.{layout}"
+    if layout == "parquet":
+        table.to_parquet(other)
+    else:
+        rows = table.to_dict("records")
+        other.write_text("".join(f"{json.dumps(row)}\n\n" for row in rows), encoding="utf-8")
+    from_csv = rank_battles(read_judged_battles(battles_csv).scored, QUICK).leaderboard
+    from_other = rank_battles(read_judged_battles(other).scored, QUICK).leaderboard
+    pd.testing.assert_frame_equal(from_csv, from_other)
+
+
+def test_swapping_sides_changes_no_rating() -> None:
+    table = simulated_battles()
+    mirrored = table.assign(
+        model_a=table["model_b"],
+        model_b=table["model_a"],
+        score_difference=-table["score_difference"],
+        human_outcome=1 - table["human_outcome"],
+    )
+    boards = [rank_battles(_scored(side), QUICK).leaderboard for side in (table, mirrored)]
+    assert boards[0]["model"].tolist() == boards[1]["model"].tolist()
+    assert boards[0]["rating"].to_numpy() == pytest.approx(boards[1]["rating"].to_numpy(), abs=1e-6)
+
+
+def _scored(table: pd.DataFrame) -> pd.DataFrame:
+    """Battles as the reader hands them on, made here by hand."""
+    return table.assign(
+        battle_id=[str(row) for row in range(len(table))],
+        judge_outcome=(np.sign(table["score_difference"]) + 1) / 2,
+        recorded_outcome=math.nan,
+        language=None,
+        **dict.fromkeys(("difference_ab", "difference_ba", "length_a", "length_b"), math.nan),
+    )
+
+
+def test_method_chooses_what_is_written_and_what_ranks(battles_csv: Path, tmp_path: Path) -> None:
+    settings = RankSettings(n_resamples=0, methods=("hard",))
+    rank_file(battles_csv, tmp_path / "out", settings, report=False)
+    for name in ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv"):
+        assert set(pd.read_csv(tmp_path / "out" / name)["method"]) == {"hard"}
+
+
+def test_recorded_outcomes_are_those_of_the_file(tmp_path: Path) -> None:
+    table = simulated_battles()
+    path = tmp_path / "voters.csv"
+    table.assign(judge_outcome=table["human_outcome"]).to_csv(path, index=False)
+    scored = read_judged_battles(path).scored
+    hard = RankSettings(n_resamples=0, methods=("hard",), hard_outcome="recorded")
+    residual = rank_battles(scored, hard).heldout_ratings.query("method == 'hard'")["residual"]
+    assert residual.to_numpy() == pytest.approx(0, abs=1e-5)  # the judge is the voters
+
+
+def test_contradicting_judge_is_refused() -> None:
+    table = _scored(simulated_battles())
+    against = table.assign(score_difference=-table["score_difference"])
+    with pytest.raises(UnusableJudgeError, match=r"contradicts-humans.*A minus B"):
+        rank_battles(against, QUICK)
+
+
+def test_clairvoyant_judge_is_refused() -> None:
+    table = _scored(simulated_battles())
+    seer = table.assign(score_difference=2 * table["human_outcome"] - 1)
+    with pytest.raises(UnusableJudgeError, match="separable"):
+        rank_battles(seer, QUICK)
+
+
+def test_battles_nobody_decided_are_refused() -> None:
+    with pytest.raises(UnusableJudgeError, match="no-decisive-votes"):
+        rank_battles(_scored(simulated_battles()).assign(human_outcome=0.5), QUICK)
+
+
+def test_unconnected_models_are_named() -> None:
+    table = simulated_battles(n_models=6)
+    lone = pd.DataFrame(
+        {
+            "model_a": ["island-1"],
+            "model_b": ["island-2"],
+            "score_difference": [1.0],
+            "human_outcome": [1.0],
+        }
+    )
+    with pytest.raises(ValueError, match="island-1, island-2"):
+        rank_battles(_scored(pd.concat([table, lone], ignore_index=True)), QUICK)
+
+
+def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    simulated_battles(n_models=6).to_csv(path, index=False)
+    ranked = rank_file(path, tmp_path / "out", QUICK, report=False)
+    calibration = pd.read_csv(tmp_path / "out" / "conformal.csv")
+    assert np.isinf(calibration["threshold"]).all()
+    assert calibration["note"].str.contains("at least 9 models").all()
+    assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
+
+
+def test_failure_leaves_earlier_files_alone(
+    battles_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    rank_file(battles_csv, out, QUICK, report=False)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("resources.report.write_report", fail)
+    with pytest.raises(OSError, match="no space"):
+        rank_file(battles_csv, out, RankSettings(n_resamples=0, l2=1.0))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
+    rows = [
+        ["model_a", "model_b", "score_difference", "human_outcome", "battle_id"],
+        ["nan", "None", "1.5", "1", "kept-1"],  # odd names are names
+        ["a", "b", "-1", "", "kept-2"],  # nobody voted
+        ["a", "a", "1", "1", "self"],
+        ["", "b", "1", "1", "nameless"],
+        ["a", "b", "nan", "1", "scoreless"],
+        ["a", "b", "inf", "1", "endless"],
+        ["a", "b", "1", "2", "off-scale"],
+        ["a", "b", "1", "1", "kept-1"],
+    ]
+    path = tmp_path / "faults.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+    read = read_judged_battles(path)
+    assert read.scored["battle_id"].tolist() == ["kept-1", "kept-2"]
+    assert read.scored["model_a"].tolist() == ["nan", "a"]
+    assert math.isnan(read.scored["human_outcome"][1])
+    assert dict(zip(read.quarantine["row"], read.quarantine["reason"], strict=True)) == {
+        2: "self-battle",
+        3: "missing-model",
+        4: "nan-score",
+        5: "nan-score",
+        6: "unknown-outcome",
+        7: "duplicate-battle",
+    }
+    assert "2" in read.quarantine["detail"][4]
+
+
+def test_words_in_number_columns_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "words.csv"
+    path.write_text(
+        "model_a,model_b,score_difference,human_outcome\na,b,1,1\na,b,high,1\na,b,1,A>B\n"
+    )
+    read = read_judged_battles(path)
+    assert len(read.scored) == 1
+    assert read.quarantine["detail"].tolist() == [
+        "score_difference is 'high', expected a number",
+        "human_outcome is 'A>B', expected 1, 0.5, 0 or empty",
+    ]
