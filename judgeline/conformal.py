@@ -199,10 +199,18 @@ def calibration_residuals(
     Raises
     ------
     ValueError
-        If `std_error` is neither kind, or bootstrap errors were not computed.
+        If `std_error` is neither kind, bootstrap errors were not computed, or a model that
+        should calibrate has no positive standard error; names the models.
     """
     spread = chosen_std_error(heldout, std_error)
     rows = (heldout.method == method) & np.isfinite(heldout.residual)
+    without = heldout.model[rows & ~(spread > 0)].tolist()
+    if without:
+        raise ValueError(
+            f"{len(without)} voted models have no standard error by method {method!r}: "
+            f"{', '.join(without[:10])}; each needs two battles that do not all end alike, so "
+            "judge more of their battles or leave them out"
+        )
     return heldout.residual[rows], spread[rows]
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from judgeline.conformal import (
     StdErrorKind,
+    calibration_residuals,
     chosen_std_error,
     conformal_quantile,
     nonconformity_scores,
@@ -84,7 +85,8 @@ def rank_models(
     rows = heldout.method == method
     table = HeldOutRatings(*(column[rows] for column in heldout))
     spread = chosen_std_error(heldout, std_error)[rows]
-    half_width = _thresholds(table.residual, spread, miscoverage) * spread
+    scores = nonconformity_scores(*calibration_residuals(heldout, method, std_error))
+    half_width = _thresholds(np.isfinite(table.residual), scores, miscoverage) * spread
     lower, upper = table.rating - half_width, table.rating + half_width
     order = np.lexsort((table.model, -table.rating))  # NaN sorts last
     columns = (
@@ -96,12 +98,10 @@ def rank_models(
     return Leaderboard(np.arange(1, order.size + 1), *(column[order] for column in columns))
 
 
-def _thresholds(residual: Floats, spread: Floats, miscoverage: float) -> Floats:
-    """Return every model's threshold, from the residuals of the models other than itself."""
-    calibrates = np.flatnonzero(np.isfinite(residual))
-    scores = nonconformity_scores(residual[calibrates], spread[calibrates])
-    thresholds = np.full(residual.size, conformal_quantile(scores, miscoverage=miscoverage))
-    for place, model in enumerate(calibrates):
+def _thresholds(calibrates: NDArray[np.bool_], scores: Floats, miscoverage: float) -> Floats:
+    """Return every model's threshold, from the scores of the models other than itself."""
+    thresholds = np.full(calibrates.size, conformal_quantile(scores, miscoverage=miscoverage))
+    for place, model in enumerate(np.flatnonzero(calibrates)):
         others = np.delete(scores, place)
         thresholds[model] = conformal_quantile(others, miscoverage=miscoverage)
     return thresholds
