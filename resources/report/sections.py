@@ -77,7 +77,7 @@ _DIAGNOSTIC_COLUMNS = (
     Column("level", "Level", "", numeric=False),
     Column("value", "Value", "", significant),
     Column("unit", "Unit", "", numeric=False),
-    Column("n", "Rows behind it", "", count),
+    Column("n", "Rows", "", count),
 )
 
 _CHECK_COLUMNS = (

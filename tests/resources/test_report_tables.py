@@ -64,7 +64,9 @@ def _leaderboard(heldout: pd.DataFrame, half_width: float) -> pd.DataFrame:
         tier=np.arange(len(board)) // 4 + 1,
         n_battles=143,
         n_votes=np.where(no_votes, 0, 143),
-        flags=np.where(no_votes, "no-votes", np.where(board.index == 0, "judge-always-prefers", "")),
+        flags=np.where(
+            no_votes, "no-votes", np.where(board.index == 0, "judge-always-prefers", "")
+        ),
     )
 
 
@@ -196,16 +198,21 @@ def example_judges() -> list[JudgeTables]:
 
 def example_comparison() -> pd.DataFrame:
     rows = [
-        ("careful", "hard", 13, 57.6, 0.96, 0.868, math.nan, 4.86, 0.857, 306.4, 0.41, 1600, 141, 800),
-        ("careful", "soft", 13, 19.5, 0.969, 0.912, 0.655, 3.2, 0.886, 89.6, 0.41, 1600, 141, 800),
-        ("noisy", "hard", 13, 57.6, 0.96, 0.868, math.nan, 4.86, 0.857, 306.4, 0.2, 1600, 0, 800),
-        ("noisy", "soft", 13, 61.3, 0.969, 0.9, 0.31, math.inf, math.nan, math.inf, 0.2, 1600, 0, 800),
-    ]  # fmt: skip
-    columns = [
-        "judge", "method", "n_models", "mae", "spearman", "kendall", "mean_beta", "threshold",
-        "coverage", "median_width", "kappa", "n_verdicts", "n_failed", "n_scored",
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+        ("careful", "hard", 57.6, math.nan, 4.86, 0.857, 306.4),
+        ("careful", "soft", 19.5, 0.655, 3.2, 0.886, 89.6),
+        ("noisy", "hard", 57.6, math.nan, 4.86, 0.857, 306.4),
+        ("noisy", "soft", 61.3, 0.31, math.inf, math.nan, math.inf),
+    ]
+    columns = ["judge", "method", "mae", "mean_beta", "threshold", "coverage", "median_width"]
+    return pd.DataFrame(rows, columns=columns).assign(
+        n_models=13,
+        spearman=0.969,
+        kendall=0.912,
+        kappa=[0.41, 0.41, 0.2, 0.2],
+        n_verdicts=1600,
+        n_failed=[141, 141, 0, 0],
+        n_scored=800,
+    )
 
 
 def test_a_missing_column_is_named_with_its_table_and_judge() -> None:

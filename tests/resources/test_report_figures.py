@@ -1,0 +1,132 @@
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from test_report_tables import example_judge
+
+from resources.report import leaderboard_figure_png
+from resources.report.drawing import SENTINELS
+from resources.report.figures import (
+    Illustration,
+    beta_figure,
+    error_figure,
+    interval_figure,
+    reliability_figure,
+    residual_figure,
+    ruler_figure,
+    wilson_interval,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+def all_figures() -> list[Illustration]:
+    tables = example_judge()
+    return [
+        interval_figure(tables.leaderboard, key="a", coverage="90 %"),
+        ruler_figure(tables.heldout_ratings, key="b"),
+        residual_figure(tables.heldout_ratings, key="c"),
+        reliability_figure(tables.scored_battles, key="d"),
+        beta_figure(tables.beta_folds, key="e"),
+        error_figure(tables.summary, key="f", ranking_method="soft"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def figures() -> list[Illustration]:
+    return all_figures()
+
+
+def test_every_colour_follows_the_scheme(figures: list[Illustration]) -> None:
+    for figure in figures:
+        assert re.findall(r"#[0-9a-fA-F]{6}|rgb\(", figure.svg) == []
+        used = set(re.findall(r"var\(--fig-(\w+)\)", figure.svg))
+        assert used <= set(SENTINELS)
+        assert {"ink", "muted", "soft"} & used
+
+
+def test_every_colour_has_a_value_in_both_schemes() -> None:
+    style = (ROOT / "resources/report/templates/style.css").read_text(encoding="utf-8")
+    light, dark = style.split("@media (prefers-color-scheme: dark)")
+    for role in SENTINELS:
+        assert f"--fig-{role}: #" in light
+        assert f"--fig-{role}: #" in dark
+
+
+def test_drawings_are_well_formed_named_and_carry_no_style_of_their_own(
+    figures: list[Illustration],
+) -> None:
+    for figure in figures:
+        root = ElementTree.fromstring(figure.svg)  # noqa: S314 - our own drawing
+        assert root.find("title").text == figure.title
+        assert root.find("desc").text
+        assert root.attrib["role"] == "img"
+        assert not {"width", "height"} & set(root.attrib)  # scales with its box
+        assert root.attrib["viewBox"].startswith("0 0 360 ")
+        assert root.find(".//style") is None
+
+
+def test_drawings_are_deterministic(figures: list[Illustration]) -> None:
+    assert [figure.svg for figure in all_figures()] == [figure.svg for figure in figures]
+
+
+def test_slopes_are_those_of_the_example(figures: list[Illustration]) -> None:
+    # hard = 1500 + 1.6 (human - 1500) + the errors that soft = 1500 + 0.97 (...) has too
+    said = re.findall(r"[+-]\d+\.\d", figures[2].caption.replace("−", "-"))
+    hard, soft = (float(slope) for slope in said)
+    assert hard - soft == pytest.approx(100 * (1.6 - 0.97), abs=0.11)
+
+
+def test_unbounded_intervals_are_drawn_and_counted() -> None:
+    board = example_judge(threshold=float("inf")).leaderboard
+    figure = interval_figure(board, key="k", coverage="90 %")
+    assert "14 of 14 intervals are unbounded" in figure.caption
+    assert "stroke-dasharray" in figure.svg
+
+
+def test_a_judge_that_contradicts_humans_has_no_reliability_diagram() -> None:
+    battles = example_judge().scored_battles
+    turned = battles.assign(score_difference=-battles["score_difference"])
+    figure = reliability_figure(turned, key="k")
+    assert (figure.svg, figure.caption) == (
+        "",
+        "Not drawn: beta has no value (contradicts humans).",
+    )
+
+
+def test_names_cannot_break_out_of_a_drawing() -> None:
+    board = example_judge().leaderboard
+    board["model"] = [f"]]></text></svg>\n<b>--><!--&\x07{row}" for row in range(len(board))]
+    root = ElementTree.fromstring(  # noqa: S314 - our own drawing
+        interval_figure(board.assign(model=board["model"].str.replace("\x07", "")), key="k",
+                        coverage="90 %").svg
+    )  # fmt: skip
+    texts = [text.text for text in root.iter("text")]
+    assert "]]></text></svg> <b>--><!--&0" in texts
+
+
+@pytest.mark.parametrize(("agreed", "n"), [(0, 7), (7, 7), (31, 64), (1, 2)])
+def test_wilson_interval_is_scipys(agreed: int, n: int) -> None:
+    expected = binomtest(agreed, n).proportion_ci(method="wilson")
+    low, high = wilson_interval(np.array([agreed / n]), np.array([n]))[:, 0]
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert low <= agreed / n <= high
+
+
+def test_the_picture_is_a_png_that_repeats(tmp_path: Path) -> None:
+    board = example_judge().leaderboard
+    first = leaderboard_figure_png(board, tmp_path / "a.png", "Example").read_bytes()
+    second = leaderboard_figure_png(board, tmp_path / "b.png", "Example").read_bytes()
+    assert first == second
+    assert first[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(first[16:20], "big") == 1100  # width in pixels
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.png", "b.png"]
+
+
+def test_a_picture_needs_a_rating(tmp_path: Path) -> None:
+    board = example_judge().leaderboard.assign(rating=float("nan"))
+    with pytest.raises(ValueError, match=r"no rating: nothing to draw in .*a\.png"):
+        leaderboard_figure_png(board, tmp_path / "a.png", "Example")
