@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from resources.report.drawing import Palette
+from resources.report.drawing import Palette, printable
 from resources.report.wording import method_words
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def rows_height(n_rows: int) -> float:
 
 
 def _short(name: Any) -> str:
-    text = " ".join(str(name).split())
+    text = printable(str(name))
     return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"
 
 

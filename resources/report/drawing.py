@@ -79,6 +79,11 @@ def draw_png(chart: Chart, *, key: str, height: float) -> bytes:
     return out.getvalue()
 
 
+def printable(text: str) -> str:
+    """Return the text on one line, without characters that no drawing may hold."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 @contextmanager
 def _figure(chart: Chart, palette: Palette, key: str, height: float) -> "Iterator[Figure]":
     from matplotlib import rc_context
@@ -135,7 +140,7 @@ def _embed(svg: str, key: str, title: str, description: str) -> str:
     svg = svg.replace("url(#", f"url(#{key}-")
     svg = re.sub(r'(<svg) width="[^"]*" height="[^"]*"', r"\1", svg)
     opening = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'
-    names = f'<title id="{key}-title">{escape(title)}</title>'
-    names += f'<desc id="{key}-desc">{escape(description)}</desc>'
+    names = f'<title id="{key}-title">{escape(printable(title))}</title>'
+    names += f'<desc id="{key}-desc">{escape(printable(description))}</desc>'
     head, body = svg.removeprefix("<svg").split(">", 1)
     return f"{opening}{head}>{names}{body}"

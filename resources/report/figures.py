@@ -25,7 +25,7 @@ from resources.report.charts import (
     rows_height,
     straight_line,
 )
-from resources.report.drawing import draw_png, draw_svg
+from resources.report.drawing import draw_png, draw_svg, printable
 from resources.report.wording import method_words, number, status_words
 
 
@@ -105,7 +105,7 @@ def leaderboard_figure_png(leaderboard: pd.DataFrame, path: Path, title: str) ->
     if leaderboard["rating"].isna().all():
         raise ValueError(f"leaderboard has no rating: nothing to draw in {path}")
     content = draw_png(
-        lambda axes, palette: draw_intervals(axes, palette, leaderboard, title),
+        lambda axes, palette: draw_intervals(axes, palette, leaderboard, printable(title)),
         key="leaderboard",
         height=rows_height(len(leaderboard)) + 0.3,
     )

@@ -97,15 +97,20 @@ def test_a_judge_that_contradicts_humans_has_no_reliability_diagram() -> None:
     )
 
 
-def test_names_cannot_break_out_of_a_drawing() -> None:
-    board = example_judge().leaderboard
-    board["model"] = [f"]]></text></svg>\n<b>--><!--&\x07{row}" for row in range(len(board))]
-    root = ElementTree.fromstring(  # noqa: S314 - our own drawing
-        interval_figure(board.assign(model=board["model"].str.replace("\x07", "")), key="k",
-                        coverage="90 %").svg
-    )  # fmt: skip
-    texts = [text.text for text in root.iter("text")]
-    assert "]]></text></svg> <b>--><!--&0" in texts
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("]]></text></svg>\n<b>--><!--&", "]]></text></svg> <b>--><!--&"),
+        ("costs $1 or $2", "costs $1 or $2"),
+        ("bell\x07nul\x00turn\u202e", "bell nul turn"),
+        ("a" * 40, "a" * 29 + "…"),
+    ],
+)
+def test_names_are_plain_text_in_a_drawing(name: str, shown: str) -> None:
+    board = example_judge().leaderboard.assign(model=name)
+    svg = interval_figure(board, key="k", coverage="90 %").svg
+    root = ElementTree.fromstring(svg)  # noqa: S314 - our own drawing
+    assert [text.text for text in root.iter("text")].count(shown) == 14
 
 
 @pytest.mark.parametrize(("agreed", "n"), [(0, 7), (7, 7), (31, 64), (1, 2)])
