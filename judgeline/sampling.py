@@ -1,0 +1,205 @@
+"""Which battles to judge: balanced over models, and stable when battles are added."""
+
+import hashlib
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Appearances(NamedTuple):
+    """In how many sampled battles a model appears: over models, and under uniform sampling.
+
+    The uniform values are expectations for a uniform sample of the same size, in battles.
+    """
+
+    minimum: float
+    median: float
+    maximum: float
+    uniform_minimum: float
+    uniform_median: float
+    uniform_maximum: float
+
+
+def tiebreak_keys(battle_ids: Iterable[str], seed: int) -> NDArray[np.uint64]:
+    """Return the key that breaks ties for a battle: the same in every process and corpus size.
+
+    Parameters
+    ----------
+    battle_ids : iterable of str, length n
+        Ids of the battles.
+    seed : int
+        Another seed gives an unrelated order.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
+        First eight bytes of BLAKE2b of seed and id.
+    """
+    prefix = f"{seed}\x1f".encode()
+    digests = [
+        hashlib.blake2b(prefix + name.encode(), digest_size=8).digest() for name in battle_ids
+    ]
+    return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
+
+
+def balanced_sample(
+    model_a: ArrayLike,
+    model_b: ArrayLike,
+    tiebreak: ArrayLike,
+    *,
+    n_battles: int,
+    chosen: ArrayLike = (),
+) -> NDArray[np.int64]:
+    """Return battles that cover models evenly, chosen greedily one after the other.
+
+    Each step takes, among the battles left, one whose rarer model has appeared least in the
+    choice so far; the smallest tiebreak decides, then the position. A smaller sample is the
+    beginning of a larger one, and a sample passed as ``chosen`` continues as if never left.
+
+    Parameters
+    ----------
+    model_a, model_b : array_like of str, shape (n,)
+        The models of each battle.
+    tiebreak : array_like of int, shape (n,)
+        Smaller is taken first among equals; see `tiebreak_keys`.
+    n_battles : int
+        Size of the sample, those already chosen included, at most ``n``.
+    chosen : array_like of int, shape (c,)
+        Positions of battles that were chosen before. They come first, in this order, and all
+        stay even if there are more than ``n_battles``.
+
+    Returns
+    -------
+    ndarray of int64, shape (max(n_battles, c),)
+        Positions in ``model_a``, in the order of choice.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, more battles are asked for than there are, or ``chosen`` repeats
+        a position or points outside.
+    """
+    models = _model_codes(model_a, model_b)
+    n = models.shape[1]
+    order = np.argsort(_shaped(tiebreak, n), kind="stable")
+    kept = _require_positions(chosen, n)
+    if not 0 <= n_battles <= n:
+        raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
+    coverage = _Coverage(models, order, kept)
+    further = [coverage.take() for _ in range(n_battles - kept.size)]
+    return np.concatenate([kept, np.asarray(further, dtype=np.int64)])
+
+
+def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
+    """Return how evenly a sample covers the models, beside a uniform sample of its size.
+
+    Parameters
+    ----------
+    model_a, model_b : array_like of str, shape (n,)
+        The models of all battles.
+    sampled : array_like of int, shape (k,)
+        Positions of the sampled battles.
+
+    Returns
+    -------
+    Appearances
+        Minimum, median and maximum over models, in battles.
+
+    Raises
+    ------
+    ValueError
+        If there is no battle, or ``sampled`` repeats a position or points outside.
+    """
+    models = _model_codes(model_a, model_b)
+    n = models.shape[1]
+    if n == 0:
+        raise ValueError("no battles, so no model appears in any")
+    rows = _require_positions(sampled, n)
+    available = np.bincount(models.ravel())
+    counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
+    return Appearances(*_spread(counts), *_spread(available * rows.size / n))
+
+
+class _Coverage:
+    """The greedy choice: how often each model appeared, and which battle it would get next.
+
+    Only the two models of a battle taken change, so the heap gets two new entries a step and
+    entries of older counts are skipped when they come up.
+    """
+
+    def __init__(
+        self, models: NDArray[np.intp], order: NDArray[np.intp], chosen: NDArray[np.int64]
+    ) -> None:
+        n_models = int(models.max(initial=-1)) + 1
+        ranked = models[:, order]  # everything below is by rank of the tiebreak
+        self._pairs: Sequence[tuple[int, int]] = list(zip(*ranked.tolist(), strict=True))
+        self._battles: list[int] = order.tolist()
+        self._taken = np.isin(order, chosen).tolist()
+        self._counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
+        self._queues = [_ranks_of(model, ranked) for model in range(n_models)]
+        self._heap: list[tuple[int, int, int]] = []
+        for model in range(n_models):
+            self._push(model)
+
+    def take(self) -> int:
+        """Return the next battle; only called while one is left."""
+        while True:
+            count, rank, model = heapq.heappop(self._heap)
+            if count == self._counts[model] and not self._taken[rank]:
+                break
+        self._taken[rank] = True
+        for seen in self._pairs[rank]:
+            self._counts[seen] += 1
+        for seen in set(self._pairs[rank]):
+            self._push(seen)
+        return self._battles[rank]
+
+    def _push(self, model: int) -> None:
+        queue = self._queues[model]
+        while queue and self._taken[queue[-1]]:
+            queue.pop()
+        if queue:
+            heapq.heappush(self._heap, (self._counts[model], queue[-1], model))
+
+
+def _ranks_of(model: int, models: NDArray[np.intp]) -> list[int]:
+    """Return the ranks of a model's battles, the best one last."""
+    ranks: list[int] = np.flatnonzero((models == model).any(axis=0))[::-1].tolist()
+    return ranks
+
+
+def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
+    first, second = np.asarray(model_a, dtype=object), np.asarray(model_b, dtype=object)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(
+            f"model_a and model_b must have one shape (n,), got {first.shape} and {second.shape}"
+        )
+    codes: dict[object, int] = {}
+    both = [codes.setdefault(name, len(codes)) for name in (*first, *second)]
+    return np.asarray(both, dtype=np.intp).reshape(2, first.size)
+
+
+def _shaped(tiebreak: ArrayLike, n: int) -> NDArray[np.generic]:
+    keys = np.asarray(tiebreak)
+    if keys.shape != (n,):
+        raise ValueError(f"tiebreak must have shape ({n},), one per battle, got {keys.shape}")
+    return keys
+
+
+def _require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
+    given = np.asarray(rows)
+    positions = given.astype(np.int64)
+    outside = positions[(positions < 0) | (positions >= n)]
+    if outside.size:
+        raise ValueError(f"position {outside[0]} is none of the {n} battles")
+    values, counts = np.unique(positions, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"battle at position {values[counts > 1][0]} is chosen twice")
+    return positions
+
+
+def _spread(counts: NDArray[np.float64] | NDArray[np.intp]) -> tuple[float, float, float]:
+    return float(np.min(counts)), float(np.median(counts)), float(np.max(counts))
