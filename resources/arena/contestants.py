@@ -1,0 +1,130 @@
+"""Simulated contestants: a latent skill each, and completions with faults at rates it sets.
+
+Texts come from one random stream per contestant, a row of draws per prompt: neither another
+contestant nor more prompts change a text.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from judgeline.streams import keyed_rng
+from resources.arena.layouts import break_layout, lay_out
+from resources.arena.prompts import Prompt
+from resources.arena.wording import FAMILIES, WORDINGS
+
+_SKILL_SD = 0.8
+_FORM_SD = 1.0  # how much one completion differs from the next, in the same unit
+_WRONG, _MISSING, _BROKEN, _TYPOS = -1.7, -2.3, -1.3, -0.6  # logits of a fault at skill zero
+_PADDING = {"aster": 0.4, "birch": 0.9, "cedar": 0.6, "dahlia": 1.2, "elder": 0.5, "fern": 1.5}
+_MAX_ITEMS, _MAX_TYPOS, _MAX_PADDINGS = 9, 5, 5
+_N_DRAWS = 4 + 2 * _MAX_ITEMS + 2 * _MAX_TYPOS
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A simulated model.
+
+    Attributes
+    ----------
+    name, family : str
+        Such as ``sim-aster-1`` of family ``aster``.
+    skill : float
+        How much rarer its faults are, in logits; drawn from one normal distribution for all.
+    padding : float
+        Mean number of needless sentences per completion.
+    """
+
+    name: str
+    family: str
+    skill: float
+    padding: float
+
+
+def enter_contestants(n_contestants: int, seed: int) -> tuple[Contestant, ...]:
+    """Return the first contestants of the arena with a seed; families take turns.
+
+    Skills are independent draws, so any of them may stand for a new model.
+    """
+    return tuple(_enter(number, seed) for number in range(n_contestants))
+
+
+def write_completions(
+    contestant: Contestant, prompts: tuple[Prompt, ...], seed: int
+) -> tuple[str, ...]:
+    """Return a contestant's completion of each prompt, with the faults its skill allows."""
+    rng = keyed_rng(seed, "arena", "completions", contestant.name)
+    draws = rng.random((len(prompts), _N_DRAWS))
+    difficulty = np.array([prompt.difficulty for prompt in prompts])
+    ease = contestant.skill + _FORM_SD * ndtri(draws[:, 0]) - difficulty
+    chances = expit(np.array([_WRONG, _MISSING, _BROKEN, _TYPOS]) - ease[:, None])
+    return tuple(
+        _complete(prompt, contestant, chance, draw)
+        for prompt, chance, draw in zip(prompts, chances, draws, strict=True)
+    )
+
+
+def _enter(number: int, seed: int) -> Contestant:
+    family = FAMILIES[number % len(FAMILIES)]
+    name = f"sim-{family}-{number // len(FAMILIES) + 1}"
+    skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
+    return Contestant(name, family, skill, _PADDING[family])
+
+
+def _complete(
+    prompt: Prompt,
+    contestant: Contestant,
+    chance: NDArray[np.float64],
+    draw: NDArray[np.float64],
+) -> str:
+    fates, slips, typos = np.split(draw[4:], [_MAX_ITEMS, 2 * _MAX_ITEMS])
+    answer = _answer(prompt, chance, fates.tolist(), slips.tolist())
+    layout = break_layout if draw[1] < chance[2] else lay_out
+    wording = WORDINGS[prompt.language]
+    prose = [wording.openings[FAMILIES.index(contestant.family)]]
+    n_paddings = min(int(-contestant.padding * np.log1p(-draw[2])), _MAX_PADDINGS)
+    first = int(draw[3] * len(wording.paddings))
+    prose += [wording.paddings[(first + i) % len(wording.paddings)] for i in range(n_paddings)]
+    faulty = _misspell(prose, float(chance[3]), typos.tolist(), wording.vocabulary)
+    parts = [faulty[0], layout(prompt.kind, answer), " ".join(faulty[1:])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _answer(
+    prompt: Prompt, chance: NDArray[np.float64], fates: list[float], slips: list[float]
+) -> list[str]:
+    """Return the items as the contestant gives them: right, wrong, or not at all."""
+    wrong, missing = float(chance[0]), float(chance[1])
+    given = []
+    for item, pair, fate, slip in zip(prompt.items, prompt.slips, fates, slips, strict=False):
+        if fate < wrong:
+            given.append(pair[slip < 0.5])
+        elif fate < 1 - missing * (1 - wrong):
+            given.append(item)
+    return given or [prompt.items[0]]
+
+
+def _misspell(
+    sentences: list[str], chance: float, draws: list[float], vocabulary: frozenset[str]
+) -> list[str]:
+    """Swap two letters inside a word, as often as chance has it."""
+    faulty = list(sentences)
+    for hit, where in zip(draws[::2], draws[1::2], strict=True):
+        if hit < chance:
+            row = int(where * len(faulty))
+            faulty[row] = _swap_letters(faulty[row], where * len(faulty) % 1, vocabulary)
+    return faulty
+
+
+def _swap_letters(sentence: str, where: float, vocabulary: frozenset[str]) -> str:
+    tokens = sentence.split(" ")
+    longest = [i for i, token in enumerate(tokens) if len(token) >= 6 and token.isalpha()]
+    if not longest:
+        return sentence
+    place = longest[int(where * len(longest))]
+    word = tokens[place]
+    swaps = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(1, len(word) - 2))
+    tokens[place] = next((s for s in swaps if s != word and s.lower() not in vocabulary), word)
+    return " ".join(tokens)

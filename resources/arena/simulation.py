@@ -1,0 +1,167 @@
+"""The arena as a whole: prompts, contestants, completions, their true quality, and battles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judgeline.streams import keyed_rng
+from resources.arena.checker import quality, read_completion
+from resources.arena.contestants import Contestant, enter_contestants, write_completions
+from resources.arena.prompts import Prompt, write_prompts
+from resources.arena.votes import cast_votes
+
+
+class ArenaOptions(BaseModel):
+    """Size of the arena.
+
+    `n_voted` contestants meet each other, and humans vote on `vote_share` of those battles;
+    `n_new` meet only voted ones and nobody votes. All appear in about equally many battles.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n_prompts: int = Field(default=300, ge=1, le=10_000)
+    n_voted: int = Field(default=20, ge=2, le=500)
+    n_new: int = Field(default=4, ge=0, le=500)
+    n_battles: int = Field(default=4000, ge=1, le=1_000_000)
+    vote_share: float = Field(default=0.9, gt=0, le=1)
+    seed: int = Field(default=0, ge=0)
+
+
+_CHOICES = tuple(name for name in ArenaOptions.model_fields if name != "seed")
+
+
+def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOptions:
+    """Return the options that a corpus gives under ``arena``, with the seed of the corpus.
+
+    Raises
+    ------
+    ValueError
+        If an option is unknown or out of range, with the corpus, the key and what to do.
+    """
+    if "seed" in given:
+        raise ValueError(
+            f"corpus {corpus!r}: 'arena.seed' is no option; set 'seed' of the corpus itself"
+        )
+    try:
+        return ArenaOptions.model_validate({**given, "seed": seed})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ValueError(
+            f"corpus {corpus!r}: option 'arena.{key}' is {first['input']!r}: {first['msg']}; "
+            f"correct it in config/corpora.yaml (options: {', '.join(_CHOICES)})"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A simulated arena.
+
+    Attributes
+    ----------
+    options : ArenaOptions
+        What it was made from; the same options make the same arena.
+    prompts : tuple of Prompt, length n_prompts
+        Questions with known answers.
+    contestants : tuple of Contestant, length M
+        Voted ones first, then new ones.
+    completions : tuple of tuple of str
+        By contestant, then prompt.
+    quality : ndarray, shape (n_prompts, M)
+        True quality in [0, 1], as the checker reads it from the texts.
+    """
+
+    options: ArenaOptions
+    prompts: tuple[Prompt, ...]
+    contestants: tuple[Contestant, ...]
+    completions: tuple[tuple[str, ...], ...]
+    quality: NDArray[np.float64]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the contestants."""
+        return tuple(contestant.name for contestant in self.contestants)
+
+
+class ArenaBattles(NamedTuple):
+    """Battles by position: prompt and contestants (n,), and votes (n,), NaN where there is none."""
+
+    prompt: NDArray[np.int64]
+    model_a: NDArray[np.int64]
+    model_b: NDArray[np.int64]
+    human_outcome: NDArray[np.float64]
+
+
+def build_arena(options: ArenaOptions) -> Arena:
+    """Return the arena of some options: every prompt completed by every contestant, and read."""
+    prompts = write_prompts(options.n_prompts, options.seed)
+    contestants = enter_contestants(options.n_voted + options.n_new, options.seed)
+    completions = tuple(
+        write_completions(contestant, prompts, options.seed) for contestant in contestants
+    )
+    levels = [
+        [quality(read_completion(prompt, text)) for prompt, text in zip(prompts, own, strict=True)]
+        for own in completions
+    ]
+    return Arena(options, prompts, contestants, completions, np.array(levels).T)
+
+
+def draw_battles(arena: Arena) -> ArenaBattles:
+    """Return distinct battles, each a random question and pair, and the votes on some of them.
+
+    Raises
+    ------
+    ValueError
+        If the arena has fewer different battles than are asked for.
+    """
+    options = arena.options
+    fresh = _fresh_battles(options)
+    among_voted = _battles_among_voted(options, options.n_battles - fresh[0].size)
+    prompt, one, two = (np.concatenate(parts) for parts in zip(among_voted, fresh, strict=True))
+    swap = keyed_rng(options.seed, "arena", "sides").random(prompt.size) < 0.5
+    model_a, model_b = np.where(swap, two, one), np.where(swap, one, two)
+    rng = keyed_rng(options.seed, "arena", "votes")
+    votes = cast_votes(arena.quality[prompt, model_a], arena.quality[prompt, model_b], rng)
+    silent = rng.random(prompt.size) >= options.vote_share
+    silent |= np.maximum(one, two) >= options.n_voted
+    return ArenaBattles(prompt, model_a, model_b, np.where(silent, np.nan, votes))
+
+
+_Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _fresh_battles(options: ArenaOptions) -> _Cells:
+    """Return battles of each new model against voted ones: as many as any model has in all."""
+    n_models = options.n_voted + options.n_new
+    n_each = round(2 * options.n_battles / n_models)
+    chosen = [
+        _choose(n_each, options.n_prompts * options.n_voted, options, f"new model {number}")
+        for number in range(options.n_voted, n_models)
+    ]
+    cells = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
+    newcomer = np.repeat(np.arange(options.n_voted, n_models), n_each)
+    prompt, opponent = np.divmod(cells, options.n_voted)
+    return prompt, opponent, newcomer
+
+
+def _battles_among_voted(options: ArenaOptions, n_battles: int) -> _Cells:
+    one, two = np.triu_indices(options.n_voted, 1)
+    cells = _choose(n_battles, options.n_prompts * one.size, options, "voted models")
+    prompt, pair = np.divmod(cells, one.size)
+    return prompt, one[pair], two[pair]
+
+
+def _choose(n_battles: int, n_cells: int, options: ArenaOptions, whose: str) -> NDArray[np.int64]:
+    if n_battles > n_cells:
+        raise ValueError(
+            f"{options.n_prompts} prompts give {whose} only {n_cells} different battles, but "
+            f"n_battles: {options.n_battles} asks for {n_battles}; raise n_prompts in the "
+            "corpus' arena options or lower n_battles"
+        )
+    rng = keyed_rng(options.seed, "arena", "battles", whose)
+    return rng.permutation(n_cells)[:n_battles]

@@ -1,0 +1,53 @@
+"""The true ratings of the built-in arena: exact, from every question and pair, without a vote."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgeline.bradley_terry import fit_strengths
+from judgeline.elo import strength_to_rating
+from resources.arena.simulation import Arena
+from resources.arena.votes import expected_outcome
+
+_HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth of a point
+
+
+def mean_outcomes(arena: Arena) -> NDArray[np.float64]:
+    """Return the mean outcome of each model against each other over all questions.
+
+    Returns
+    -------
+    ndarray, shape (M, M)
+        Row against column, in [0, 1]; no vote is drawn. The diagonal is one half.
+    """
+    return np.stack(
+        [
+            expected_outcome(arena.quality[:, [m]], arena.quality).mean(axis=0)
+            for m in range(len(arena.contestants))
+        ]
+    )
+
+
+def true_ratings(arena: Arena) -> dict[str, float]:
+    """Return the rating of every contestant that unlimited votes would give, in Elo points.
+
+    The Bradley-Terry fit to the mean outcome of every pair over the whole finite population of
+    questions: nothing is sampled, so it has no error. 1500 is the mean of the voted models, as
+    in a leaderboard that places new models among them. A held-out rating of a voted model has
+    the mean of the *other* voted models as its origin and so lies further out by the factor
+    ``n_voted / (n_voted - 1)``.
+
+    Parameters
+    ----------
+    arena : Arena
+        A simulated arena.
+
+    Returns
+    -------
+    dict of str to float
+        Elo points by model name, voted models first.
+    """
+    wins = mean_outcomes(arena)
+    np.fill_diagonal(wins, 0.0)
+    strengths = fit_strengths(1.0 - np.eye(len(wins)), wins.sum(axis=1), l2=_HOLDS_THE_ORIGIN)
+    strengths -= strengths[: arena.options.n_voted].mean()
+    return dict(zip(arena.models, strength_to_rating(strengths).tolist(), strict=True))

@@ -1,0 +1,84 @@
+"""From a judge's definition to something that answers, or to the answers that came already."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from resources.arena.prompts import write_prompts
+from resources.arena.simulation import arena_options
+from resources.corpora.definitions import CorpusDefinition
+from resources.judges.annotation import VERDICT_DTYPES
+from resources.judges.builtin import BuiltinJudge
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.judge import Judge
+from resources.paths import config_dir
+
+
+def open_judge(definition: JudgeDefinition, corpus: CorpusDefinition) -> Judge:
+    """Return a judge that is ready to answer about a corpus.
+
+    Raises
+    ------
+    ValueError
+        If the judge's kind cannot judge this corpus, or not in this version.
+    """
+    if definition.kind != "builtin" or definition.builtin is None:
+        raise ValueError(_unopened(definition))
+    if corpus.reader != "arena":
+        raise ValueError(
+            f"judge {definition.slug!r} is simulated and can judge the built-in arena only, not "
+            f"corpus {corpus.slug!r} (reader {corpus.reader!r}); choose a judge of another kind"
+        )
+    options = arena_options(corpus.arena, corpus.seed, corpus.slug)
+    prompts = write_prompts(options.n_prompts, options.seed)
+    return BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+
+
+def read_template(path: Path | None = None) -> str:
+    """Return the instruction given to judges: ``prompts/rubric.txt`` of the configuration."""
+    file = path or config_dir() / "prompts" / "rubric.txt"
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"no judge prompt at {file}; restore config/prompts/rubric.txt from the checkout"
+        )
+    return file.read_text(encoding="utf-8")
+
+
+def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
+    """Return the verdicts of a judge that came with a corpus, on the battles at hand.
+
+    Parameters
+    ----------
+    verdicts : DataFrame
+        All verdicts that came with the corpus.
+    battles : DataFrame
+        Battles to keep the verdicts of, by ``battle_id``.
+    slug : str
+        The judge.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no verdicts of the judge.
+    """
+    own = verdicts[verdicts["judge"].eq(slug)]
+    if own.empty:
+        there = ", ".join(sorted(verdicts["judge"].unique())) or "none at all"
+        raise ValueError(
+            f"no recorded verdicts of judge {slug!r} came with this corpus (it has: {there}); "
+            "name one of those in config/judges.yaml, or choose a judge of another kind"
+        )
+    kept = own[own["battle_id"].isin(battles["battle_id"])]
+    return kept[list(VERDICT_DTYPES)].reset_index(drop=True)
+
+
+def _unopened(definition: JudgeDefinition) -> str:
+    if definition.kind == "recorded":
+        return (
+            f"judge {definition.slug!r} is recorded: its verdicts come with the corpus and it "
+            "cannot be asked for others"
+        )
+    return (
+        f"judge {definition.slug!r} is of kind {definition.kind!r}, which is not in this version; "
+        "choose a judge of kind 'recorded' or 'builtin'"
+    )

@@ -1,0 +1,130 @@
+"""The judges that a person has configured, as `config/judges.yaml` declares them."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from resources.judges.builtin import BuiltinTraits
+from resources.paths import config_dir
+
+SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+
+
+class JudgeDefinition(BaseModel):
+    """A judge by name, and how its answers are obtained.
+
+    Attributes
+    ----------
+    slug, display_name : str
+        The name in tables and partitions, and the one for people.
+    family : str
+        Family of models the judge belongs to; same-family bias is measured against it.
+    kind : str
+        ``recorded`` verdicts come with the corpus, ``builtin`` ones from a simulation;
+        ``openai`` and ``vllm`` are served, which this version declares but does not ask.
+    builtin : BuiltinTraits or None
+        Of a simulated judge, and of no other.
+    model, base_url, api_key_env : str or None
+        Of a served judge: the model's name there, the endpoint, and the name (never the value)
+        of the environment variable that holds the key.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slug: str = Field(pattern=SLUG)
+    display_name: str = Field(min_length=1)
+    family: str = Field(min_length=1)
+    kind: Literal["recorded", "builtin", "openai", "vllm"]
+    builtin: BuiltinTraits | None = None
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+
+    @model_validator(mode="after")
+    def _require_what_the_kind_needs(self) -> "JudgeDefinition":
+        served = {"model": self.model, "base_url": self.base_url, "api_key_env": self.api_key_env}
+        if (self.kind == "builtin") != (self.builtin is not None):
+            raise ValueError(
+                "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
+            )
+        if self.kind in ("openai", "vllm"):
+            if self.model is None:
+                raise ValueError(f"a judge of kind {self.kind!r} needs the name of its 'model'")
+        elif given := [name for name, value in served.items() if value is not None]:
+            raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
+        return self
+
+
+def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
+    """Return the configured judges by slug, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A judges file; that of the configuration folder by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no mapping of slugs to judges, with the file, the key and what to do.
+    """
+    file = path or config_dir() / "judges.yaml"
+    return {slug: _define(slug, fields, file) for slug, fields in _read(file).items()}
+
+
+def _read(file: Path) -> dict[Any, Any]:
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"no judges file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
+        )
+    loader = _UniqueKeys(file.read_text(encoding="utf-8"))
+    try:
+        judges = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file} is not valid YAML: {error}") from error
+    if not isinstance(judges, dict) or not judges:
+        raise ValueError(f"{file} holds no judges; expected a mapping from slugs to judges")
+    return judges
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """The safe loader, which would silently keep the last of two equal keys, without that."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [str(key.value) for key, _ in node.value]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        if twice:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice[0]!r} occurs twice; keep one", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+def _define(slug: Any, fields: Any, file: Path) -> JudgeDefinition:
+    if not isinstance(fields, dict):
+        raise ValueError(
+            f"{file}: judge {slug!r} is {fields!r}; expected display_name, family and kind"
+        )
+    if "slug" in fields:
+        raise ValueError(f"{file}: judge {slug!r} has a key 'slug'; its key above is the slug")
+    try:
+        return JudgeDefinition.model_validate({**fields, "slug": slug})
+    except ValidationError as error:
+        raise ValueError(f"{file}: {_explained(slug, error)}") from error
+
+
+def _explained(slug: Any, error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"judge {slug!r} has the unknown key '{key}'; remove it or correct its spelling"
+    if first["type"] == "missing":
+        return f"judge {slug!r} lacks the key '{key}'; add it"
+    if key == "slug":
+        return f"judge {slug!r}: a slug is lower-case letters, digits, dots, dashes; rename it"
+    where = f", key '{key}'," if key else ""
+    return f"judge {slug!r}{where} is wrong: {first['msg']} (found {first['input']!r}); correct it"

@@ -1,0 +1,50 @@
+"""What a judge is to everything else: it is shown two completions and answers in text.
+
+Simulated and served judges stand behind the same protocol, so that what reads their answers
+cannot tell them apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """One question with two completions in the order in which the judge sees them.
+
+    Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
+    model names are for simulations and never shown to a served judge.
+    """
+
+    battle_id: str
+    order: str
+    replicate: int
+    instruction: str
+    first_completion: str
+    second_completion: str
+    first_model: str
+    second_model: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: text, or a failure class, or the text of a failed answer; and tokens."""
+
+    text: str | None
+    failure: str | None
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Judge(Protocol):
+    """A judge ready to answer.
+
+    `identity` names everything but the presentation that determines an answer, as text.
+    """
+
+    identity: Mapping[str, str]
+
+    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+        """Yield one answer per presentation, in their order."""
+        ...
