@@ -215,7 +215,9 @@ def _soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.
     # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
     fold_wins = totals - (n_battles[voted] - own_wins[voted])
     unvoted = soft.totals[~voted][:, voted]
-    start = unvoted[0] if unvoted.size else totals.mean(axis=0)
+    candidates = unvoted[:1] if np.isfinite(unvoted).all() and unvoted.size else totals
+    known = candidates[np.isfinite(candidates).all(axis=1)]
+    start = known.mean(axis=0) if known.size else np.full(totals.shape[1], np.nan)
     full_wins = start + (n_battles[voted].sum() / 2 - start.sum()) / start.size
     return _Target(n_battles, own_wins, soft.own_squares, fold_wins, full_wins)
 
