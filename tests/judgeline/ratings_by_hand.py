@@ -1,0 +1,40 @@
+"""Held-out ratings written by hand, for what reads them."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from judgeline.heldout import HeldOutRatings
+
+
+class Rated(NamedTuple):
+    """One model by one method; `human` is None without votes."""
+
+    model: str
+    rating: float
+    human: float | None
+    std_error: float
+    method: str = "soft"
+    beta: float = math.nan
+    bootstrap: float = math.nan
+    flags: str = ""
+
+
+def heldout_of(rows: Sequence[Rated]) -> HeldOutRatings:
+    human = np.array([math.nan if row.human is None else row.human for row in rows])
+    rating = np.array([row.rating for row in rows])
+    return HeldOutRatings(
+        model=np.array([row.model for row in rows]),
+        method=np.array([row.method for row in rows]),
+        rating=rating,
+        human_rating=human,
+        residual=rating - human,
+        std_error=np.array([row.bootstrap for row in rows]),
+        std_error_analytic=np.array([row.std_error for row in rows]),
+        beta=np.array([row.beta for row in rows]),
+        n_battles=np.full(len(rows), 50),
+        n_votes=np.array([0 if row.human is None else 40 for row in rows]),
+        flags=np.array([row.flags for row in rows]),
+    )

@@ -1,0 +1,206 @@
+import math
+
+import numpy as np
+import pytest
+from arenas import code, play, random_pairs
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from twins import Battle, all_models, beta, beta_without
+
+from judgeline.battles import code_battles
+from judgeline.beta import fit_beta, fit_beta_folds
+
+
+def votes(seed: int, n: int = 400, slope: float = 0.6) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    score = rng.integers(-60, 61, n) / 12
+    return score, (rng.random(n) < expit(slope * score)).astype(float)
+
+
+def as_battles(score: np.ndarray, outcome: np.ndarray) -> list[Battle]:
+    return [Battle("a", "b", float(y), 0.5, float(s)) for s, y in zip(score, outcome, strict=True)]
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 60), slope=st.floats(-1, 3))
+def test_matches_the_slow_twin(seed: int, n: int, slope: float) -> None:
+    score, outcome = votes(seed, n, slope)
+    expected, status = beta(as_battles(score, outcome))
+    fit = fit_beta(score, outcome)
+    assert fit.status == status
+    assert fit.n_battles == n
+    if expected is None:
+        assert math.isnan(fit.beta)
+        assert math.isnan(fit.std_error)
+    else:
+        assert fit.beta == pytest.approx(expected, rel=1e-9)
+
+
+def test_agrees_with_a_logistic_regression() -> None:
+    score, outcome = votes(1)
+    logistic = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    logistic.fit(score[:, None], outcome)
+    assert fit_beta(score, outcome).beta == pytest.approx(logistic.coef_[0, 0], rel=1e-6)
+
+
+def test_one_score_has_a_closed_form() -> None:
+    # 30 of 40 votes agree with a score difference of 2 points: beta * 2 = logit(3 / 4)
+    outcome = np.array([1.0] * 30 + [0.0] * 10)
+    fit = fit_beta(np.full(40, 2.0), outcome)
+    assert fit.beta == pytest.approx(math.log(3) / 2, rel=1e-12)
+    information = 40 * 2.0**2 * 0.75 * 0.25
+    assert fit.std_error == pytest.approx(1 / math.sqrt(information), rel=1e-9)
+
+
+@given(scale=st.floats(0.01, 100))
+def test_scaling_scores_scales_the_temperature(scale: float) -> None:
+    score, outcome = votes(2, n=100)
+    plain, scaled = fit_beta(score, outcome), fit_beta(scale * score, outcome)
+    assert scaled.beta == pytest.approx(plain.beta / scale, rel=1e-9)
+    assert scaled.std_error == pytest.approx(plain.std_error / scale, rel=1e-9)
+
+
+def test_swapping_sides_changes_nothing() -> None:
+    score, outcome = votes(3)
+    assert fit_beta(-score, 1 - outcome).beta == pytest.approx(
+        fit_beta(score, outcome).beta, rel=1e-12
+    )
+
+
+def test_ties_and_missing_votes_take_no_part() -> None:
+    score, outcome = votes(4)
+    more_score = np.concatenate([score, [9.0, -9.0, 3.0]])
+    more_outcome = np.concatenate([outcome, [0.5, 0.5, math.nan]])
+    assert fit_beta(more_score, more_outcome) == fit_beta(score, outcome)
+
+
+def test_doubling_votes_shrinks_the_standard_error_by_root_two() -> None:
+    score, outcome = votes(5)
+    once, twice = fit_beta(score, outcome), fit_beta(np.tile(score, 2), np.tile(outcome, 2))
+    assert twice.beta == pytest.approx(once.beta, rel=1e-10)
+    assert twice.std_error == pytest.approx(once.std_error / math.sqrt(2), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("score", "outcome", "status"),
+    [
+        ([2.0, 1.0, -3.0], [0.0, 0.0, 1.0], "contradicts-humans"),
+        ([2.0, 2.0, 1.0], [1.0, 0.0, 0.0], "contradicts-humans"),
+        ([2.0, 2.0], [1.0, 0.0], "contradicts-humans"),  # the optimum is exactly zero
+        ([2.0, -1.0], [1.0, 0.0], "separable"),
+        ([2.0, 0.0], [1.0, 0.0], "separable"),  # an equal score speaks neither way
+        ([2.0, 1.0], [0.5, math.nan], "no-decisive-votes"),
+        ([0.0, 0.0], [1.0, 0.0], "no-decisive-votes"),
+        ([], [], "no-decisive-votes"),
+    ],
+)
+def test_a_judge_without_a_temperature_says_why(score, outcome, status: str) -> None:
+    fit = fit_beta(np.array(score, dtype=float), np.array(outcome, dtype=float))
+    assert fit.status == status
+    assert math.isnan(fit.beta)
+    assert math.isnan(fit.std_error)
+
+
+def test_nearly_separable_votes_keep_their_slope() -> None:
+    # 10,000 votes agree at one point, one contradicts: beta = log(10,000)
+    score = np.ones(10_001)
+    outcome = np.array([1.0] * 10_000 + [0.0])
+    assert fit_beta(score, outcome).beta == pytest.approx(math.log(10_000), rel=1e-9)
+
+
+def test_a_nearly_useless_judge_keeps_its_small_slope() -> None:
+    outcome = np.array([1.0] * 50_001 + [0.0] * 50_000)
+    assert fit_beta(np.ones(100_001), outcome).beta == pytest.approx(
+        math.log(50_001 / 50_000), rel=1e-6
+    )
+
+
+def test_bad_votes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(2,\).*\(1,\)"):
+        fit_beta([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="not finite"):
+        fit_beta([1.0, math.nan], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("outcome", [2.0, -1.0, 0.7])
+def test_an_unknown_vote_is_refused_not_dropped(outcome: float) -> None:
+    with pytest.raises(ValueError, match=str(outcome)):
+        fit_beta([1.0, 2.0, -1.0], [1.0, outcome, 1.0])
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n_models=st.integers(2, 9),
+    continuous=st.booleans(),
+    vote_share=st.sampled_from([0.3, 1.0]),
+)
+def test_every_fold_is_the_fit_without_that_model(
+    seed: int, n_models: int, continuous: bool, vote_share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    battles = play(
+        rng,
+        random_pairs(rng, n_models, 6 * n_models),
+        rng.normal(0, 1, n_models),
+        continuous=continuous,
+        vote_share=vote_share,
+    )
+    folds = fit_beta_folds(code(battles))
+    assert folds.held_out_model.tolist() == all_models(battles)
+    for fold in zip(*folds, strict=True):
+        model, slope, _, n_battles, status = fold
+        expected, expected_status = beta_without(battles, model)
+        decisive = [b for b in battles if b.human in (0, 1) and model not in b.models()]
+        assert (status, n_battles) == (expected_status, len(decisive))
+        if expected is None:
+            assert math.isnan(slope)
+        else:
+            assert slope == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_model_without_votes_gets_the_slope_of_all_votes() -> None:
+    rng = np.random.default_rng(8)
+    battles = play(rng, random_pairs(rng, 6, 120), rng.normal(0, 1, 6), unvoted=[2])
+    folds = fit_beta_folds(code(battles))
+    everybody, _ = beta(battles)
+    assert folds.beta[folds.held_out_model.tolist().index("model-002")] == pytest.approx(
+        everybody, rel=1e-9
+    )
+
+
+def test_standard_errors_of_folds_are_those_of_single_fits() -> None:
+    rng = np.random.default_rng(9)
+    battles = play(rng, random_pairs(rng, 5, 150), rng.normal(0, 1, 5))
+    folds = fit_beta_folds(code(battles))
+    for model, std_error in zip(folds.held_out_model, folds.std_error, strict=True):
+        rest = [b for b in battles if model not in b.models()]
+        single = fit_beta([b.score for b in rest], [b.human for b in rest])
+        assert std_error == pytest.approx(single.std_error, rel=1e-9)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
+    """Large inputs take another road (sums at nodes); it must lead to the same place."""
+    rng = np.random.default_rng(10)
+    n, size = 120_000, 40
+    first = rng.integers(0, size, n)
+    second = (first + rng.integers(1, size, n)) % size
+    score = rng.normal(0, 2, n)
+    score = score if continuous else np.round(12 * score) / 12
+    outcome = (rng.random(n) < expit(0.5 * score)).astype(float)
+    names = np.array([f"m{k:02d}" for k in range(size)])
+    battles = code_battles(
+        names[first],
+        names[second],
+        human_outcome=outcome,
+        judge_outcome=np.full(n, 0.5),
+        score_difference=score,
+    )
+    folds = fit_beta_folds(battles)
+    for model in (0, 7, 39):
+        rest = (first != model) & (second != model)
+        single = fit_beta(score[rest], outcome[rest])
+        assert folds.beta[model] == pytest.approx(single.beta, rel=1e-9)
+        assert folds.std_error[model] == pytest.approx(single.std_error, rel=1e-6)
+        assert folds.n_battles[model] == single.n_battles

@@ -1,0 +1,179 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from arenas import dense_battles, name, play, random_pairs, stress_battles
+from likeness import by_model_and_method, rate
+from twins import (
+    ELO_PER_LOGIT,
+    Battle,
+    all_models,
+    human_placement,
+    judge_placement,
+    place,
+    placement_rows,
+)
+
+from judgeline.heldout import RatingSettings
+
+
+def std_errors(battles: list[Battle], n_resamples: int, **changes: Any) -> dict[tuple, float]:
+    settings = RatingSettings(n_resamples=n_resamples, **{"smoothing_levels": (), **changes})
+    rows = by_model_and_method(rate(battles, settings))
+    return {key: row["std_error"] for key, row in rows.items()}
+
+
+def sd_error(ratings: np.ndarray) -> float:
+    """Relative Monte-Carlo error of a standard deviation, from the fourth moment."""
+    z = (ratings - ratings.mean()) / ratings.std()
+    return math.sqrt((np.mean(z**4) - 1) / len(z)) / 2
+
+
+@pytest.mark.parametrize("n_battles", [60, 400], ids=["small, far from normal", "large"])
+def test_resampling_matches_the_loop_of_refits(n_battles: int) -> None:
+    """Both sides draw at random: agreement within five of their joint Monte-Carlo errors."""
+    rng = np.random.default_rng(31)
+    battles = play(rng, random_pairs(rng, 6, n_battles), rng.normal(0, 1, 6))
+    fast = std_errors(battles, 1500)
+    for model in all_models(battles)[:3]:
+        for method in ("human", "hard", "soft"):
+            if method == "human":
+                placed = human_placement(battles, model, 0.01)
+            else:
+                placed = judge_placement(battles, model, method, 0.01)
+            ratings = placed.bootstrap(np.random.default_rng(7), 1500)
+            tolerance = 5 * sd_error(ratings) * math.sqrt(2)
+            assert fast[model, method] == pytest.approx(ratings.std(ddof=1), rel=tolerance)
+
+
+def test_the_closed_form_is_the_limit_of_many_resamples() -> None:
+    battles = dense_battles(32)
+    rows = by_model_and_method(rate(battles, RatingSettings(n_resamples=2000)))
+    ratio = np.array([row["std_error"] / row["std_error_analytic"] for row in rows.values()])
+    # 2,000 resamples leave 1.6 % of noise; a first-order form leaves about 1 / n more
+    assert abs(np.median(ratio) - 1) < 0.02
+    assert np.abs(ratio - 1).max() < 0.12
+
+
+def test_a_ruler_stretches_the_bootstrap_error_too() -> None:
+    rows = by_model_and_method(rate(dense_battles(33), RatingSettings(n_resamples=50)))
+    for (model, method), row in rows.items():
+        if method in ("hard-recalibrated", "soft-rescaled"):
+            base = rows[model, method.split("-")[0]]
+            stretch = row["std_error_analytic"] / base["std_error_analytic"]
+            assert row["std_error"] == pytest.approx(stretch * base["std_error"], rel=1e-9)
+
+
+def test_no_resamples_leave_no_bootstrap_error() -> None:
+    assert all(math.isnan(error) for error in std_errors(dense_battles(34), 0).values())
+
+
+def test_seed_corpus_and_judge_key_the_streams() -> None:
+    battles = dense_battles(35)
+    base = std_errors(battles, 20, stream=("corpus", "judge"))
+    assert base == std_errors(battles, 20, stream=("corpus", "judge"))
+    for changed in (
+        {"seed": 1, "stream": ("corpus", "judge")},
+        {"stream": ("corpus", "other")},
+        {"stream": ("other", "judge")},
+    ):
+        other = std_errors(battles, 20, **changed)
+        assert all(other[key] != base[key] for key in base)
+        assert all(0.3 < other[key] / base[key] < 3 for key in base)
+
+
+def test_another_model_in_the_arena_moves_no_other_models_stream() -> None:
+    """A new model without votes is nobody's anchor: all other rows stay to the last digit."""
+    battles = dense_battles(36)
+    newcomer = [Battle("a-newcomer", name(k % 12), None, float(k % 3 > 0), 1.0) for k in range(30)]
+    base, more = std_errors(battles, 20), std_errors([*battles, *newcomer], 20)
+    for key, error in base.items():
+        assert more[key] == pytest.approx(error, rel=1e-12)
+
+
+def test_models_do_not_share_their_noise() -> None:
+    """Two models with the same battles against the same anchors draw different resamples."""
+    battles = dense_battles(37)
+    twin = [
+        Battle(*("twin" if m == name(0) else m for m in b.models()), b.human, b.judge, b.score)
+        for b in battles
+        if name(0) in b.models()
+    ]
+    rows = by_model_and_method(rate([*battles, *twin], RatingSettings(n_resamples=20)))
+    first, second = rows[name(0), "hard"], rows["twin", "hard"]
+    assert first["std_error_analytic"] == pytest.approx(second["std_error_analytic"], rel=1e-6)
+    assert first["std_error"] != pytest.approx(second["std_error"], rel=1e-3)
+
+
+# ------------------------------------------------------------------ clusters
+
+
+def test_whole_clusters_are_drawn_together() -> None:
+    """By hand: doubling every battle within its cluster leaves errors as they were."""
+    battles = dense_battles(38)
+    settings = RatingSettings(l2=0.0, n_resamples=0)
+    once = by_model_and_method(rate(battles, settings))
+    doubled = [battle for battle in battles for _ in range(2)]
+    together = rate(doubled, settings, cluster=np.arange(len(doubled)) // 2)
+    for key, row in by_model_and_method(together).items():
+        assert row["std_error_analytic"] == pytest.approx(once[key]["std_error_analytic"], rel=1e-6)
+
+
+def test_cluster_errors_match_a_loop_that_draws_clusters() -> None:
+    rng = np.random.default_rng(39)
+    battles = play(rng, random_pairs(rng, 5, 300), rng.normal(0, 1, 5))
+    cluster = np.array([f"q{k}" for k in rng.integers(0, 60, len(battles))])
+    rows = by_model_and_method(rate(battles, RatingSettings(n_resamples=1500), cluster=cluster))
+    model = name(2)
+    placed = judge_placement(battles, model, "hard", 0.01)
+    own = [k for k, battle in enumerate(battles) if model in battle.models()]
+    members = [[k for k, row in enumerate(own) if cluster[row] == c] for c in set(cluster[own])]
+    ratings = []
+    for _ in range(1500):
+        drawn = rng.integers(len(members), size=len(members))
+        take = np.concatenate([members[k] for k in drawn])
+        ratings.append(ELO_PER_LOGIT * place(placed.opponent[take], placed.y[take], placed.l2))
+    spread = np.array(ratings)
+    row = rows[model, "hard"]
+    assert row["std_error"] == pytest.approx(spread.std(ddof=1), rel=7 * sd_error(spread))
+    assert row["std_error_analytic"] == pytest.approx(spread.std(ddof=1), rel=0.12)
+
+
+# ------------------------------------------------------------------ the truth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_battles", [60, 200])
+def test_the_error_is_that_of_fresh_battles_at_fixed_anchors(n_battles: int) -> None:
+    """Draw the model's battles afresh 1,200 times: its ratings spread by the stated error."""
+    rng = np.random.default_rng(41)
+    strengths = np.array([0.4, *rng.normal(0, 0.7, 7)])
+    others = [(a, b) for a in range(1, 8) for b in range(a + 1, 8)] * 12
+    anchors = play(rng, others, strengths)
+    ratings, errors = [], []
+    for _ in range(1200):
+        opponents = rng.integers(1, 8, n_battles)
+        own = play(rng, [(0, int(k)) for k in opponents], strengths)
+        settings = RatingSettings(n_resamples=0, smoothing_levels=())
+        row = by_model_and_method(rate([*anchors, *own], settings))[name(0), "human"]
+        ratings.append(row["rating"])
+        errors.append(row["std_error_analytic"])
+    assert np.mean(errors) == pytest.approx(np.std(ratings, ddof=1), rel=0.1)
+
+
+def test_placement_rows_are_turned_to_the_model() -> None:
+    """The twin's own footing: a win as B is a win."""
+    battles = [Battle("a", "b", 1.0, 1.0, 1.0), Battle("b", "a", 0.0, 1.0, 1.0)]
+    opponent, y = placement_rows(battles, "a", {"b": 0.3}, lambda battle: battle.human)
+    assert (opponent.tolist(), y.tolist()) == ([0.3, 0.3], [1.0, 1.0])
+
+
+def test_a_single_battle_has_no_error() -> None:
+    rows = by_model_and_method(
+        rate(stress_battles("one weak link"), RatingSettings(n_resamples=20))
+    )
+    row = rows[name(23), "hard"]
+    assert (row["n_battles"], math.isfinite(row["rating"])) == (1, True)
+    assert math.isnan(row["std_error"])
+    assert math.isnan(row["std_error_analytic"])

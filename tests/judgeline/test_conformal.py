@@ -1,0 +1,183 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from ratings_by_hand import Rated, heldout_of
+from twins import conformal_rank, conformal_threshold
+
+from judgeline.conformal import calibrate_intervals, conformal_quantile, nonconformity_scores
+from judgeline.heldout import HeldOutRatings
+
+
+@given(n=st.integers(0, 400), level=st.sampled_from(["0.01", "0.05", "0.1", "0.2", "0.45"]))
+@example(n=99, level="0.45")  # a float ceiling is one rank too far here
+def test_threshold_is_the_exact_order_statistic(n: int, level: str) -> None:
+    rank = conformal_rank(n, level)  # oracle: rational arithmetic
+    scores = np.random.default_rng(n).permutation(np.arange(1.0, n + 1))
+    expected = rank if rank <= n else math.inf
+    assert conformal_quantile(scores, miscoverage=float(level)) == expected
+
+
+@pytest.mark.parametrize("hundredths", range(1, 100))
+def test_the_rank_is_exact_at_every_level_and_size(hundredths: int) -> None:
+    level = Fraction(hundredths, 100)
+    for n in range(200):
+        rank = math.ceil((1 - level) * (n + 1))
+        scores = np.arange(1.0, n + 1)
+        expected = rank if rank <= n else math.inf
+        assert conformal_quantile(scores, miscoverage=hundredths / 100) == expected
+
+
+@pytest.mark.parametrize(("n", "miscoverage"), [(8, 0.1), (0, 0.5), (18, 0.05)])
+def test_too_few_scores_promise_the_whole_line(n: int, miscoverage: float) -> None:
+    assert conformal_quantile(np.ones(n), miscoverage=miscoverage) == math.inf
+    assert conformal_quantile(np.ones(n + 1), miscoverage=miscoverage) == 1.0
+
+
+def test_an_infinite_score_is_not_dropped() -> None:
+    scores = [1.0] * 8 + [math.inf]
+    assert conformal_quantile(scores, miscoverage=0.1) == math.inf
+    assert conformal_quantile(scores, miscoverage=0.2) == 1.0
+
+
+def test_threshold_keeps_the_unit_of_the_scores() -> None:
+    scores = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.6, 5.0, 3.5, 8.0])
+    assert conformal_quantile(400 * scores, miscoverage=0.2) == 400 * conformal_quantile(
+        scores, miscoverage=0.2
+    )
+
+
+def test_coverage_is_nominal_when_scores_are_exchangeable() -> None:
+    rng = np.random.default_rng(7)
+    draws = np.abs(rng.standard_t(df=3, size=(4000, 20)))  # 19 calibration scores, 1 fresh
+    hits = [row[-1] <= conformal_quantile(row[:-1], miscoverage=0.1) for row in draws]
+    monte_carlo_error = math.sqrt(0.9 * 0.1 / len(hits))
+    assert np.mean(hits) == pytest.approx(18 / 20, abs=4 * monte_carlo_error)
+
+
+@pytest.mark.parametrize(
+    ("scores", "miscoverage", "message"),
+    [
+        ([[1.0]], 0.1, r"shape \(n,\), got \(1, 1\)"),
+        ([1.0, math.nan], 0.1, "1 NaN in 2"),
+        ([1.0], 1.0, "got 1.0"),
+        ([1.0], 0.0, "got 0.0"),
+        ([1.0], math.nan, "got nan"),
+    ],
+)
+def test_bad_input_names_the_value(scores, miscoverage: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        conformal_quantile(scores, miscoverage=miscoverage)
+
+
+def test_nonconformity_is_unsigned_and_in_standard_errors() -> None:
+    assert nonconformity_scores([-6.0, 3.0, 0.0], [2.0, 2.0, 5.0]).tolist() == [3.0, 1.5, 0.0]
+
+
+@pytest.mark.parametrize("std_error", [0.0, -1.0, math.nan, math.inf])
+def test_a_model_without_a_spread_does_not_calibrate_silently(std_error: float) -> None:
+    with pytest.raises(ValueError, match="row 1"):
+        nonconformity_scores([5.0, 5.0], [1.0, std_error])
+
+
+# ------------------------------------------------------------------ calibration of ratings
+
+
+def random_heldout(n_models: int, seed: int = 0, n_new: int = 3) -> HeldOutRatings:
+    rng = np.random.default_rng(seed)
+    spread = rng.uniform(5, 20, n_models)
+    rows = [
+        Rated(f"m{k:02d}", 1500.0 + shift, 1500.0, spread[k])
+        for k, shift in enumerate(spread * rng.standard_normal(n_models))
+    ]
+    return heldout_of([*rows, *(Rated(f"new{k}", 1600.0, None, 9.0) for k in range(n_new))])
+
+
+@given(n_models=st.integers(2, 40), level=st.sampled_from(["0.05", "0.1", "0.25", "0.5"]))
+def test_the_deployed_threshold_is_that_of_all_residuals(n_models: int, level: str) -> None:
+    heldout = random_heldout(n_models, seed=n_models)
+    scores = [
+        abs(residual) / spread
+        for residual, spread in zip(heldout.residual, heldout.std_error_analytic, strict=True)
+        if not math.isnan(residual)
+    ]
+    table = calibrate_intervals(heldout, miscoverage=float(level))
+    assert table.threshold.tolist() == [conformal_threshold(scores, level)]
+    assert (table.n_models[0], table.n_calibration[0], table.n_test[0]) == (
+        n_models,
+        n_models // 2,
+        n_models - n_models // 2,
+    )
+
+
+def test_splits_try_half_of_the_models_on_the_other_half() -> None:
+    """Against random halvings of our own; tolerance from both sides' Monte-Carlo error."""
+    heldout = random_heldout(21, seed=4, n_new=0)
+    scores = np.abs(heldout.residual) / heldout.std_error_analytic
+    rng, coverage, thresholds = np.random.default_rng(99), [], []
+    for _ in range(3000):
+        order = rng.permutation(21)
+        threshold = conformal_threshold(scores[order[:10]].tolist(), "0.2")
+        thresholds.append(threshold)
+        coverage.append(np.mean(scores[order[10:]] <= threshold))
+    table = calibrate_intervals(heldout, miscoverage=0.2, n_splits=3000)
+    error = math.sqrt(2 * np.var(coverage) / 3000)
+    assert table.coverage[0] == pytest.approx(np.mean(coverage), abs=4 * error)
+    assert table.split_threshold[0] == pytest.approx(np.median(thresholds), rel=0.05)
+    assert table.coverage_min[0] == pytest.approx(np.min(coverage), abs=0.1)
+    assert table.coverage_max[0] == 1.0
+
+
+def test_equal_spreads_give_widths_of_two_thresholds() -> None:
+    rows = [Rated(f"m{k:02d}", 1500.0 + k, 1500.0, 10.0) for k in range(20)]
+    table = calibrate_intervals(heldout_of(rows), miscoverage=0.2, n_splits=1)
+    assert table.median_width[0] == pytest.approx(2 * 10.0 * table.split_threshold[0])
+    assert table.width_min[0] == table.width_max[0] == table.median_width[0]
+    assert table.n_splits[0] == 1
+
+
+def test_a_split_too_small_says_so_and_is_not_clipped() -> None:
+    table = calibrate_intervals(random_heldout(14), miscoverage=0.1)
+    assert table.split_threshold[0] == math.inf  # 7 models calibrate, 9 are needed
+    assert table.coverage[0] == 1.0
+    assert math.isfinite(table.threshold[0])
+    assert "infinite" in table.note[0]
+    assert "9" in table.note[0]
+    assert calibrate_intervals(random_heldout(18), miscoverage=0.1).note[0] == ""
+
+
+def test_seeds_choose_the_splits_and_nothing_else() -> None:
+    heldout = random_heldout(20)
+    first, again = (calibrate_intervals(heldout, miscoverage=0.2, seed=1) for _ in range(2))
+    other = calibrate_intervals(heldout, miscoverage=0.2, seed=2)
+    assert [c.tolist() for c in first] == [c.tolist() for c in again]
+    assert first.threshold.tolist() == other.threshold.tolist()
+    assert first.median_width.tolist() != other.median_width.tolist()
+
+
+def test_the_chosen_standard_error_scales_residuals() -> None:
+    rows = [Rated(f"m{k}", 1500.0 + k, 1500.0, 2.0, bootstrap=4.0) for k in range(1, 20)]
+    analytic = calibrate_intervals(heldout_of(rows), miscoverage=0.2, std_error="analytic")
+    bootstrap = calibrate_intervals(heldout_of(rows), miscoverage=0.2, std_error="bootstrap")
+    assert analytic.threshold[0] == 2 * bootstrap.threshold[0] == 8.0  # 16th of 0.5, 1, 1.5 ...
+
+
+def test_humans_do_not_calibrate_themselves() -> None:
+    rows = [Rated(f"m{k}", 1500.0 + k, 1500.0, 2.0) for k in range(20)]
+    rows += [Rated(f"m{k}", 1500.0, 1500.0, 2.0, method="human") for k in range(20)]
+    assert calibrate_intervals(heldout_of(rows)).method.tolist() == ["soft"]
+
+
+def test_bad_settings_are_refused() -> None:
+    heldout = random_heldout(20)
+    with pytest.raises(ValueError, match="got 0"):
+        calibrate_intervals(heldout, n_splits=0)
+    with pytest.raises(ValueError, match="'closed'"):
+        calibrate_intervals(heldout, std_error="closed")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no bootstrap"):
+        calibrate_intervals(heldout, std_error="bootstrap")
+    with pytest.raises(ValueError, match=r"1\.5"):
+        calibrate_intervals(heldout, miscoverage=1.5)

@@ -1,0 +1,244 @@
+import math
+
+import numpy as np
+import pytest
+from arenas import code, play, random_pairs
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.metrics import cohen_kappa_score
+from twins import Battle, beta, voted_models
+
+from judgeline.agreement import (
+    cohen_kappa,
+    equal_mass_bins,
+    expected_calibration_error,
+    reliability,
+)
+from judgeline.battles import CodedBattles
+from judgeline.beta import fit_beta, fit_beta_folds
+from judgeline.diagnostics import Diagnostics, diagnose_judge
+from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
+
+OUTCOMES = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(OUTCOMES)
+def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[float, float]]) -> None:
+    first, second = zip(*pairs, strict=True)
+    kappa = cohen_kappa(first, second)
+    if len({*first, *second}) == 1:
+        assert math.isnan(kappa)
+    else:
+        expected = cohen_kappa_score([str(x) for x in first], [str(x) for x in second])
+        assert kappa == pytest.approx(expected, abs=1e-12)
+
+
+def test_kappa_by_hand() -> None:
+    # 4 of 6 agree; by chance 3/6 * 2/6 + 1/6 * 2/6 + 2/6 * 2/6 = 1/3
+    assert cohen_kappa([1, 1, 1, 0.5, 0, 0], [1, 1, 0.5, 0.5, 0, 0.0]) == pytest.approx(
+        (5 / 6 - 1 / 3) / (1 - 1 / 3)
+    )
+
+
+def test_kappa_refuses_what_it_cannot_compare() -> None:
+    with pytest.raises(ValueError, match="1 and 2"):
+        cohen_kappa([1.0], [1.0, 0.0])
+    with pytest.raises(ValueError, match="0 and 0"):
+        cohen_kappa([], [])
+    with pytest.raises(ValueError, match="second holds 1 NaN"):
+        cohen_kappa([1.0, 0.0], [1.0, math.nan])
+
+
+def test_calibration_error_by_hand() -> None:
+    """Ten battles of ten bins: the mean distance of each prediction from its outcome."""
+    score = np.arange(1, 11) / 4
+    outcome = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1.0])
+    bins = reliability(score, outcome, 0.8)
+    by_hand = np.mean(np.abs(expit(0.8 * score) - outcome))
+    assert expected_calibration_error(bins) == pytest.approx(by_hand, rel=1e-12)
+    assert bins.n.tolist() == [1] * 10
+
+
+def test_a_perfectly_calibrated_judge_has_almost_no_calibration_error() -> None:
+    rng = np.random.default_rng(3)
+    score = rng.normal(0, 2, 40_000)
+    outcome = (rng.random(40_000) < expit(0.6 * score)).astype(float)
+    bins = reliability(score, outcome, 0.6)
+    noise = math.sqrt(0.25 / 4000)  # of one bin's share
+    assert expected_calibration_error(bins) < 2 * noise
+    assert expected_calibration_error(reliability(score, outcome, 1.2)) > 5 * noise
+
+
+def test_reliability_turns_battles_towards_the_judges_side() -> None:
+    bins = reliability([2.0, -2.0], [1.0, 0.0], 1.0)
+    assert bins.mean_y.tolist() == [1.0, 1.0]
+    assert reliability([2.0, -2.0, 1.0], [1.0, 0.0, 0.5], 1.0).n.sum() == 2  # ties do not count
+
+
+@given(n=st.integers(1, 57), n_bins=st.integers(1, 12))
+def test_bins_hold_equally_many_in_order(n: int, n_bins: int) -> None:
+    x = np.random.default_rng(n).permutation(n).astype(float)
+    bins = equal_mass_bins(x, 2 * x, n_bins=n_bins)
+    assert bins.n.sum() == n
+    assert np.ptp(bins.n) <= 1
+    assert (bins.low[1:] > bins.high[:-1]).all()
+    assert bins.mean_y == pytest.approx(2 * bins.mean_x)
+
+
+# ------------------------------------------------------------------ of a whole judge
+
+
+def arena(seed: int = 5, n: int = 900) -> list[Battle]:
+    rng = np.random.default_rng(seed)
+    pairs = random_pairs(rng, 10, n)
+    return play(rng, pairs, rng.normal(0, 0.8, 10), vote_share=0.9)
+
+
+def rated(battles: list[Battle]) -> tuple[CodedBattles, HeldOutRatings]:
+    coded = code(battles)
+    settings = RatingSettings(n_resamples=0)
+    return coded, fit_heldout_ratings(coded, fit_beta_folds(coded), settings)
+
+
+def diagnose(battles: list[Battle], **columns) -> dict[tuple[str, str], tuple[float, int]]:
+    coded, heldout = rated(battles)
+    table = diagnose_judge(coded, fit_beta_folds(coded), heldout, **columns)
+    return values_of(table)
+
+
+def values_of(table: Diagnostics) -> dict[tuple[str, str], tuple[float, int]]:
+    keys = list(zip(table.diagnostic.tolist(), table.level.tolist(), strict=True))
+    return dict(zip(keys, zip(table.value.tolist(), table.n.tolist(), strict=True), strict=True))
+
+
+def test_named_figures_agree_with_their_definitions() -> None:
+    battles = arena()
+    found = diagnose(battles)
+    voted = [b for b in battles if b.human is not None]
+    decisive = [b for b in voted if b.human != 0.5]
+    kappa = cohen_kappa_score([str(b.judge) for b in voted], [str(b.human) for b in voted])
+    assert found["cohen_kappa", ""] == (pytest.approx(kappa), len(voted))
+    assert found["mean_absolute_score", ""] == (
+        pytest.approx(np.mean([abs(b.score) for b in battles])),
+        len(battles),
+    )
+    agreement = [0.5 if b.score == 0 else float((b.score > 0) == (b.human == 1)) for b in decisive]
+    assert found["decisive_agreement", ""] == (pytest.approx(np.mean(agreement)), len(decisive))
+    size = [abs(b.score) for b in decisive]
+    assert found["score_agreement_correlation", ""][0] == pytest.approx(
+        np.corrcoef(size, agreement)[0, 1]
+    )
+    assert found["beta_pooled", ""][0] == pytest.approx(beta(battles)[0], rel=1e-9)
+
+
+def test_temperature_with_ties_solves_its_equation() -> None:
+    battles = [b for b in arena() if b.human is not None]
+    slope, n = diagnose(arena())["beta_with_ties", ""]
+    score, outcome = np.array([[b.score, b.human] for b in battles]).T
+    assert n == len(battles)
+    assert np.sum(score * (outcome - expit(slope * score))) == pytest.approx(0, abs=1e-6)
+
+
+def test_residuals_are_summed_up_by_quartile_of_human_ratings() -> None:
+    battles = arena()
+    _, heldout = rated(battles)
+    found = diagnose(battles)
+    rows = heldout.method == "soft"
+    order = np.argsort(heldout.human_rating[rows])
+    residual = heldout.residual[rows][order]
+    assert len(residual) == len(voted_models(battles))
+    values = [found["residual_soft_by_human_rating", f"Q{k}"] for k in (1, 2, 3, 4)]
+    assert sum(n for _, n in values) == len(residual)
+    assert sum(value * n for value, n in values) == pytest.approx(residual.sum())
+    assert values[0][0] == pytest.approx(residual[: values[0][1]].mean())
+    assert found["residual_soft_human_correlation", ""][0] == pytest.approx(
+        np.corrcoef(heldout.residual[rows], heldout.human_rating[rows])[0, 1]
+    )
+
+
+def test_position_by_hand() -> None:
+    battles = arena(n=100)
+    missing = [math.nan] * 95
+    found = diagnose(
+        battles,
+        difference_ab=[2.0, 1.0, -1.0, 0.0, 3.0, *missing],
+        difference_ba=[1.0, -1.0, -2.0, 0.0, 0.0, *missing],
+    )
+    # AB shows A first: 2, 1, -1, 0, 3 towards it; BA shows B first: -1, 1, 2, 0, 0
+    assert found["position_first_score", ""] == (pytest.approx(7 / 10), 5)
+    assert found["position_first_preferred", ""] == (pytest.approx(5 / 7), 7)
+    assert found["position_flip_rate", ""] == (pytest.approx(1 / 3), 3)
+
+
+def test_verbosity_counts_near_ties_of_unequal_length() -> None:
+    battles = [
+        Battle(b.model_a, b.model_b, b.human, b.judge, score)
+        for b, score in zip(
+            arena(n=100), [0.25, -0.25, 0.25, 0.0, 0.25, 0.25, *[2.0] * 94], strict=True
+        )
+    ]
+    length_a = [9, 9, 5, 9, 7, math.nan, *[9] * 94]
+    length_b = [5, 5, 9, 5, 7, 5.0, *[5] * 94]
+    found = diagnose(battles, length_a=length_a, length_b=length_b)
+    assert found["verbosity_longer_preferred", ""] == (pytest.approx(1 / 3), 3)
+
+
+def test_languages_with_enough_votes_have_their_own_slope() -> None:
+    battles = arena()
+    language = np.array(["en", "fr"])[np.arange(len(battles)) % 2].astype(object)
+    language[:10] = "ja"
+    language[10:20] = None
+    found = diagnose(battles, language=language)
+    french = [b for b, name in zip(battles, language, strict=True) if name == "fr"]
+    assert found["beta_by_language", "fr"][0] == pytest.approx(beta(french)[0], rel=1e-9)
+    assert ("beta_by_language", "ja") not in found
+
+
+def test_columns_that_are_missing_leave_their_rows_out() -> None:
+    names = {diagnostic for diagnostic, _ in diagnose(arena())}
+    assert not {n for n in names if n.startswith(("position", "verbosity", "beta_by_language"))}
+
+
+def test_no_figure_depends_on_the_order_of_battles() -> None:
+    """Grid scores tie often: which of them fall into a bin must not be a matter of rows."""
+    battles = arena()
+    shuffled = [battles[k] for k in np.random.default_rng(1).permutation(len(battles))]
+    first, second = diagnose(battles), diagnose(shuffled)
+    random_ones = ("surrogacy", "beta_sd_at_budget")  # split by row, at random
+    for key, (value, n) in first.items():
+        if not key[0].startswith(random_ones):
+            assert second[key] == (pytest.approx(value, abs=1e-9), n), key
+
+
+def test_swapping_sides_moves_no_figure() -> None:
+    battles = arena()
+    first, second = diagnose(battles), diagnose([battle.swapped() for battle in battles])
+    for key, (value, n) in first.items():
+        assert second[key] == (pytest.approx(value, abs=1e-9), n), key
+
+
+def test_the_slope_varies_less_on_a_larger_budget() -> None:
+    found = diagnose(arena(seed=6, n=4000))
+    spread = {
+        int(level): v for (what, level), (v, _) in found.items() if what == "beta_sd_at_budget"
+    }
+    assert sorted(spread) == [5, 10, 20, 50, 100]
+    assert spread[100] < spread[5] / 2
+
+
+def test_slope_spread_over_folds_is_their_standard_deviation() -> None:
+    battles = arena()
+    folds = fit_beta_folds(code(battles))
+    assert diagnose(battles)["beta_fold_sd", ""] == (pytest.approx(np.std(folds.beta, ddof=1)), 10)
+
+
+def test_pooled_slope_is_one_number_everywhere() -> None:
+    battles = arena()
+    votes = [b for b in battles if b.human is not None]
+    direct = fit_beta([b.score for b in votes], [b.human for b in votes])
+    assert diagnose(battles)["beta_pooled", ""] == (pytest.approx(direct.beta), direct.n_battles)

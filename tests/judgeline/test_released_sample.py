@@ -1,0 +1,142 @@
+"""The real oracle: 1,000 released battles and what a published reference program made of them.
+
+That program penalises half of 0.01 |strength|^2, takes the hard outcome from the file's own
+judgement, and counts a residual as human minus judge.
+"""
+
+import ast
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arenas import code
+from likeness import Rows, assert_like_the_twin, by_model_and_method
+from scipy.stats import spearmanr
+from twins import Battle
+
+from judgeline.beta import fit_beta_folds
+from judgeline.conformal import calibrate_intervals
+from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
+from judgeline.summary import summarise
+
+PUBLISHED = RatingSettings(l2=0.005, n_resamples=20)
+
+
+def number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def read_battles(path: Path) -> list[Battle]:
+    """The file says 0 where A wins and 1 where B does; we say the opposite."""
+    battles = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            ours, theirs = (ast.literal_eval(row[side]) for side in ("scores_a", "scores_b"))
+            score = sum(ours[criterion] - theirs[criterion] for criterion in ours) / 6
+            human, judge = 1 - float(row["human_pref"]), 1 - float(row["judge_pref"])
+            battles.append(Battle(row["model_a"], row["model_b"], human, judge, score))
+    return battles
+
+
+@pytest.fixture(scope="module")
+def released(data_dir: Path) -> list[Battle]:
+    path = data_dir / "softelo_lmarena100k_sample.csv"
+    if not path.is_file():
+        pytest.skip(f"no real data: {path} does not exist")
+    return read_battles(path)
+
+
+@pytest.fixture(scope="module")
+def oracle(expected_dir: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    path = expected_dir / "softelo_sample_heldout.csv"
+    if not path.is_file():
+        pytest.skip(f"no reference results: {path} does not exist")
+    with path.open(newline="", encoding="utf-8") as file:
+        return {(row["model"], row["method"]): row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def heldout(released: list[Battle]) -> HeldOutRatings:
+    coded = code(released)
+    return fit_heldout_ratings(coded, fit_beta_folds(coded), PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def rows(heldout: HeldOutRatings) -> Rows:
+    return by_model_and_method(heldout)
+
+
+def test_the_file_is_what_the_oracle_saw(released: list[Battle], oracle) -> None:
+    assert len(released) == 1000
+    assert len({model for battle in released for model in battle.models()}) == 14
+    assert len(oracle) == 28
+
+
+def test_every_rating_is_the_published_one(rows: Rows, oracle) -> None:
+    for (model, method), published in oracle.items():
+        row = rows[model, method]
+        assert row["human_rating"] == pytest.approx(float(published["human_elo"]), abs=0.005)
+        assert row["rating"] == pytest.approx(float(published["judge_elo"]), abs=0.005)
+        assert row["residual"] == pytest.approx(-float(published["residual"]), abs=0.01)
+        assert row["beta"] == pytest.approx(number(published["beta"]), abs=1e-5, nan_ok=True)
+        assert row["n_battles"] == int(published["n_target_rows"])
+
+
+def test_the_published_errors_are_ours_within_their_noise(rows: Rows, oracle) -> None:
+    """Twenty resamples carry 16 % of noise per model: fair on average, close for each."""
+    ratio = np.array(
+        [
+            float(published["judge_elo_se"]) / rows[key]["std_error_analytic"]
+            for key, published in oracle.items()
+        ]
+    )
+    assert abs(np.mean(ratio) - 1) < 3 * 0.17 / math.sqrt(len(ratio))
+    assert np.abs(ratio - 1).max() < 4 * 0.17
+
+
+def test_figures_to_the_printed_decimal(heldout: HeldOutRatings) -> None:
+    summary = summarise(heldout)
+    mae = dict(zip(summary.method.tolist(), summary.mae.tolist(), strict=True))
+    printed = {
+        "hard": 57.6, "soft": 19.5, "hard-recalibrated": 25.0, "soft-recalibrated": 17.5,
+        "hard-rescaled": 23.1, "soft-rescaled": 16.2,
+    }  # fmt: skip
+    assert {method: round(mae[method], 1) for method in printed} == printed
+
+
+def test_summary_is_the_published_one(heldout: HeldOutRatings, expected_dir: Path) -> None:
+    summary = summarise(heldout)
+    ours = {m: k for k, m in enumerate(summary.method.tolist())}
+    with (expected_dir / "softelo_sample_summary.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            k = ours[row["method"]]
+            assert summary.n_models[k] == int(row["n_models"])
+            assert summary.mae[k] == pytest.approx(float(row["mae"]), abs=0.005)
+            assert summary.spearman[k] == pytest.approx(float(row["spearman_rho"]), abs=1e-12)
+            assert summary.kendall[k] == pytest.approx(float(row["kendall_tau"]), abs=1e-12)
+            beta = number(row["mean_beta"])
+            assert summary.mean_beta[k] == pytest.approx(beta, abs=1e-5, nan_ok=True)
+
+
+def test_seven_calibration_models_cannot_promise_ninety_percent(heldout: HeldOutRatings) -> None:
+    """The published intervals clip the rank to the largest score; ours are the whole line."""
+    table = calibrate_intervals(heldout, std_error="bootstrap")
+    assert (table.n_calibration == 7).all()
+    assert np.isinf(table.split_threshold).all()
+    assert np.isfinite(table.threshold).all()
+    assert all("infinite" in note for note in table.note)
+
+
+def test_our_own_setting_matches_the_slow_twin(released: list[Battle]) -> None:
+    decided = [battle for battle in released if battle.judge in (0.0, 0.5, 1.0)]
+    assert_like_the_twin(decided, l2=0.01)
+
+
+def test_order_of_models_follows_votes(rows: Rows) -> None:
+    models = {model for model, _ in rows}
+    human = [rows[model, "human"]["rating"] for model in sorted(models)]
+    soft = [rows[model, "soft"]["rating"] for model in sorted(models)]
+    assert spearmanr(human, soft).statistic == pytest.approx(0.96923, abs=1e-5)

@@ -1,0 +1,314 @@
+"""Slow, obvious twins of the core, written from the method's text alone and never from its code.
+
+One row per battle, plain loops over models, general-purpose optimisers from scipy. Nothing in
+here is shared with `judgeline`: a twin that agrees with the fast code is evidence.
+Strengths are in logits, ratings in Elo points.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import optimize
+from scipy.sparse import csgraph
+from scipy.special import expit, log_expit
+
+ELO_PER_LOGIT = 400 / math.log(10)
+SMOOTHING_LEVELS = (0.55, 0.65, 0.75, 0.85, 0.95)
+
+
+@dataclass(frozen=True)
+class Battle:
+    """One battle as it is published: `human` is None when nobody voted."""
+
+    model_a: str
+    model_b: str
+    human: float | None
+    judge: float
+    score: float
+
+    def models(self) -> tuple[str, str]:
+        return self.model_a, self.model_b
+
+    def swapped(self) -> "Battle":
+        human = None if self.human is None else 1 - self.human
+        return Battle(self.model_b, self.model_a, human, 1 - self.judge, -self.score)
+
+
+Outcome = Callable[[Battle], float]
+
+
+def all_models(battles: Sequence[Battle]) -> list[str]:
+    return sorted({model for battle in battles for model in battle.models()})
+
+
+def voted_models(battles: Sequence[Battle]) -> list[str]:
+    return all_models([battle for battle in battles if battle.human is not None])
+
+
+# ------------------------------------------------------------------ Bradley-Terry
+
+
+def strengths_exist(battles: Sequence[Battle], models: Sequence[str], outcome: Outcome) -> bool:
+    """Whether unpenalised strengths are finite: every model beats every other along a chain.
+
+    L. R. Ford Jr. (1957), "Solution of a ranking problem from binary comparisons".
+    """
+    place = {model: k for k, model in enumerate(models)}
+    beats = np.zeros((len(models), len(models)), dtype=bool)
+    for battle in battles:
+        a, b = place[battle.model_a], place[battle.model_b]
+        beats[a, b] |= outcome(battle) > 0
+        beats[b, a] |= outcome(battle) < 1
+    n_parts, _ = csgraph.connected_components(beats, directed=True, connection="strong")
+    return int(n_parts) == 1
+
+
+def bradley_terry(
+    battles: Sequence[Battle], models: Sequence[str], outcome: Outcome, l2: float
+) -> dict[str, float]:
+    """Maximise sum y log sigma(ti - tj) + (1 - y) log sigma(tj - ti) - l2 |t|^2, then centre."""
+    if l2 == 0 and not strengths_exist(battles, models, outcome):
+        raise RuntimeError("some models are never beaten by the others: no finite strengths")
+    place = {model: k for k, model in enumerate(models)}
+    i = np.array([place[battle.model_a] for battle in battles], dtype=int)
+    j = np.array([place[battle.model_b] for battle in battles], dtype=int)
+    y = np.array([outcome(battle) for battle in battles], dtype=float)
+    design = np.zeros((len(battles), len(models)))
+    design[np.arange(len(battles)), i] = 1.0
+    design[np.arange(len(battles)), j] -= 1.0
+
+    def loss(t: np.ndarray) -> float:
+        gap = t[i] - t[j]
+        return -float(np.sum(y * log_expit(gap) + (1 - y) * log_expit(-gap))) + l2 * float(t @ t)
+
+    def gradient(t: np.ndarray) -> np.ndarray:
+        return design.T @ (expit(t[i] - t[j]) - y) + 2 * l2 * t
+
+    def hessian(t: np.ndarray) -> np.ndarray:
+        p = expit(t[i] - t[j])
+        return (design.T * (p * (1 - p))) @ design + 2 * l2 * np.eye(len(models))
+
+    found = optimize.minimize(
+        loss,
+        np.zeros(len(models)),
+        jac=gradient,
+        hess=hessian,
+        method="trust-exact",
+        options={"gtol": 1e-7, "maxiter": 2000},
+    )
+    t = found.x
+    for _ in range(50):  # polish: the objective's own rounding stops a trust region early
+        g = gradient(t)
+        if np.max(np.abs(g)) < 1e-12 * max(1, len(battles)):
+            break
+        t = t - np.linalg.lstsq(hessian(t), g, rcond=None)[0]
+    if np.max(np.abs(gradient(t))) > 1e-10 * max(1, len(battles)):
+        raise RuntimeError(f"the twin did not converge: gradient {np.abs(gradient(t)).max():.2e}")
+    t = t - t.mean()
+    return {model: float(t[place[model]]) for model in models}
+
+
+# ------------------------------------------------------------------ temperature
+
+
+def beta(battles: Sequence[Battle]) -> tuple[float | None, str]:
+    """Root of the score of the no-intercept logistic on the human non-ties, by Brent."""
+    decisive = [battle for battle in battles if battle.human in (0.0, 1.0)]
+    s = np.array([battle.score for battle in decisive])
+    y = np.array([battle.human for battle in decisive], dtype=float)
+    if not np.any(s):
+        return None, "no-decisive-votes"  # no vote, or none on a battle with unequal scores
+
+    def slope(b: float) -> float:
+        return float(np.sum(s * (y - expit(b * s))))
+
+    if slope(0.0) <= 0:
+        return None, "contradicts-humans"
+    if np.all(s * (y - 0.5) >= 0):
+        return None, "separable"
+    top = 1.0
+    while slope(top) > 0:
+        top *= 2
+    return float(optimize.brentq(slope, 0.0, top, xtol=1e-14, rtol=1e-14, maxiter=1000)), "ok"
+
+
+def beta_without(battles: Sequence[Battle], model: str) -> tuple[float | None, str]:
+    return beta([battle for battle in battles if model not in battle.models()])
+
+
+# ------------------------------------------------------------------ Algorithm 1
+
+
+def tied_together(battles: Sequence[Battle], models: Sequence[str]) -> bool:
+    """Whether battles among these models connect all of them: spread from the first."""
+    if not models:
+        return True
+    reached = {models[0]}
+    while True:
+        grown = set(reached)
+        for battle in battles:
+            if set(battle.models()) <= set(models) and reached & set(battle.models()):
+                grown |= set(battle.models())
+        if grown == reached:
+            return reached == set(models)
+        reached = grown
+
+
+def placement_rows(
+    battles: Sequence[Battle], model: str, anchors: dict[str, float], outcome: Outcome
+) -> tuple[np.ndarray, np.ndarray]:
+    """The model's own battles against anchors: opponent strength, and its share of the win."""
+    rows = []
+    for battle in battles:
+        if battle.model_a == model and battle.model_b in anchors:
+            rows.append((anchors[battle.model_b], outcome(battle)))
+        if battle.model_b == model and battle.model_a in anchors:
+            rows.append((anchors[battle.model_a], 1 - outcome(battle)))
+    table = np.array(rows, dtype=float).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def place(opponent: np.ndarray, y: np.ndarray, l2: float) -> float:
+    """One strength with the opponents' fixed, the same penalty on it, by Brent."""
+
+    def slope(t: float) -> float:
+        return float(np.sum(y - expit(t - opponent))) - 2 * l2 * t
+
+    low, high = -1.0, 1.0
+    while slope(low) < 0:
+        low *= 2
+    while slope(high) > 0:
+        high *= 2
+    return float(optimize.brentq(slope, low, high, xtol=1e-14, rtol=1e-14, maxiter=1000))
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A held-out model's strength with everything it was computed from."""
+
+    strength: float
+    opponent: np.ndarray
+    y: np.ndarray
+    l2: float
+
+    @property
+    def rating(self) -> float:
+        return 1500 + ELO_PER_LOGIT * self.strength
+
+    def std_error(self) -> float:
+        """Closed form of the bootstrap within the model's own battles, in Elo points."""
+        if len(self.y) < 2:
+            return math.nan
+        p = expit(self.strength - self.opponent)
+        spread = max(0.0, np.sum((self.y - p) ** 2) - np.sum(self.y - p) ** 2 / len(p))
+        return ELO_PER_LOGIT * math.sqrt(spread) / (float(np.sum(p * (1 - p))) + 2 * self.l2)
+
+    def bootstrap(self, rng: np.random.Generator, n_resamples: int) -> np.ndarray:
+        """Ratings of resampled sets of the model's own battles, one full refit each."""
+        ratings = []
+        for _ in range(n_resamples):
+            rows = rng.integers(len(self.y), size=len(self.y))
+            strength = place(self.opponent[rows], self.y[rows], self.l2)
+            ratings.append(1500 + ELO_PER_LOGIT * strength)
+        return np.array(ratings)
+
+
+def used_battles(battles: Sequence[Battle], model: str) -> list[Battle]:
+    """Battles that take part when this model is held out.
+
+    A model without votes is placed against the voted ones; other models without votes, and
+    their battles, take no part in anybody's fold.
+    """
+    taking_part = {*voted_models(battles), model}
+    return [b for b in battles if b.model_a in taking_part and b.model_b in taking_part]
+
+
+def held_out(
+    battles: Sequence[Battle], model: str, outcome: Outcome, l2: float, *, only_votes: bool = False
+) -> Placement | None:
+    """Algorithm 1 for one model and one kind of outcome.
+
+    None where there is no such rating: the model never met an anchor, or its anchors fall
+    into groups without a battle between them once its own battles are gone.
+    """
+    used = [b for b in used_battles(battles, model) if not (only_votes and b.human is None)]
+    anchors = [name for name in voted_models(battles) if name != model]
+    without = [battle for battle in used if model not in battle.models()]
+    if len(without) == len(used) or not tied_together(without, anchors):
+        return None
+    strengths = bradley_terry(without, anchors, outcome, l2)
+    opponent, y = placement_rows(used, model, strengths, outcome)
+    return Placement(place(opponent, y, l2), opponent, y, l2)
+
+
+def human_outcome(battle: Battle) -> float:
+    if battle.human is None:
+        raise ValueError("nobody voted in this battle")
+    return battle.human
+
+
+def judge_outcome(battle: Battle) -> float:
+    return battle.judge
+
+
+def soft_outcome(slope: float) -> Outcome:
+    return lambda battle: float(expit(slope * battle.score))
+
+
+def smoothed_outcome(level: float) -> Outcome:
+    """Decisive outcomes become `level` or its complement; ties stay."""
+
+    def outcome(battle: Battle) -> float:
+        return {1.0: level, 0.5: 0.5, 0.0: 1 - level}[battle.judge]
+
+    return outcome
+
+
+def human_placement(battles: Sequence[Battle], model: str, l2: float) -> Placement | None:
+    return held_out(battles, model, human_outcome, l2, only_votes=True)
+
+
+def judge_placement(
+    battles: Sequence[Battle], model: str, method: str, l2: float
+) -> Placement | None:
+    """Hard, soft or smoothed placement; no soft one without a temperature."""
+    if method == "hard":
+        return held_out(battles, model, judge_outcome, l2)
+    if method == "soft":
+        slope, _ = beta_without(battles, model)
+        return None if slope is None else held_out(battles, model, soft_outcome(slope), l2)
+    level = float(method.removeprefix("smoothed-"))
+    return held_out(battles, model, smoothed_outcome(level), l2)
+
+
+# ------------------------------------------------------------------ recalibration
+
+
+def recalibrated(
+    judge: dict[str, float], human: dict[str, float], model: str, *, through_1500: bool
+) -> tuple[float, float]:
+    """The model's rating on the others' judge-to-human line, and the slope of that line."""
+    others = [name for name in human if name != model]
+    x = np.array([judge[name] for name in others])
+    y = np.array([human[name] for name in others])
+    if through_1500:
+        slope = float(np.sum((x - 1500) * (y - 1500)) / np.sum((x - 1500) ** 2))
+        return 1500 + slope * (judge[model] - 1500), slope
+    slope = float(np.sum((x - x.mean()) * (y - y.mean())) / np.sum((x - x.mean()) ** 2))
+    return float(y.mean() + slope * (judge[model] - x.mean())), slope
+
+
+# ------------------------------------------------------------------ conformal
+
+
+def conformal_rank(n: int, miscoverage: str) -> int:
+    """ceil((1 - miscoverage) (n + 1)) in rational arithmetic; may exceed n."""
+    return math.ceil((1 - Fraction(miscoverage)) * (n + 1))
+
+
+def conformal_threshold(scores: Sequence[float], miscoverage: str) -> float:
+    rank = conformal_rank(len(scores), miscoverage)
+    return sorted(scores)[rank - 1] if rank <= len(scores) else math.inf
