@@ -12,11 +12,10 @@ import pandas as pd
 
 from assets.columns import as_columns, as_table
 from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
-from assets.gates import is_settled, latest_checks
+from assets.gates import is_settled, judge_checks
 from assets.partitions import (
     CORPUS,
     by_judge,
-    corpus_judge_key,
     of_every_judge,
     previews_silenced,
 )
@@ -111,7 +110,7 @@ def compare(
     """Return the rows of one judge in the comparison, one per method that was calibrated."""
     summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
     intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
-    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("kappa"), "value"]
+    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("cohen_kappa"), "value"]
     table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
         judge=judge,
         kappa=kappa.iloc[0] if len(kappa) else np.nan,
@@ -125,16 +124,10 @@ def compare(
 def _settled(context: dg.AssetExecutionContext, judges: set[str]) -> tuple[list[str], list[str]]:
     """Return the judges whose last run passed its gates, and those whose did not."""
     settled = {
-        judge: is_settled(_checks(context, corpus_judge_key(context.partition_key, judge)))
+        judge: is_settled(judge_checks(context.instance, context.partition_key, judge))
         for judge in sorted(judges)
     }
     return [j for j, passed in settled.items() if passed], [j for j in settled if not settled[j]]
-
-
-def _checks(context: dg.AssetExecutionContext, partition: str) -> pd.DataFrame:
-    graph = context.repository_def.asset_graph
-    specs = [graph.get_check_spec(key) for key in sorted(graph.asset_check_keys, key=str)]
-    return latest_checks(context.instance, specs, partition)
 
 
 with previews_silenced():
@@ -218,7 +211,7 @@ def _tables_of(
         judge=judge,
         display_name=catalog.judge(judge).display_name,
         summary=as_table(summarise(ratings)),
-        checks=_checks(context, corpus_judge_key(context.partition_key, judge)),
+        checks=judge_checks(context.instance, context.partition_key, judge),
         **of_judge,
     )
 

@@ -13,11 +13,15 @@ FOLLOWS = (
 ).with_label("follows its inputs")
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
+_ENDS = dg.AssetSelection.assets("leaderboard", "judge_diagnostics", "judge_comparison")
 FANS_IN = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
-    & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing())
+    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()).allow(_ENDS)
+    & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing()).allow(
+        dg.AssetSelection.assets("leaderboard")
+    )
 ).with_label("follows the judges there are")
-"""A comparison does not wait for judges that nobody ran, and never runs on none."""
+"""A comparison follows the ends of the judges' chains, not every link. It does not wait for
+judges that nobody ran, and never runs on none."""
 
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
 OF_CORPUS: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS}

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pandas as pd
+from resources.corpora.reading import read_corpus
 
 from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
 from assets.figures import bars
@@ -14,7 +15,6 @@ from assets.partitions import CORPUS
 from judgeline.sampling import balanced_sample
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.reading import read_corpus
 from resources.expectations import evaluate
 from resources.tables import ParquetStore
 

@@ -26,20 +26,16 @@ def judge_diagnostics(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One named diagnostic of a judge, with its value and unit, and how many it rests on."""
     corpus, _ = corpus_and_judge(context)
-    table = as_table(
-        diagnose_judge(
-            as_coded(scored_battles, catalog.corpus(corpus).rating.hard_outcome),
-            as_columns(BetaFolds, beta_folds),
-            as_columns(HeldOutRatings, heldout_ratings),
-            **{
-                name: _known(scored_battles[name])
-                for name in ("difference_ab", "difference_ba", "length_a", "length_b")
-            },
-            language=scored_battles["language"].to_numpy(dtype=object, na_value=None)
-            if scored_battles["language"].notna().any()
-            else None,
-        )
+    rating = catalog.corpus(corpus).rating
+    columns = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
+    diagnostics = diagnose_judge(
+        as_coded(scored_battles, rating.hard_outcome),
+        as_columns(BetaFolds, beta_folds),
+        as_columns(HeldOutRatings, heldout_ratings),
+        **{name: _published(scored_battles[name]) for name in columns},
+        seed=rating.seed,
     )
+    table = as_table(diagnostics)
     overall = table[table["level"].eq("") & np.isfinite(table["value"])]
     return dg.MaterializeResult(
         value=table,
@@ -50,9 +46,11 @@ def judge_diagnostics(
     )
 
 
-def _known(column: pd.Series) -> np.ndarray | None:
-    """Return a column as floats, or None where the corpus publishes nothing of the kind."""
-    return as_numbers(column) if column.notna().any() else None
+def _published(column: pd.Series) -> np.ndarray | None:
+    """Return a column as floats or text, or None where the corpus publishes none of it."""
+    if column.isna().all():
+        return None
+    return as_numbers(column) if pd.api.types.is_numeric_dtype(column) else column.to_numpy()
 
 
 @judge_check(judge_diagnostics)

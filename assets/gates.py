@@ -1,47 +1,55 @@
-"""How the latest checks of a partition came out, as the instance remembers them."""
+"""How the checks of a judge last came out on a corpus, as the instance remembers them."""
 
-from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import dagster as dg
 import pandas as pd
-from dagster._core.event_api import PartitionKeyFilter  # the public way ignores partitions
+from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
+from assets import calibration, diagnostics, judging, ratings, uncertainty
+from assets.partitions import corpus_judge_key
+
+JUDGED: tuple[ModuleType, ...] = (judging, calibration, ratings, uncertainty, diagnostics)
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 
 
-def latest_checks(
-    instance: dg.DagsterInstance, checks: Sequence[dg.AssetCheckSpec], partition: str
-) -> pd.DataFrame:
-    """Return how each check last came out on a partition, one row per check that was planned.
+def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame:
+    """Return how each check of a judge last came out, one row per check that was ever planned.
 
     ``status`` is ``"SUCCEEDED"``, ``"FAILED"``, or another word where the run that planned the
-    check never came to it, because something before it failed: what its asset holds is then
+    check never came to it because something before it failed: the table that it guards is then
     older than that run.
     """
+    specs = [
+        spec for check in dg.load_asset_checks_from_modules(JUDGED) for spec in check.check_specs
+    ]
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(
-        [check.key for check in checks], PartitionKeyFilter(key=partition)
+        [spec.key for spec in specs], PartitionKeyFilter(key=corpus_judge_key(corpus, judge))
     )
-    rows = [_row(check, records[check.key]) for check in checks if check.key in records]
+    rows = [_row(spec, records[spec.key]) for spec in specs if spec.key in records]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def is_settled(checks: pd.DataFrame) -> bool:
-    """Return whether nothing that blocks failed, or was left undone, when last tried."""
-    return bool(checks.loc[checks["blocking"].astype(bool), "status"].eq("SUCCEEDED").all())
+    """Return whether no blocking check failed, or was left undone, when last tried."""
+    return bool(checks.loc[checks["blocking"].astype(bool), "passed"].all())
 
 
-def _row(check: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
-    event = record.event and record.event.dagster_event
-    found = event.event_specific_data if record.status.value in ("SUCCEEDED", "FAILED") else None
-    metadata = found.metadata if found else {}
-    told = {name: metadata[name].value for name in ("observed", "remedy") if name in metadata}
+def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
+    status = record.status.value
+    found = (
+        record.event.dagster_event.asset_check_evaluation_data
+        if status in ("SUCCEEDED", "FAILED") and record.event
+        else None
+    )
+    told = {name: value.value for name, value in found.metadata.items()} if found else {}
     return {
-        "asset": check.asset_key.to_user_string(),
-        "name": check.name,
-        "status": record.status.value,
-        "blocking": check.blocking,
-        "passed": record.status.value == "SUCCEEDED",
-        "observed": told.get("observed", (found and found.description) or "not run"),
+        "asset": spec.asset_key.to_user_string(),
+        "name": spec.name,
+        "status": status,
+        "blocking": spec.blocking,
+        "passed": status == "SUCCEEDED",
+        "observed": told.get("observed", "not run: something before it failed"),
         "remedy": told.get("remedy", ""),
     }

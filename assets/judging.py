@@ -1,5 +1,7 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -40,6 +42,7 @@ STATUSES = (
 )
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
+SECONDS_BETWEEN_WORDS = 1.0
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95
 WARN_JUDGED = 0.95
@@ -98,8 +101,15 @@ def scored_battles(
     )
 
 
-def _told(context: dg.AssetExecutionContext, judge: str) -> Any:
+def _told(context: dg.AssetExecutionContext, judge: str) -> Callable[[int, int], None]:
+    """Return what says how far a judge is, at most once a second: each word is stored."""
+    last = 0.0
+
     def tell(n_done: int, n_total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last < SECONDS_BETWEEN_WORDS and n_done < n_total:
+            return
+        last = time.monotonic()
         context.log.info(f"{PROGRESS}{judge} answered {n_done:,} of {n_total:,} presentations")
 
     return tell

@@ -16,10 +16,10 @@ from resources.tables import require_slug
 
 @contextmanager
 def previews_silenced() -> Iterator[None]:
-    """Silence Dagster's notices on the two preview features in use, where they are used.
+    """Silence Dagster's notices on the preview features in use, where they are used.
 
-    They are partitioned asset checks and the mapping from a dimension to its corpus; the
-    lineage test fails if an upgrade changes either.
+    They are partitioned asset checks, the mapping from two dimensions to one, and selections
+    by group in a string; tests fail if an upgrade changes any of them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)

@@ -58,7 +58,9 @@ class RunReporter:
     def line(self, mark: str, text: str) -> None:
         """Print one line; the mark is one of done, ok, warn and FAIL."""
         style = _MARKS[mark]
-        self.console.print(f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False)
+        self.console.print(
+            f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False, soft_wrap=True
+        )
 
     def logger(self) -> dg.LoggerDefinition:
         """Return the Dagster logger that feeds this reporter."""
@@ -66,7 +68,7 @@ class RunReporter:
 
         @dg.logger(description="One line per asset and check.")
         def console(_: dg.InitLoggerContext) -> logging.Logger:
-            log = logging.Logger("judgeline.run", level=logging.INFO)
+            log = logging.Logger("judgeline.run", level=logging.DEBUG)
             log.addHandler(_EventHandler(reporter))
             return log
 
@@ -82,7 +84,7 @@ class RunReporter:
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
         elif event.is_step_failure and not blocked(event):
-            self.line("FAIL", f"{step}: {cause(event)}")
+            self.line("FAIL", step)
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
 
@@ -93,11 +95,9 @@ class RunReporter:
 
     def _check(self, evaluation: Any) -> None:
         name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
-        if evaluation.passed:
-            self.line("ok", name.replace("_", " "))
-            return
-        mark = "FAIL" if evaluation.severity == dg.AssetCheckSeverity.ERROR else "warn"
-        self.line(mark, f"{name.replace('_', ' ')}. {evaluation.description or ''}")
+        gate = evaluation.severity == dg.AssetCheckSeverity.ERROR
+        mark = "ok" if evaluation.passed else "FAIL" if gate else "warn"
+        self.line(mark, name.replace("_", " "))
 
     def _materialization(self, materialization: dg.AssetMaterialization) -> None:
         rows = materialization.metadata.get("dagster/partition_row_count")

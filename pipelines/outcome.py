@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
 
 OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
 
@@ -82,6 +84,8 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
         console.print(f"\n[{style}]{kind}[/{style}]: {escape(name)}", highlight=False)
-        console.print(f"  {escape(check.description)}", highlight=False)
+        console.print(Padding(Text(check.description), (0, 0, 0, 2)))
     for error in outcome.errors:
         console.print(f"\n[bold red]Could not run[/bold red]: {escape(error)}", highlight=False)
+    if outcome.report is not None:
+        console.print(f"\nReport: {escape(str(outcome.report))}", highlight=False, soft_wrap=True)

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from resources.corpora.reading import read_corpus
 from rich.console import Console
 
 from assets.corpus import choose, filtered
-from assets.partitions import corpus_judge_key, register
+from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.console import RunReporter, blocked, cause
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
@@ -28,7 +29,6 @@ from pipelines.outcome import (
 )
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.reading import read_corpus
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetTables
@@ -83,6 +83,8 @@ def run_lineage(
             with _opened(instance) as recorded, RunReporter(console) as reporter:
                 lineage = _Lineage(recorded, reporter, catalog, tables, select)
                 outcome = lineage.run(corpus, tuple(judge.slug for judge in chosen))
+    except dg.DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
         outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
     print_outcome(outcome, console)
@@ -128,6 +130,7 @@ class _Lineage:
         self._defs = build_definitions(
             catalog=catalog, tables=tables, loggers={"console": reporter.logger()}
         )
+        self._graph = self._defs.resolve_asset_graph()
         self._selected = _selected(self._defs, select)
         self._failed_checks: list[FailedCheck] = []
         self._errors: list[str] = []
@@ -154,8 +157,8 @@ class _Lineage:
         keys = job.asset_layer.executable_asset_keys & self._selected
         if not keys:
             return True
-        checks = [key for key in job.asset_layer.asset_check_keys if key.asset_key in keys]
-        self._reporter.begin(f"{name.replace('_', ' ')} {partition}", len(keys) + len(checks))
+        n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
+        self._reporter.begin(f"{name.replace('_', ' ')} {partition}", n_steps)
         result = job.execute_in_process(
             asset_selection=sorted(keys),
             partition_key=partition,
@@ -218,11 +221,23 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
     known = sorted(key.to_user_string() for key in graph.executable_asset_keys)
     for name in select:
         if re.fullmatch(r"\w+", name) and name not in known:
-            raise ValueError(unknown_name("asset", name, known, "--select"))
-    chosen = dg.AssetSelection.from_string(
-        " or ".join(f"key:{name}" if name in known else name for name in select)
-    )
-    return chosen.required_multi_asset_neighbors().resolve(graph)
+            raise ValueError(unknown_name("asset", name, known, "the lineage"))
+    # Dagster wants key:"name" where a person writes the name.
+    bare = re.compile(rf'(?<![\w:"])({"|".join(known)})(?!\w)')
+    text = " or ".join(f"({bare.sub(_as_key, expression)})" for expression in select)
+    try:
+        with previews_silenced():
+            chosen = dg.AssetSelection.from_string(text)
+        return chosen.required_multi_asset_neighbors().resolve(graph)
+    except dg.DagsterError as error:
+        raise ValueError(
+            f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
+            "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
+        ) from error
+
+
+def _as_key(name: re.Match[str]) -> str:
+    return f'key:"{name[0]}"'
 
 
 @contextmanager

@@ -1,0 +1,94 @@
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from assets import comparison
+
+
+@pytest.fixture
+def heldout() -> pd.DataFrame:
+    """Three models; hard is off by 30 each time, soft by 10, both in the right order."""
+    rows = [
+        (model, method, human + shift, human, shift)
+        for model, human in (("ant", 1400.0), ("bee", 1500.0), ("cat", 1600.0))
+        for method, shift in (("human", 0.0), ("hard", 30.0), ("soft", -10.0))
+    ]
+    table = pd.DataFrame(rows, columns=["model", "method", "rating", "human_rating", "residual"])
+    return table.assign(
+        std_error=20.0, std_error_analytic=20.0, beta=0.8, n_battles=40, n_votes=40, flags=""
+    )
+
+
+@pytest.fixture
+def compared(heldout, verdicts, scored_battles) -> pd.DataFrame:
+    verdicts.loc[:2, "status"] = "refusal"
+    conformal = pd.DataFrame(
+        {
+            "method": ["hard", "soft"],
+            "threshold": [1.5, 0.5],
+            "coverage": [0.9, 0.8],
+            "median_width": [60.0, 20.0],
+        }
+    )
+    kappa = pd.DataFrame({"diagnostic": ["cohen_kappa"], "level": [""], "value": [0.25]})
+    return comparison.compare("stub", heldout, conformal, kappa, verdicts, scored_battles)
+
+
+def test_one_row_per_method_with_everything_about_it(compared):
+    assert tuple(compared.columns) == comparison.COMPARISON_COLUMNS
+    soft = compared.set_index("method").loc["soft"]
+    assert soft["mae"] == pytest.approx(10)
+    assert soft["spearman"] == pytest.approx(1)
+    assert soft["threshold"] == 0.5
+    assert soft["kappa"] == 0.25
+    assert (soft["n_verdicts"], soft["n_failed"], soft["n_scored"]) == (48, 3, 60)
+    assert compared.set_index("method").loc["hard", "mae"] == pytest.approx(30)
+
+
+@pytest.mark.parametrize(
+    ("breakage", "told"),
+    [
+        (lambda t: t.drop(columns="mae"), "missing columns: mae"),
+        (lambda t: t.head(0), "a judge is compared"),
+        (lambda t: pd.concat([t, t.head(1)]), "one row per method"),
+        (lambda t: t.assign(mae=-1.0), "mae is positive"),
+        (lambda t: t.assign(spearman=1.2), "spearman lies in"),
+        (lambda t: t.assign(kendall=-1.2), "kendall lies in"),
+        (lambda t: t.assign(kappa=1.2), "kappa lies in"),
+        (lambda t: t.assign(coverage=1.2), "coverage lies in"),
+        (lambda t: t.assign(n_failed=t["n_verdicts"] + 1), "no more verdicts failed"),
+    ],
+)
+def test_sound_comparison(compared, breakage, told):
+    assert comparison.comparison_is_sound(compared).passed
+    result = comparison.comparison_is_sound(breakage(compared))
+    assert not result.passed
+    assert result.severity == dg.AssetCheckSeverity.ERROR
+    assert told in result.description
+
+
+def test_missing_figures_are_no_error(compared):
+    assert comparison.comparison_is_sound(compared.assign(spearman=np.nan, kappa=np.nan)).passed
+
+
+@pytest.mark.parametrize(
+    ("page", "passed"),
+    [
+        ('<a href="#top">up</a><img src="data:image/png;base64,AA==">', True),
+        ("<p>see https://example.org, as text</p>", True),
+        ('<svg><use href="#marker"/></svg><style>p{fill:url(#fade)}</style>', True),
+        ('<img src="https://example.org/x.png">', False),
+        ("<img src=https://example.org/x.png>", False),
+        ('<script src="app.js"></script>', False),
+        ('<link rel="stylesheet" href="style.css">', False),
+        ("<style>@import 'more.css';</style>", False),
+        ("<style>p{background:url(//example.org/p.png)}</style>", False),
+    ],
+)
+def test_self_contained_page(tmp_path, page, passed):
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    result = comparison.self_contained(path)
+    assert result.passed is passed
+    assert result.severity == dg.AssetCheckSeverity.WARN

@@ -1,0 +1,131 @@
+import math
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from assets import uncertainty
+
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+
+
+@pytest.fixture
+def conformal() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": ["hard", "soft"],
+            "miscoverage": 0.1,
+            "threshold": [3.0, 2.0],
+            "n_models": 40,
+            "n_splits": 5,
+            "n_calibration": 20,
+            "n_test": 20,
+            "coverage": [0.92, 0.88],
+            "median_width": [180.0, 120.0],
+            "note": "",
+        }
+    )
+
+
+@pytest.fixture
+def leaderboard() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "rank": [1, 2, 3],
+            "model": ["cat", "bee", "ant"],
+            "rating": [1600.0, 1500.0, 1400.0],
+            "lower": [1550.0, 1450.0, 1350.0],
+            "upper": [1650.0, 1550.0, 1450.0],
+        }
+    )
+
+
+def test_finite_thresholds(conformal):
+    assert uncertainty.thresholds_are_finite(conformal).passed
+    note = "4 models calibrate, 9 are needed"
+    result = uncertainty.thresholds_are_finite(
+        conformal.assign(threshold=[3.0, math.inf], note=["", note])
+    )
+    assert not result.passed
+    assert result.severity == ERROR
+    assert f"soft {note}" in result.description
+    assert not uncertainty.thresholds_are_finite(conformal.assign(threshold=np.nan)).passed
+    assert not uncertainty.thresholds_are_finite(conformal.head(0)).passed
+
+
+@pytest.mark.parametrize("coverage", [0.3, 0.5])
+def test_coverage_far_below_nominal_is_told(conformal, coverage):
+    assert uncertainty.coverage_is_nominal(conformal).passed
+    result = uncertainty.coverage_is_nominal(conformal.assign(coverage=[0.9, coverage]))
+    assert not result.passed
+    assert result.severity == WARN
+    assert "soft" in result.description
+    assert "below" in result.description
+
+
+def test_coverage_far_above_nominal_is_told(conformal):
+    wide = conformal.assign(miscoverage=0.5, coverage=[0.5, 1.0])
+    result = uncertainty.coverage_is_nominal(wide)
+    assert not result.passed
+    assert "above" in result.description
+
+
+def test_infinite_intervals_cover_everything(conformal):
+    few = conformal.assign(n_calibration=7, n_test=7, coverage=1.0)
+    assert uncertainty.coverage_is_nominal(few).passed
+    assert not uncertainty.coverage_is_nominal(few.assign(coverage=0.9)).passed
+
+
+def test_limits_hold_the_coverage_of_simulated_splits():
+    rng = np.random.default_rng(3)
+    n_calibration, n_test, miscoverage = 12, 15, 0.2
+    rank = math.ceil((n_calibration + 1) * (1 - miscoverage))
+    draws = rng.exponential(size=(20_000, n_calibration + n_test))
+    threshold = np.sort(draws[:, :n_calibration], axis=1)[:, rank - 1 : rank]
+    coverage = (draws[:, n_calibration:] <= threshold).mean(axis=1)
+    lower, upper = uncertainty.coverage_limits(
+        pd.Series([n_calibration]), pd.Series([n_test]), pd.Series([miscoverage])
+    )
+    assert np.mean(coverage < lower[0]) <= 0.005 + 0.002
+    assert np.mean(coverage > upper[0]) <= 0.005 + 0.002
+    assert np.mean(coverage <= lower[0]) > 0.005 - 0.002  # no wider than need be
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model": ["cat", "cat", "ant"]}, "a model has one row"),
+        ({"rank": [1, 2, 9]}, "rank counts"),
+        ({"rank": [2, 1, 3]}, "higher rating"),
+        ({"rating": [np.nan, 1500.0, 1400.0]}, "finite number"),
+        ({"lower": [1610.0, 1450.0, 1350.0]}, "begins at or below"),
+        ({"upper": [1590.0, 1550.0, 1450.0]}, "ends at or above"),
+    ],
+)
+def test_intervals_hold_their_rating(leaderboard, changes, told):
+    check = uncertainty.intervals_hold_their_rating
+    assert check(leaderboard).passed
+    result = check(leaderboard.assign(**changes))
+    assert not result.passed
+    assert result.severity == ERROR
+    assert told in result.description
+
+
+def test_one_model_is_no_leaderboard(leaderboard):
+    assert not uncertainty.intervals_hold_their_rating(leaderboard.head(1)).passed
+
+
+def test_equal_ratings_may_share_or_split_ranks(leaderboard):
+    tied = leaderboard.assign(rating=1500.0, lower=1400.0, upper=1600.0)
+    assert uncertainty.intervals_hold_their_rating(tied).passed
+
+
+def test_unbounded_intervals_are_told_and_do_not_stop(leaderboard):
+    assert uncertainty.intervals_are_bounded(leaderboard).passed
+    endless = leaderboard.assign(upper=[math.inf, 1550.0, 1450.0])
+    result = uncertainty.intervals_are_bounded(endless)
+    assert not result.passed
+    assert result.severity == WARN
+    assert "cat" in result.description
+    assert uncertainty.intervals_hold_their_rating(endless).passed

@@ -1,0 +1,112 @@
+"""A tiny arena with four judges, and a way to run the lineage on it."""
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from rich.console import Console
+
+from pipelines.outcome import RunOutcome
+from pipelines.run import run_lineage
+from resources.catalog import Catalog
+from resources.tables import ParquetTables
+
+QUIET = {
+    "seed": 1,
+    "noise": 0.6,
+    "mood": 0.3,
+    "taste": 0.4,
+    "position_bias": 0.1,
+    "verbosity_bias": 0.1,
+    "family_bias": 0.1,
+    "malformed_rate": 0.0,
+    "refusal_rate": 0.0,
+    "truncated_rate": 0.0,
+}
+JUDGES = {
+    "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
+    "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},
+    "mumbler": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "malformed_rate": 0.9}},
+    "archive": {"kind": "recorded", "family": "none"},
+}
+TINY = {
+    "display_name": "Tiny arena",
+    "reader": "arena",
+    "sample_size": 300,
+    "judges": ["careful", "hasty"],
+    "rating": {"n_resamples": 20},
+    "arena": {"n_prompts": 40, "n_voted": 12, "n_new": 2, "n_battles": 400},
+}
+
+
+@dataclass
+class Workshop:
+    """A home, a configuration and an instance of its own."""
+
+    home: Path
+    instance: dg.DagsterInstance
+    printed: str = ""
+    tiny: dict[str, object] = field(default_factory=lambda: dict(TINY))
+
+    @property
+    def tables(self) -> ParquetTables:
+        return ParquetTables(base_uri=str(self.home / "tables"))
+
+    @property
+    def catalog(self) -> Catalog:
+        corpora, judges = self.home / "corpora.yaml", self.home / "judges.yaml"
+        corpora.write_text(yaml.safe_dump({"tiny": self.tiny}), encoding="utf-8")
+        named = {slug: {"display_name": slug.title(), **j} for slug, j in JUDGES.items()}
+        judges.write_text(yaml.safe_dump(named), encoding="utf-8")
+        return Catalog(corpora_file=str(corpora), judges_file=str(judges))
+
+    def run(self, *judges: str, corpus: str = "tiny", **options: object) -> RunOutcome:
+        """Run the lineage and keep what was printed."""
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JUDGELINE_HOME", str(self.home))
+            outcome = run_lineage(
+                corpus=corpus,
+                judges=list(judges) or None,
+                instance=self.instance,
+                catalog=self.catalog,
+                tables=self.tables,
+                console=Console(file=out, width=100),
+                **options,
+            )
+        self.printed = out.getvalue()
+        return outcome
+
+    def files(self) -> dict[str, bytes]:
+        """Every stored table by its place."""
+        folder = self.home / "tables"
+        found = sorted(folder.rglob("*.parquet"))
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+    def stored(self, *place: str):
+        return self.tables.create_io_manager(None).stored(*place)
+
+
+@pytest.fixture(scope="module")
+def make_workshop(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[], Workshop]]:
+    """Make workshops, each over an instance that leaves nothing behind."""
+    with ExitStack() as instances:
+
+        def make() -> Workshop:
+            instance = instances.enter_context(dg.DagsterInstance.ephemeral())
+            return Workshop(tmp_path_factory.mktemp("home"), instance)
+
+        yield make
+
+
+@pytest.fixture
+def workshop(make_workshop: Callable[[], Workshop]) -> Workshop:
+    """A fresh workshop."""
+    return make_workshop()

@@ -1,0 +1,150 @@
+import dagster as dg
+import pytest
+
+from assets.partitions import CORPUS, CORPUS_JUDGE
+from pipelines.definitions import build_definitions, defs
+from resources.tables import ParquetTables
+
+GRAPH = {
+    "raw_battles": ("corpus", CORPUS, set()),
+    "quarantined_battles": ("corpus", CORPUS, set()),
+    "recorded_verdicts": ("corpus", CORPUS, set()),
+    "battles": ("corpus", CORPUS, {"raw_battles"}),
+    "sampled_battles": ("corpus", CORPUS, {"battles"}),
+    "verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
+    "scored_battles": ("judging", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
+    "beta_folds": ("calibration", CORPUS_JUDGE, {"scored_battles"}),
+    "heldout_ratings": ("ratings", CORPUS_JUDGE, {"scored_battles", "beta_folds"}),
+    "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings"}),
+    "leaderboard": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings", "conformal_calibration"}),
+    "judge_diagnostics": (
+        "diagnostics",
+        CORPUS_JUDGE,
+        {"scored_battles", "beta_folds", "heldout_ratings"},
+    ),
+    "judge_comparison": (
+        "comparison",
+        CORPUS,
+        {
+            "leaderboard",
+            "heldout_ratings",
+            "conformal_calibration",
+            "judge_diagnostics",
+            "verdicts",
+            "scored_battles",
+        },
+    ),
+    "report": (
+        "comparison",
+        CORPUS,
+        {
+            "judge_comparison",
+            "leaderboard",
+            "heldout_ratings",
+            "beta_folds",
+            "conformal_calibration",
+            "judge_diagnostics",
+            "scored_battles",
+        },
+    ),
+}
+
+BLOCKING = {
+    ("raw_battles", "battles_have_the_agreed_columns"),
+    ("raw_battles", "most_rows_could_be_read"),
+    ("battles", "battles_are_clean"),
+    ("sampled_battles", "sample_is_a_sample"),
+    ("verdicts", "verdicts_are_well_formed"),
+    ("verdicts", "both_orders_are_present"),
+    ("verdicts", "most_answers_parse"),
+    ("scored_battles", "scores_are_in_range"),
+    ("scored_battles", "models_are_connected"),
+    ("beta_folds", "beta_is_usable"),
+    ("heldout_ratings", "every_model_is_placed"),
+    ("conformal_calibration", "thresholds_are_finite"),
+    ("leaderboard", "intervals_hold_their_rating"),
+    ("judge_comparison", "comparison_is_sound"),
+}
+WARNING = {
+    ("quarantined_battles", "few_rows_are_quarantined"),
+    ("battles", "humans_voted"),
+    ("sampled_battles", "sample_covers_the_models"),
+    ("verdicts", "nearly_all_answers_parse"),
+    ("verdicts", "sampled_battles_were_judged"),
+    ("scored_battles", "no_model_holds_others_together"),
+    ("scored_battles", "no_model_is_undefeated"),
+    ("beta_folds", "beta_is_well_determined"),
+    ("heldout_ratings", "standard_errors_agree"),
+    ("heldout_ratings", "soft_is_no_worse_than_hard"),
+    ("conformal_calibration", "coverage_is_nominal"),
+    ("leaderboard", "intervals_are_bounded"),
+    ("judge_diagnostics", "diagnostics_could_be_computed"),
+    ("report", "report_is_self_contained"),
+}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return defs.resolve_asset_graph()
+
+
+def test_definitions_load():
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_lineage_is_pinned(graph):
+    found = {
+        key.to_user_string(): (
+            graph.get(key).group_name,
+            graph.get(key).partitions_def,
+            {parent.to_user_string() for parent in graph.get(key).parent_keys},
+        )
+        for key in graph.get_all_asset_keys()
+    }
+    assert found == GRAPH
+
+
+def test_checks_are_pinned(graph):
+    found = {
+        is_blocking: {
+            (key.asset_key.to_user_string(), key.name)
+            for key in graph.asset_check_keys
+            if graph.get_check_spec(key).blocking is is_blocking
+        }
+        for is_blocking in (True, False)
+    }
+    assert found == {True: BLOCKING, False: WARNING}
+
+
+def test_every_check_is_of_its_assets_partitions(graph):
+    for key in graph.asset_check_keys:
+        expected = graph.get(key.asset_key).partitions_def
+        assert graph.get_check_spec(key).partitions_def == expected, key
+
+
+def test_every_asset_has_a_catalogue_entry(graph):
+    for key in graph.get_all_asset_keys():
+        node = graph.get(key)
+        assert len(node.description) > 40, key
+        assert node.owners == ["team:evaluation"], key
+        assert node.kinds, key
+        assert node.code_version, key
+
+
+def test_every_check_says_what_it_guards(graph):
+    for key in graph.asset_check_keys:
+        assert len(graph.get_check_spec(key).description or "") > 40, key
+
+
+def test_three_jobs_make_every_asset_once():
+    keys = [
+        key.to_user_string()
+        for name in ("corpus_job", "judge_job", "comparison_job")
+        for key in defs.resolve_job_def(name).asset_layer.executable_asset_keys
+    ]
+    assert sorted(keys) == sorted(GRAPH)
+
+
+def test_resources_can_be_replaced(tmp_path):
+    tables = ParquetTables(base_uri=str(tmp_path))
+    assert build_definitions(tables=tables).resources["io_manager"] is tables

@@ -1,0 +1,337 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pandas as pd
+import pytest
+import yaml
+from dagster._core.events import EngineEventData
+
+from assets.partitions import register
+from pipelines.definitions import build_definitions
+from pipelines.instance import prepare_home, recover
+from resources.paths import ROOT
+
+JUDGED = {
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "leaderboard",
+    "judge_diagnostics",
+}
+OF_CORPUS = {
+    "raw_battles",
+    "quarantined_battles",
+    "recorded_verdicts",
+    "battles",
+    "sampled_battles",
+    "judge_comparison",
+}
+
+
+@pytest.fixture(scope="module")
+def finished(make_workshop):
+    """The tiny arena with two judges, run once for the tests that only look."""
+    workshop = make_workshop()
+    outcome = workshop.run()
+    return workshop, outcome
+
+
+def test_whole_lineage_succeeds(finished):
+    workshop, outcome = finished
+    assert outcome.errors == ()
+    assert not [check for check in outcome.failed_checks if check.is_gate]
+    assert outcome.exit_code == 0
+    assert outcome.judges == ("careful", "hasty")
+    assert set(workshop.files()) == {
+        *(f"{name}/tiny.parquet" for name in OF_CORPUS),
+        *(f"{name}/tiny/{judge}.parquet" for name in JUDGED for judge in ("careful", "hasty")),
+    }
+
+
+def test_report_is_a_file_of_its_own_and_no_table(finished):
+    workshop, outcome = finished
+    assert outcome.report == workshop.home / "reports" / "tiny.html"
+    page = outcome.report.read_text(encoding="utf-8")
+    assert "Careful" in page
+    assert "Hasty" in page
+    assert "simulat" in page.lower()
+
+
+def test_every_contestant_is_on_the_leaderboard_the_new_ones_without_votes(finished):
+    board = finished[0].stored("leaderboard", "tiny", "careful")
+    assert len(board) == 14
+    assert board["human_rating"].isna().sum() == 2
+    assert board["n_votes"].eq(0).sum() == 2
+
+
+def test_comparison_has_both_judges(finished):
+    table = finished[0].stored("judge_comparison", "tiny")
+    assert set(table["judge"]) == {"careful", "hasty"}
+    assert table["n_verdicts"].eq(600).all()
+    assert set(table["method"]) >= {"hard", "soft"}
+
+
+def test_a_line_is_printed_per_step_and_check(finished):
+    printed = finished[0].printed
+    assert "judge job tiny|careful" in printed
+    assert "done verdicts (600 rows)" in printed
+    assert "ok   verdicts: both orders are present" in printed
+    assert "Traceback" not in printed
+    assert f"Report: {finished[1].report}" in printed
+
+
+def test_runs_are_on_record_in_the_instance(finished):
+    runs = finished[0].instance.get_runs()
+    assert sorted(run.job_name for run in runs) == [
+        "comparison_job",
+        "corpus_job",
+        "judge_job",
+        "judge_job",
+    ]
+
+
+def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
+    instance = finished[0].instance
+    event = instance.get_latest_materialization_event(dg.AssetKey("leaderboard"))
+    metadata = event.asset_materialization.metadata
+    assert isinstance(metadata["median_half_width"].value, float)
+    assert metadata["plot"].value.startswith("![")
+    assert "data:image/png;base64," in metadata["plot"].value
+    assert metadata["dagster/partition_row_count"].value == 14
+    sampled = instance.get_latest_materialization_event(dg.AssetKey("sampled_battles"))
+    spread = sampled.asset_materialization.metadata
+    assert spread["min_appearances"].value >= spread["min_uniform_appearances"].value
+    assert spread["max_appearances"].value <= spread["max_uniform_appearances"].value + 1
+
+
+def test_checks_of_each_judge_are_in_the_report(finished):
+    page = finished[1].report.read_text(encoding="utf-8")
+    assert "most answers parse" in page.replace("_", " ")
+
+
+def test_running_one_judge_again_leaves_every_other_table_alone(workshop):
+    workshop.run(select=["group:corpus", "verdicts"])
+    folder = workshop.home / "tables"
+    for name in workshop.files():
+        os.utime(folder / name, ns=(0, 0))
+    workshop.run("hasty", select=["verdicts", "scored_battles"])
+    written = {name for name in workshop.files() if (folder / name).stat().st_mtime_ns > 0}
+    assert written == {"verdicts/tiny/hasty.parquet", "scored_battles/tiny/hasty.parquet"}
+
+
+def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop):
+    outcome = workshop.run("careful", "mumbler")
+    assert outcome.exit_code == 2
+    assert outcome.errors == ()
+    gates = [check for check in outcome.failed_checks if check.is_gate]
+    assert [(gate.asset, gate.check, gate.partition) for gate in gates] == [
+        ("verdicts", "most_answers_parse", "tiny|mumbler")
+    ]
+    assert "at least 50% of answers parse" in gates[0].description
+    made = {name for name in workshop.files() if "mumbler" in name}
+    assert made == {"verdicts/tiny/mumbler.parquet"}
+    assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
+    compared = workshop.stored("judge_comparison", "tiny")
+    assert set(compared["judge"]) == {"careful"}
+    assert outcome.report.is_file()
+
+
+def test_a_judge_whose_last_run_was_stopped_leaves_the_comparison(workshop):
+    workshop.run("careful", "hasty")
+    path = workshop.home / "tables" / "scored_battles" / "tiny" / "hasty.parquet"
+    scored = pd.read_parquet(path)
+    scored.assign(score_difference=-scored["score_difference"]).to_parquet(path)
+    outcome = workshop.run("hasty", select=["beta_folds", "heldout_ratings"])
+    assert [check.check for check in outcome.failed_checks] == ["beta_is_usable"]
+    assert "contradicts-humans" in outcome.failed_checks[0].description
+    assert set(workshop.stored("judge_comparison", "tiny")["judge"]) == {"careful", "hasty"}
+    workshop.run("careful", select=["judge_comparison"])
+    assert set(workshop.stored("judge_comparison", "tiny")["judge"]) == {"careful"}
+
+
+def test_a_failed_step_is_explained_in_one_paragraph_and_exits_with_one(workshop):
+    outcome = workshop.run("archive")
+    assert outcome.exit_code == 1
+    assert len(outcome.errors) == 1
+    assert "no recorded verdicts of judge 'archive'" in outcome.errors[0]
+    assert "Traceback" not in workshop.printed
+    assert "File " not in workshop.printed
+    assert "\n" not in outcome.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"corpus": "tyni"}, "'tiny'"),
+        ({"judges": ("carefull",)}, "'careful'"),
+        ({"select": ["leaderbord"]}, "'leaderboard'"),
+        ({"select": ["verdicts +++ ("]}, "cannot select"),
+    ],
+)
+def test_wrong_names_run_nothing_and_suggest_right_ones(workshop, options, told):
+    outcome = workshop.run(*options.pop("judges", ()), **options)
+    assert outcome.exit_code == 1
+    assert told in outcome.errors[0]
+    assert workshop.files() == {}
+    assert workshop.instance.get_runs() == []
+
+
+def test_dry_run_counts_and_writes_nothing(workshop):
+    outcome = workshop.run("careful", "archive", dry_run=True)
+    assert outcome.exit_code == 0
+    assert outcome.n_battles == 300
+    assert {(step.partition, step.n_calls) for step in outcome.plan} == {
+        ("tiny|careful", 600),
+        ("tiny|archive", 0),
+    }
+    assert "tiny|careful: 600 calls" in workshop.printed
+    assert workshop.files() == {}
+    assert workshop.instance.get_runs() == []
+    assert workshop.instance.get_dynamic_partitions("corpus") == []
+
+
+def test_selection_makes_what_was_named(workshop):
+    workshop.run("careful", select=["battles"])
+    assert workshop.files() == {}  # its input is not there
+    workshop.run("careful", select=["+battles"])
+    assert {name.split("/")[0] for name in workshop.files()} == {
+        "raw_battles",
+        "quarantined_battles",
+        "recorded_verdicts",
+        "battles",
+    }
+
+
+def test_a_larger_sample_keeps_what_was_chosen(workshop):
+    workshop.run("careful", select=["group:corpus"])
+    before = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    workshop.tiny["sample_size"] = 350
+    workshop.run("careful", select=["sampled_battles"])
+    after = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
+    assert after[:300] == before
+    assert len(after) == 350
+
+
+# Automation
+
+
+def _ticker(workshop):
+    """Evaluate every condition as the daemon would; return what each tick requests."""
+    definitions = build_definitions(catalog=workshop.catalog, tables=workshop.tables)
+    keys = definitions.resolve_asset_graph().get_all_asset_keys()
+    cursor = None
+
+    def tick() -> set[str]:
+        nonlocal cursor
+        result = dg.evaluate_automation_conditions(
+            defs=definitions, instance=workshop.instance, cursor=cursor
+        )
+        cursor = result.cursor
+        return {key.to_user_string() for key in keys if result.get_num_requested(key)}
+
+    return tick
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
+    register(workshop.instance, corpora=["tiny"], judges=["careful", "hasty"])
+    tick = _ticker(workshop)
+    requested = [tick()]
+
+    def after(*select: str) -> set[str]:
+        workshop.run("careful", select=list(select))
+        requested.append(tick())
+        return requested[-1]
+
+    assert after("raw_battles") == {"battles"}
+    assert after("battles") == {"sampled_battles"}
+    assert after("sampled_battles") == set()
+    assert after("verdicts") == {"scored_battles"}
+    assert after("scored_battles") == {"beta_folds"}
+    assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
+    assert after("judge_comparison", "report") == set()
+    assert "scored_battles" in after("sampled_battles")
+    assert "battles" in after("raw_battles")
+    assert not any("verdicts" in tables for tables in requested)
+    assert not any("raw_battles" in tables for tables in requested)
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_nothing_follows_verdicts_that_failed_a_blocking_check(workshop):
+    register(workshop.instance, corpora=["tiny"], judges=["mumbler"])
+    tick = _ticker(workshop)
+    tick()
+    workshop.run("mumbler", select=["group:corpus", "verdicts"])
+    assert tick() == set()
+
+
+# The instance
+
+
+def test_home_has_an_instance_file_with_absolute_folders(home):
+    assert prepare_home() == home
+    text = (home / "dagster.yaml").read_text(encoding="utf-8")
+    settings = yaml.safe_load(text)
+    assert settings["storage"]["sqlite"]["base_dir"] == str(home / "storage")
+    assert settings["telemetry"]["enabled"] is False
+    assert settings["nux"]["enabled"] is False
+    assert ".judgeline/" not in text.replace(str(home), "")
+    assert [path.name for path in home.iterdir()] == ["dagster.yaml"]
+
+
+def test_a_chosen_dagster_home_is_left_alone(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "theirs"))
+    assert prepare_home() == tmp_path / "theirs"
+    assert not home.exists()
+
+
+def test_state_of_the_root_file_stays_out_of_the_repository():
+    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    folders = [
+        settings["storage"]["sqlite"]["base_dir"],
+        settings["local_artifact_storage"]["config"]["base_dir"],
+        settings["compute_logs"]["config"]["base_dir"],
+    ]
+    assert {Path(folder).parts[0] for folder in folders} == {".judgeline"}
+    assert ".judgeline/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+def _started_run(instance, pid):
+    """A run that said in which process it is under way."""
+
+    @dg.job
+    def stuck(): ...
+
+    run = instance.create_run_for_job(stuck)
+    metadata = {"pid": dg.MetadataValue.text(str(pid))}
+    instance.report_engine_event("under way", run, EngineEventData(metadata=metadata))
+    instance.report_dagster_event(
+        dg.DagsterEvent(dg.DagsterEventType.PIPELINE_START.value, "stuck"), run.run_id
+    )
+    return run.run_id
+
+
+def test_only_runs_whose_process_is_gone_are_given_up():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with dg.DagsterInstance.ephemeral() as instance:
+        dead = _started_run(instance, ended.pid)
+        alive = _started_run(instance, os.getpid())
+        assert recover(instance) == [dead]
+        assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE
+        assert instance.get_run_by_id(alive).status == dg.DagsterRunStatus.STARTED
+        assert recover(instance) == []
+
+
+def test_a_process_that_ended_and_was_not_collected_is_gone():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # wait, and leave it a zombie
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = _started_run(instance, ended.pid)
+        assert recover(instance) == [run]
+    ended.wait()

@@ -1,0 +1,218 @@
+import dagster as dg
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from assets.partitions import (
+    CORPUS,
+    CORPUS_JUDGE,
+    corpus_judge_key,
+    of_every_judge,
+    register,
+)
+from resources.tables import ParquetTables, open_store, preview, require_slug
+
+FRAME = pd.DataFrame(
+    {
+        "battle_id": ["b1", "b2"],
+        "language": pd.Series(["en", None], dtype="str"),
+        "n_turns": pd.Series([1, None], dtype="Int64"),
+        "human_outcome": [1.0, float("nan")],
+        "timestamp": pd.to_datetime(["2024-01-01", None], utc=True).as_unit("us"),
+    }
+)
+
+
+@dg.asset(partitions_def=CORPUS_JUDGE)
+def judged(context: dg.AssetExecutionContext) -> pd.DataFrame:
+    judge = context.partition_key.keys_by_dimension["judge"]
+    return pd.DataFrame({"said_by": [judge], "other": [1]})
+
+
+@dg.asset(partitions_def=CORPUS, ins={"judged": of_every_judge("said_by")})
+def fanned_in(judged: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    said = {str(key): table["said_by"].iloc[0] for key, table in judged.items()}
+    columns = ["+".join(table.columns) for table in judged.values()]
+    return pd.DataFrame({"key": said.keys(), "said_by": said.values(), "columns": columns})
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["tiny"], judges=["j1", "j2", "j3"])
+        yield instance
+
+
+def _make(asset, instance, folder, key, everything=()):
+    return dg.materialize(
+        [asset, *everything],
+        selection=[asset],
+        partition_key=key,
+        instance=instance,
+        resources={"io_manager": ParquetTables(base_uri=str(folder))},
+        raise_on_error=False,
+    )
+
+
+def test_types_and_nulls_come_back_as_they_went(instance, tmp_path):
+    @dg.asset(partitions_def=CORPUS)
+    def stored() -> pd.DataFrame:
+        return FRAME
+
+    assert _make(stored, instance, tmp_path, "tiny").success
+    back = open_store(str(tmp_path)).stored("stored", "tiny")
+    pd.testing.assert_frame_equal(back, FRAME)
+
+
+def test_layout_is_asset_corpus_judge(instance, tmp_path):
+    _make(judged, instance, tmp_path, corpus_judge_key("tiny", "j1"))
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.*")] == [
+        "judged/tiny/j1.parquet"
+    ]
+
+
+@pytest.mark.parametrize("present", [[], ["j3"], ["j1", "j3"], ["j1", "j2", "j3"]])
+def test_fan_in_is_a_dict_by_the_right_key_whatever_is_missing(instance, tmp_path, present):
+    for judge in present:
+        _make(judged, instance, tmp_path, corpus_judge_key("tiny", judge))
+    assert _make(fanned_in, instance, tmp_path, "tiny", [judged]).success
+    table = open_store(str(tmp_path)).stored("fanned_in", "tiny")
+    assert dict(zip(table["key"], table["said_by"], strict=True)) == {
+        f"tiny|{judge}": judge for judge in present
+    }
+    assert set(table["columns"]) <= {"said_by"}  # only the named columns are read
+
+
+def test_fan_in_over_a_single_known_judge_is_a_dict(tmp_path):
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["tiny"], judges=["j1"])
+        _make(judged, instance, tmp_path, corpus_judge_key("tiny", "j1"))
+        assert _make(fanned_in, instance, tmp_path, "tiny", [judged]).success
+    assert open_store(str(tmp_path)).stored("fanned_in", "tiny")["said_by"].tolist() == ["j1"]
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, "text", [FRAME]])
+def test_anything_but_a_table_is_refused(instance, tmp_path, value):
+    @dg.asset(partitions_def=CORPUS)
+    def odd():
+        return value
+
+    result = _make(odd, instance, tmp_path, "tiny")
+    assert "DataFrames only" in str(result.get_step_failure_events()[0].step_failure_data)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_missing_table_says_what_to_make_first(instance, tmp_path):
+    @dg.asset(partitions_def=CORPUS)
+    def needs(upstream: pd.DataFrame) -> None: ...
+
+    @dg.asset(partitions_def=CORPUS)
+    def upstream() -> pd.DataFrame:
+        return FRAME
+
+    result = _make(needs, instance, tmp_path, "tiny", [upstream])
+    assert "materialise 'upstream' first" in str(
+        result.get_step_failure_events()[0].step_failure_data
+    )
+
+
+def test_a_failed_write_leaves_the_old_table_and_no_scrap(instance, tmp_path, monkeypatch):
+    @dg.asset(partitions_def=CORPUS)
+    def stored() -> pd.DataFrame:
+        return FRAME
+
+    _make(stored, instance, tmp_path, "tiny")
+
+    def half_a_file(table, part, **_):
+        with open(part, "wb") as file:
+            file.write(b"PAR1 half a ")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pq, "write_table", half_a_file)
+    assert not _make(stored, instance, tmp_path, "tiny").success
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["tiny.parquet"]
+    pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("stored", "tiny"), FRAME)
+
+
+def test_tables_can_lie_behind_a_uri(instance):
+    @dg.asset(partitions_def=CORPUS)
+    def stored() -> pd.DataFrame:
+        return FRAME
+
+    assert _make(stored, instance, "memory://judgeline-tables", "tiny").success
+    store = open_store("memory://judgeline-tables")
+    pd.testing.assert_frame_equal(store.stored("stored", "tiny"), FRAME)
+    assert store.stored("stored", "other") is None
+
+
+@pytest.mark.parametrize(
+    "key", ["../up", "a/b", "a|b", "a,b", "Upper", "", ".hidden", "a..b", "a b", "é", "a\n"]
+)
+def test_unsafe_keys_are_refused_everywhere(tmp_path, key):
+    with pytest.raises(ValueError, match="unsafe partition key"):
+        require_slug(key)
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        pytest.raises(ValueError, match="unsafe partition key"),
+    ):
+        register(instance, corpora=["fine"], judges=[key])
+    if "/" not in key and "|" not in key:
+        with pytest.raises(ValueError, match="unsafe partition key"):
+            open_store(str(tmp_path)).stored("leaderboard", "tiny", key)
+
+
+def test_a_key_that_got_past_registration_cannot_leave_its_folder(tmp_path):
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("corpus", ["../../up"])
+
+        @dg.asset(partitions_def=CORPUS)
+        def stored() -> pd.DataFrame:
+            return FRAME
+
+        assert not _make(stored, instance, tmp_path / "base", "../../up").success
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_registering_twice_changes_nothing(instance):
+    register(instance, corpora=["tiny", "tiny"], judges=["j1", "j4"])
+    assert instance.get_dynamic_partitions("corpus") == ["tiny"]
+    assert sorted(instance.get_dynamic_partitions("judge")) == ["j1", "j2", "j3", "j4"]
+
+
+def test_nothing_is_registered_when_one_name_is_bad(instance):
+    with pytest.raises(ValueError, match="'NO'"):
+        register(instance, corpora=["fresh"], judges=["NO"])
+    assert instance.get_dynamic_partitions("corpus") == ["tiny"]
+
+
+def test_catalogue_gets_rows_columns_and_a_preview(instance, tmp_path):
+    @dg.asset(partitions_def=CORPUS)
+    def stored() -> pd.DataFrame:
+        return FRAME
+
+    event = _make(stored, instance, tmp_path, "tiny").get_asset_materialization_events()[0]
+    metadata = event.materialization.metadata
+    assert metadata["dagster/partition_row_count"].value == 2
+    columns = {c.name: c.type for c in metadata["dagster/column_schema"].value.columns}
+    assert columns["battle_id"] == "string"
+    assert columns["n_turns"] == "int64"
+    assert "b1" in metadata["preview"].value
+
+
+def test_preview_of_hostile_text_cannot_format_or_fetch():
+    hostile = "![x](http://evil/p.png) <img src=x onerror=1> a|b\n# head\n| c |" + "y" * 500
+    lines = preview(pd.DataFrame({"te|xt": [hostile], "n": [None]})).splitlines()
+    assert len(lines) == 3  # header, rule, one row: newlines are gone
+    row = lines[2]
+    assert row.count("|") == 3  # only the table's own borders
+    assert not set("<>[]()!`*_:#/").difference("#").intersection(row)
+    assert row.count("#") == row.count("&#")
+    assert len(row) < 500
+    assert lines[0].count("|") == 3
+
+
+def test_preview_of_a_wide_table_says_what_is_hidden():
+    wide = pd.DataFrame({f"c{i}": range(9) for i in range(20)})
+    text = preview(wide)
+    assert "8 more columns" in text
+    assert len(text.splitlines()) == 2 + 5 + 2
