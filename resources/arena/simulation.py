@@ -19,7 +19,8 @@ class ArenaOptions(BaseModel):
     """Size of the arena.
 
     `n_voted` contestants meet each other, and humans vote on `vote_share` of those battles;
-    `n_new` meet only voted ones and nobody votes. All appear in about equally many battles.
+    `n_new` meet only voted ones and nobody votes. All appear in about equally many battles, as
+    long as new models take part in no more than half of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -136,9 +137,14 @@ _Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def _fresh_battles(options: ArenaOptions) -> _Cells:
-    """Return battles of each new model against voted ones: as many as any model has in all."""
+    """Return battles of each new model against voted ones.
+
+    Each has as many as any model has in all, unless half of the battles would not do for that.
+    """
     n_models = options.n_voted + options.n_new
-    n_each = round(2 * options.n_battles / n_models)
+    n_each = min(
+        2 * options.n_battles // n_models, options.n_battles // (2 * max(options.n_new, 1))
+    )
     chosen = [
         _choose(n_each, options.n_prompts * options.n_voted, options, f"new model {number}")
         for number in range(options.n_voted, n_models)

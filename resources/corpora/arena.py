@@ -7,16 +7,14 @@ import pandas as pd
 
 from resources.arena.simulation import Arena, ArenaBattles, arena_options, build_arena, draw_battles
 from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.reading import CorpusRead
-from resources.judges.annotation import VERDICT_DTYPES
-
-_QUARANTINE_DTYPES = {
-    "row": "int64",
-    "file": "str",
-    "battle_id": "str",
-    "reason": "str",
-    "detail": "str",
-}
+from resources.corpora.schema import (
+    BATTLE_DTYPES,
+    QUARANTINE_DTYPES,
+    CorpusRead,
+    empty,
+    no_verdicts,
+    typed,
+)
 
 
 def read_arena(definition: CorpusDefinition) -> CorpusRead:
@@ -29,8 +27,8 @@ def read_arena(definition: CorpusDefinition) -> CorpusRead:
     arena = build_arena(options)
     return CorpusRead(
         battles=tabulate(arena, draw_battles(arena)),
-        quarantine=pd.DataFrame(columns=list(_QUARANTINE_DTYPES)).astype(_QUARANTINE_DTYPES),
-        verdicts=pd.DataFrame(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES),
+        quarantine=empty(QUARANTINE_DTYPES),
+        verdicts=no_verdicts(),
     )
 
 
@@ -52,13 +50,10 @@ def tabulate(arena: Arena, drawn: ArenaBattles) -> pd.DataFrame:
             "completion_a": _texts(arena, drawn.model_a, drawn.prompt),
             "completion_b": _texts(arena, drawn.model_b, drawn.prompt),
             "language": [prompt.language for prompt in prompts],
+            "n_turns": 1,
         }
     )
-    text = [name for name in table if name != "human_outcome"]
-    return table.astype(dict.fromkeys(text, "str")).assign(
-        n_turns=pd.array([1] * len(table), dtype="Int64"),
-        timestamp=pd.Series(pd.NaT, index=table.index, dtype="datetime64[us, UTC]"),
-    )
+    return typed(table, BATTLE_DTYPES)
 
 
 def _names(arena: Arena, model: np.ndarray[Any, Any]) -> list[str]:

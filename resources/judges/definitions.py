@@ -1,5 +1,6 @@
 """The judges that a person has configured, as `config/judges.yaml` declares them."""
 
+import difflib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,17 +115,25 @@ def _define(slug: Any, fields: Any, file: Path) -> JudgeDefinition:
     try:
         return JudgeDefinition.model_validate({**fields, "slug": slug})
     except ValidationError as error:
-        raise ValueError(f"{file}: {_explained(slug, error)}") from error
+        told = [f"{file}: {_explained(slug, one)}" for one in error.errors()]
+        raise ValueError("\n".join(told)) from error
 
 
-def _explained(slug: Any, error: ValidationError) -> str:
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"judge {slug!r} has the unknown key '{key}'; remove it or correct its spelling"
-    if first["type"] == "missing":
+def _explained(slug: Any, error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"judge {slug!r} has the unknown key '{key}'; {_alike(error['loc'])}"
+    if error["type"] == "missing":
         return f"judge {slug!r} lacks the key '{key}'; add it"
     if key == "slug":
         return f"judge {slug!r}: a slug is lower-case letters, digits, dots, dashes; rename it"
     where = f", key '{key}'," if key else ""
-    return f"judge {slug!r}{where} is wrong: {first['msg']} (found {first['input']!r}); correct it"
+    return f"judge {slug!r}{where} is wrong: {error['msg']} (found {error['input']!r}); correct it"
+
+
+def _alike(place: tuple[int | str, ...]) -> str:
+    known = BuiltinTraits.model_fields if len(place) > 1 else JudgeDefinition.model_fields
+    close = difflib.get_close_matches(str(place[-1]), [name for name in known if name != "slug"])
+    if close:
+        return f"did you mean {close[0]!r}? Correct or remove it"
+    return f"remove it; known keys are {', '.join(name for name in known if name != 'slug')}"

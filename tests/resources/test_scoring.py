@@ -1,0 +1,148 @@
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from judgeline.outcomes import CRITERIA
+from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
+from resources.scoring import SCORED_COLUMNS, score_battles
+
+
+def battles(*ids: str, **columns: Any) -> pd.DataFrame:
+    table = pd.DataFrame({"battle_id": list(ids)}).assign(
+        question_id="q",
+        cluster_id="q",
+        model_a="x",
+        model_b="y",
+        language=None,
+        human_outcome=np.nan,
+        completion_a="four",
+        completion_b="eleven, yes",
+    )
+    return table.assign(**columns)
+
+
+def verdict(battle: str, order: str, a: float, b: float, **columns: Any) -> dict[str, Any]:
+    scores = {f"{name}_{side}": v for side, v in (("a", a), ("b", b)) for name in CRITERIA}
+    return {
+        **dict.fromkeys(VERDICT_DTYPES),
+        "battle_id": battle,
+        "judge": "j",
+        "order": order,
+        "replicate": 0,
+        "status": "ok",
+        **scores,
+        **columns,
+    }
+
+
+def failed(battle: str, order: str, status: str = "parse_error") -> dict[str, Any]:
+    return verdict(battle, order, 1, 1, status=status) | dict.fromkeys(SCORE_COLUMNS)
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
+
+
+@pytest.mark.parametrize(
+    ("ab", "ba", "score", "outcome"),
+    [
+        ((8, 6), (7, 6), 1.5, 1.0),
+        ((5, 6), (3, 6), -2.0, 0.0),
+        ((9, 5), (5, 6), 1.5, 0.5),  # the orders disagree
+        ((9, 5), (6, 6), 2.0, 1.0),  # one order without a preference
+        ((7, 7), (4, 4), 0.0, 0.5),
+        ((10, 1), (10, 1), 9.0, 1.0),
+    ],
+)
+def test_two_orders_make_a_score_and_an_outcome(
+    ab: tuple[int, int], ba: tuple[int, int], score: float, outcome: float
+) -> None:
+    verdicts = table(verdict("b", "AB", *ab), verdict("b", "BA", *ba))
+    scored = score_battles(battles("b"), verdicts)
+    assert list(scored.columns) == list(SCORED_COLUMNS)
+    row = scored.iloc[0]
+    assert (row["score_difference"], row["judge_outcome"]) == (score, outcome)
+    assert (row["difference_ab"], row["difference_ba"]) == (ab[0] - ab[1], ba[0] - ba[1])
+    assert (row["length_a"], row["length_b"]) == (4, 11)
+    assert np.isnan(row["recorded_outcome"])
+
+
+def test_criteria_count_alike() -> None:
+    lead = verdict("b", "AB", 5, 5, clarity_a=8.0)
+    scored = score_battles(battles("b"), table(lead, verdict("b", "BA", 5, 5)))
+    assert scored["score_difference"].tolist() == [0.25]  # 3 points on one of six, in one order
+
+
+def test_replicates_are_averaged_within_an_order() -> None:
+    verdicts = table(
+        verdict("b", "AB", 9, 3),
+        verdict("b", "AB", 5, 5, replicate=1),
+        failed("b", "AB") | {"replicate": 2},
+        verdict("b", "BA", 6, 5),
+    )
+    scored = score_battles(battles("b"), verdicts)
+    assert scored["difference_ab"].tolist() == [3.0]
+    assert scored["score_difference"].tolist() == [2.0]
+
+
+def test_a_battle_needs_both_orders() -> None:
+    verdicts = table(
+        verdict("one", "AB", 8, 6),
+        verdict("half", "AB", 8, 6),
+        failed("half", "BA"),
+        failed("none", "AB", "refusal"),
+        failed("none", "BA", "transport"),
+        verdict("both", "BA", 8, 6),
+        verdict("both", "AB", 8, 6),
+        verdict("elsewhere", "AB", 8, 6),
+    )
+    scored = score_battles(battles("none", "both", "one", "half", "unseen"), verdicts)
+    assert scored["battle_id"].tolist() == ["both"]
+
+
+@pytest.mark.parametrize(("a", "outcome"), [(7.5, 1.0), (5.0, 0.5), (1.5, 0.0)])
+def test_a_published_mean_stands_for_both_orders(a: float, outcome: float) -> None:
+    verdicts = table(verdict("b", "mean", a, 5, recorded_outcome=0.75))
+    scored = score_battles(battles("b", completion_a=None, completion_b=None), verdicts)
+    row = scored.iloc[0]
+    assert (row["score_difference"], row["judge_outcome"]) == (a - 5, outcome)
+    assert row["recorded_outcome"] == 0.75
+    assert scored[["difference_ab", "difference_ba", "length_a"]].isna().all(axis=None)
+    assert str(scored["length_a"].dtype) == "Int64"
+
+
+def test_swapping_the_models_mirrors_everything() -> None:
+    rng = np.random.default_rng(3)
+    marks = rng.integers(1, 11, size=(50, 4))
+    ids = [f"b{i}" for i in range(50)]
+    there, back = [], []
+    for battle, (a, b, c, d) in zip(ids, marks.tolist(), strict=True):
+        there += [verdict(battle, "AB", a, b), verdict(battle, "BA", c, d)]
+        back += [verdict(battle, "BA", b, a), verdict(battle, "AB", d, c)]
+    one = score_battles(battles(*ids), table(*there))
+    two = score_battles(battles(*ids), table(*back))
+    assert np.array_equal(one["score_difference"], -two["score_difference"])
+    assert np.array_equal(one["judge_outcome"], 1 - two["judge_outcome"])
+
+
+def test_no_verdicts_make_an_empty_table() -> None:
+    scored = score_battles(battles("b"), table())
+    assert len(scored) == 0
+    assert list(scored.columns) == list(SCORED_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([verdict("b", "AB", 8, 6), verdict("b", "BA", 8, 6, judge="k")], "2 judges"),
+        ([verdict("b", "first", 8, 6)], "'first'"),
+        ([verdict("b", "AB", 8, 6), verdict("b", "mean", 8, 6)], "both an averaged"),
+        ([verdict("b", "AB", 8, 11)], "11"),
+        ([verdict("b", "AB", 8, np.nan)], "NaN"),
+    ],
+)
+def test_impossible_verdicts_are_named(rows: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        score_battles(battles("b"), table(*rows))
