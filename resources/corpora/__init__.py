@@ -1,0 +1,1 @@
+"""Corpora: where battles come from, and one reader for every published layout."""

@@ -1,0 +1,122 @@
+"""Our own layout: battles as Parquet, JSON lines or CSV, with few columns needed."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from resources.corpora.assemble import Converted, assemble, languages, names, outcomes
+from resources.corpora.conversations import encodable
+from resources.corpora.files import read_layout
+from resources.corpora.schema import CorpusRead, Fault, fault
+
+WINNERS = {
+    "model_a": 1.0,
+    "model_b": 0.0,
+    "tie": 0.5,
+    "tie (bothbad)": 0.5,
+    "both_bad": 0.5,
+}
+_TEXTS = ("instruction", "completion_a", "completion_b")
+_OPTIONAL = (
+    "battle_id",
+    "question_id",
+    "cluster_id",
+    *_TEXTS,
+    "language",
+    "n_turns",
+    "timestamp",
+)
+
+
+def read_battles(paths: Sequence[Path]) -> CorpusRead:
+    """Return battles of our own layout.
+
+    Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of
+    the win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted. A battle
+    without ``battle_id`` gets one that hashes models, question and texts, with a counter for
+    repeated content, so that rows can be added without changing it; a battle without
+    ``question_id`` has a hash of its instruction, or its own id where there is no text.
+    """
+    return assemble(paths, _convert)
+
+
+def _convert(path: Path) -> Converted:
+    table = read_layout(path, "battles", _OPTIONAL)
+    columns = {name: _column(table, name) for name in _OPTIONAL}
+    texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
+    outcome, vote = _outcomes(table)
+    n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
+    time = pd.to_datetime(columns["timestamp"], utc=True, errors="coerce", format="ISO8601")
+    battles = pd.DataFrame(
+        {
+            "model_a": names(table["model_a"]),
+            "model_b": names(table["model_b"]),
+            "human_outcome": outcome,
+            **texts,
+            "language": languages(columns["language"]),
+            "n_turns": n_turns.where(_is_count(n_turns)),
+            "timestamp": time,
+        }
+    )
+    given = {name: names(columns[name]) for name in ("battle_id", "question_id", "cluster_id")}
+    battles = battles.assign(**_identified(battles, given))
+    turns_wrong = columns["n_turns"].notna() & ~_is_count(n_turns)
+    time_wrong = columns["timestamp"].notna() & time.isna()
+    return Converted(
+        battles,
+        [
+            vote,
+            fault(table, turns_wrong, "unreadable-turns", "n_turns is {n_turns!r}, no count"),
+            fault(table, time_wrong, "unreadable-time", "timestamp is {timestamp!r}, not ISO 8601"),
+        ],
+    )
+
+
+def _is_count(numbers: pd.Series) -> pd.Series:
+    return numbers.ge(1) & numbers.mod(1).eq(0)
+
+
+def _outcomes(table: pd.DataFrame) -> tuple[pd.Series, Fault]:
+    if "human_outcome" in table:
+        outcome = pd.to_numeric(table["human_outcome"], errors="coerce")
+        wrong = table["human_outcome"].notna() & ~outcome.isin([0.0, 0.5, 1.0])
+        sentence = "human_outcome is {human_outcome!r}; expected 1, 0.5, 0 or empty"
+        return outcome.astype(float), fault(table, wrong, "unknown-winner", sentence)
+    outcome = outcomes(table["winner"], WINNERS)
+    sentence = "winner is {winner!r}; expected one of {known}, or empty"
+    wrong = table["winner"].notna() & outcome.isna()
+    return outcome, fault(table, wrong, "unknown-winner", sentence, known=", ".join(WINNERS))
+
+
+def _identified(battles: pd.DataFrame, given: dict[str, pd.Series]) -> dict[str, pd.Series]:
+    asked = battles["instruction"].map(lambda text: f"q-{_digest(text)}", na_action="ignore")
+    question = given["question_id"].fillna(asked.astype("str"))
+    parts = pd.DataFrame(
+        {"question": question, **battles[["model_a", "model_b", "completion_a", "completion_b"]]}
+    ).fillna("")
+    content = pd.Series(
+        [_digest("\x1f".join(row)) for row in parts.itertuples(index=False)],
+        index=battles.index,
+        dtype="str",
+    )
+    occurrence = content.groupby(content).cumcount().astype(str)
+    battle_id = given["battle_id"].fillna(content + "-" + occurrence)
+    question = question.fillna(battle_id)
+    return {
+        "battle_id": battle_id,
+        "question_id": question,
+        "cluster_id": given["cluster_id"].fillna(question),
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    if name in table:
+        return table[name]
+    return pd.Series(np.full(len(table), None), index=table.index, dtype=object)

@@ -1,0 +1,272 @@
+"""The corpora that a person has configured, as `config/corpora.yaml` declares them."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from resources.corpora.languages import language_code
+from resources.paths import config_dir
+from resources.suggest import unknown_name
+
+SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+
+Reader = Literal[
+    "arena",
+    "battles",
+    "comparia",
+    "lmarena-100k",
+    "lmarena-140k",
+    "lmarena-55k",
+    "softelo-annotations",
+]
+READERS: tuple[str, ...] = get_args(Reader)
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class RatingOptions(BaseModel):
+    """How the models of a corpus are rated.
+
+    Attributes
+    ----------
+    l2 : float
+        Penalty on the sum of squared strengths.
+    hard_outcome : str
+        Whether a hard outcome is derived from scores or the one recorded with the corpus.
+    n_resamples : int
+        Bootstrap resamples behind a standard error; 0 for none.
+    miscoverage : float
+        Tolerated probability that an interval misses, in (0, 1).
+    n_splits : int
+        Random splits of the models that evaluate coverage.
+    seed : int
+        Of bootstrap and splits.
+    method : str
+        The method that ranks.
+    std_error : str
+        Which standard error intervals are made of.
+    resample_by : str
+        What the bootstrap draws: single battles, or all battles of a question at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    l2: float = Field(default=0.01, gt=0)
+    hard_outcome: Literal["derived", "recorded"] = "derived"
+    n_resamples: int = Field(default=200, ge=0)
+    miscoverage: float = Field(default=0.1, gt=0, lt=1)
+    n_splits: int = Field(default=5, ge=1)
+    seed: int = Field(default=0, ge=0)
+    method: str = Field(default="soft", min_length=1)
+    std_error: Literal["analytic", "bootstrap"] = "analytic"
+    resample_by: Literal["battle", "question"] = "battle"
+
+
+class Filters(BaseModel):
+    """Which battles of a corpus count.
+
+    Attributes
+    ----------
+    languages : list of str or None
+        Names or codes of the languages to keep, as codes; None keeps all.
+    single_turn : bool
+        Whether to keep only battles in which one thing was asked.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    languages: list[str] | None = None
+    single_turn: bool = False
+
+    @field_validator("languages")
+    @classmethod
+    def _as_codes(cls, languages: list[str] | None) -> list[str] | None:
+        if languages is None:
+            return None
+        if unknown := [name for name in languages if language_code(name) is None]:
+            raise ValueError(f"{unknown[0]!r} is no language; write its ISO 639-1 code, such as en")
+        if not languages:
+            raise ValueError("an empty list keeps nothing; remove the key to keep every language")
+        return [str(language_code(name)) for name in languages]
+
+
+class CorpusDefinition(BaseModel):
+    """A corpus by name, where it lies, and what is done with it.
+
+    Attributes
+    ----------
+    slug, display_name : str
+        The name in tables and partitions, and the one for people.
+    reader : str
+        The published layout, one of `READERS`.
+    location, revision : str or None
+        A file, folder, glob or ``hf://datasets/owner/name/path`` address, and for the latter the
+        commit or tag. ``${NAME}`` and ``${NAME:-default}`` stand for environment variables; one
+        that is not set stays as it is, and is an error when the corpus is read.
+    filters : Filters
+        Which battles count.
+    sample_size : int or None
+        How many battles to judge; None for all.
+    seed : int
+        Of the sample, and of the built-in arena.
+    judges : list of str or None
+        Slugs of the judges that make sense here; None for all that can.
+    rating : RatingOptions
+        How models are rated.
+    arena : dict
+        Options of the built-in arena, and of no other reader.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slug: str = Field(pattern=SLUG)
+    display_name: str = Field(min_length=1)
+    reader: str
+    location: str | None = None
+    revision: str | None = None
+    filters: Filters = Field(default_factory=Filters)
+    sample_size: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+    judges: list[str] | None = None
+    rating: RatingOptions = Field(default_factory=RatingOptions)
+    arena: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("reader")
+    @classmethod
+    def _require_reader(cls, reader: str) -> str:
+        if reader not in READERS:
+            raise ValueError(unknown_name("reader", reader, READERS, "resources/corpora"))
+        return reader
+
+    @field_validator("location", "revision", mode="before")
+    @classmethod
+    def _expand(cls, text: Any) -> Any:
+        return expand_variables(text) or None if isinstance(text, str) else text
+
+
+def expand_variables(text: str) -> str:
+    """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced from the environment.
+
+    As in a shell the default stands in for an empty variable too. A variable without value and
+    default is left as it is.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found.groups()
+        return os.environ.get(name) or (found[0] if default is None else default)
+
+    return _VARIABLE.sub(value, text)
+
+
+def unset_variables(text: str) -> list[str]:
+    """Return the environment variables that a text still asks for."""
+    return [name for name, _ in _VARIABLE.findall(text)]
+
+
+def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:
+    """Return the configured corpora by slug, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A corpora file; that of the configuration folder by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no mapping of slugs to corpora, with file, line, key and what to do.
+    """
+    file = path or config_dir() / "corpora.yaml"
+    fields, lines = _read(file)
+    return {slug: _define(slug, given, file, lines) for slug, given in fields.items()}
+
+
+def _read(file: Path) -> tuple[dict[Any, Any], dict[tuple[str, ...], int]]:
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"no corpora file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
+        )
+    text = file.read_text(encoding="utf-8")
+    try:
+        corpora = yaml.safe_load(text)
+        lines = dict(_lines_of(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file} is not valid YAML: {error}; correct that line") from error
+    if not isinstance(corpora, dict) or not corpora:
+        raise ValueError(f"{file} holds no corpora; expected a mapping from slugs to corpora")
+    return corpora, lines
+
+
+def _lines_of(
+    node: Any, path: tuple[str, ...], file: Path
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the line of each key; a key that occurs twice would silently lose its first value."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = key.start_mark.line + 1, str(key.value)
+        if name in seen:
+            raise ValueError(
+                f"{file}, line {line}: the key {'.'.join((*path, name))!r} is there already, in "
+                f"line {seen[name]}; keep one of the two"
+            )
+        seen[name] = line
+        yield (*path, name), line
+        yield from _lines_of(value, (*path, name), file)
+
+
+def _define(
+    slug: Any, fields: Any, file: Path, lines: dict[tuple[str, ...], int]
+) -> CorpusDefinition:
+    here = f"{file}, line {lines.get((str(slug),), 1)}, corpus {slug!r}"
+    if not isinstance(slug, str):
+        raise ValueError(f"{here}: the slug is no text; put it in quotes")
+    if not isinstance(fields, dict):
+        raise ValueError(f"{here}: found {fields!r}; expected display_name, reader and so on")
+    if "slug" in fields:
+        raise ValueError(f"{here}: remove the key 'slug'; the key above is the slug")
+    if fields.get("arena") and fields.get("reader") != "arena":
+        raise ValueError(f"{here}: options under 'arena' need 'reader: arena'; remove them")
+    try:
+        return CorpusDefinition.model_validate({**fields, "slug": slug})
+    except ValidationError as error:
+        told = [_explained(one, slug, file, lines) for one in error.errors()]
+        raise ValueError("\n".join(told)) from error
+
+
+def _explained(error: Any, slug: str, file: Path, lines: dict[tuple[str, ...], int]) -> str:
+    path = tuple(str(part) for part in error["loc"])
+    known = next(
+        (lines[(slug, *path[:n])] for n in range(len(path), -1, -1) if (slug, *path[:n]) in lines),
+        1,
+    )
+    where = f"{file}, line {known}, corpus {slug!r}, key {'.'.join(path)!r}"
+    if error["type"] == "extra_forbidden":
+        group = {"rating": RatingOptions, "filters": Filters}.get(path[0], CorpusDefinition)
+        keys = set(group.model_fields) - {"slug"}
+        return f"{where}: {_unknown_key(path[-1], keys)}"
+    if error["type"] == "missing":
+        return f"{where}: it is missing; add it"
+    if path == ("slug",):
+        return (
+            f"{where}: {slug!r} is no slug; use lower-case letters, digits, '.', '-' and '_', and "
+            "put the name for people under display_name"
+        )
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    return f"{where}: found {error['input']!r}: {message}; correct it"
+
+
+def _unknown_key(key: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}."
+    return f"it is unknown; {hint} Correct or remove it"

@@ -1,0 +1,191 @@
+"""Tables as files: CSV, JSON lines and Parquet, read by the columns that a layout needs."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+SUFFIXES: dict[str, str] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "lmarena-100k": (
+        (
+            "question_id",
+            "model_a",
+            "model_b",
+            "winner",
+            "conversation_a",
+            "conversation_b",
+            "language",
+            "tstamp",
+        ),
+    ),
+    "lmarena-140k": (
+        (
+            "id",
+            "model_a",
+            "model_b",
+            "winner",
+            "evaluation_session_id",
+            "conversation_a",
+            "conversation_b",
+            "language",
+            "timestamp",
+        ),
+    ),
+    "lmarena-55k": (
+        (
+            "id",
+            "model_a",
+            "model_b",
+            "prompt",
+            "response_a",
+            "response_b",
+            "winner_model_a",
+            "winner_model_b",
+            "winner_tie",
+        ),
+    ),
+    "comparia": (
+        (
+            "conversation_pair_id",
+            "model_a_name",
+            "model_b_name",
+            "chosen_model_name",
+            "both_equal",
+            "conversation_a",
+            "conversation_b",
+        ),
+    ),
+    "softelo-annotations": (
+        (
+            "judge",
+            "original_question_id_hash",
+            "model_a",
+            "model_b",
+            "human_pref",
+            "judge_pref",
+            "scores_a",
+            "scores_b",
+        ),
+        ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b"),
+    ),
+    "battles": (("model_a", "model_b", "human_outcome"), ("model_a", "model_b", "winner")),
+}
+"""Columns that a reader needs; the first layout whose columns are all there is the file's."""
+
+
+def read_layout(path: Path, reader: str, optional: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the columns of one of a reader's layouts, and the optional ones that are there.
+
+    CSV cells are text, null where empty; other formats keep their types.
+
+    Raises
+    ------
+    ValueError
+        If the file is empty, cannot be read, or fits no layout of the reader.
+    """
+    found = file_columns(path)
+    needed = layout_of(path, reader, found)
+    table = _read(path, [*needed, *(name for name in optional if name in found)])
+    if table.empty:
+        raise ValueError(f"{path} holds a header and no rows; download or write it again")
+    return table
+
+
+def layout_of(path: Path, reader: str, found: Sequence[str]) -> tuple[str, ...]:
+    """Return the layout of a reader that some columns fit.
+
+    Raises
+    ------
+    ValueError
+        If none does, with what is missing, what was found and which reader might fit.
+    """
+    for layout in LAYOUTS[reader]:
+        if set(layout) <= set(found):
+            return layout
+    lacking = [[name for name in layout if name not in found] for layout in LAYOUTS[reader]]
+    fitting = [
+        name
+        for name, layouts in LAYOUTS.items()
+        if any(set(layout) <= set(found) for layout in layouts)
+    ]
+    remedy = f"reader {' or '.join(fitting)} might fit" if fitting else "no reader fits"
+    raise ValueError(
+        f"{path} lacks {', '.join(min(lacking, key=len))} for reader {reader!r}; it has "
+        f"{', '.join(found[:40]) or 'no columns'}. {remedy[0].upper()}{remedy[1:]}: correct the "
+        "reader or the location in config/corpora.yaml."
+    )
+
+
+def file_columns(path: Path) -> list[str]:
+    """Return the names of a file's columns without reading its rows."""
+    kind = _kind(path)
+    try:
+        if kind == "csv":
+            return [str(name) for name in pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns]
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+    except (ValueError, OSError) as error:
+        raise ValueError(_unreadable(path, kind, error)) from error
+    return list(dict.fromkeys(name for record in _json_lines(path) for name in record))
+
+
+def _kind(path: Path) -> str:
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"{path} ends in {path.suffix or 'nothing'!r}; rename it to what it is, one of "
+            f"{', '.join(SUFFIXES)}"
+        )
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes); download or write it again")
+    return SUFFIXES[path.suffix.lower()]
+
+
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    kind = _kind(path)
+    if kind == "jsonl":
+        return pd.DataFrame.from_records(list(_json_lines(path)), columns=columns)
+    try:
+        if kind == "parquet":
+            return pd.read_parquet(path, columns=columns)
+        return pd.read_csv(
+            path,
+            usecols=columns,
+            dtype=str,
+            keep_default_na=False,
+            na_values=[""],
+            encoding="utf-8-sig",
+        )
+    except (ValueError, OSError) as error:
+        raise ValueError(_unreadable(path, kind, error)) from error
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> str:
+    return f"{path} cannot be read as {kind}: {error}; download or write it again"
+
+
+def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
+            if not isinstance(record, dict):
+                raise ValueError(
+                    f"{path}, line {number}: {type(record).__name__}, expected one object a line"
+                )
+            yield record

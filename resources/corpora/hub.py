@@ -1,0 +1,198 @@
+"""Where the files of a corpus lie: a path, folder or glob here, or a pinned hub dataset."""
+
+import difflib
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from resources.corpora.definitions import CorpusDefinition, unset_variables
+from resources.corpora.files import SUFFIXES
+from resources.paths import ROOT
+
+_ADDRESS = re.compile(
+    r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"
+    r"(?:@(?P<revision>refs/(?:convert|pr)/[^/]+|[^/]+))?/(?P<pattern>.+)"
+)
+_WILD = re.compile(r"[*?\[]")
+_SHARD = re.compile(r"(.*-)(\d{2,5})-of-(\d{2,5})(.*)")
+_CONFIG = "config/corpora.yaml"
+
+
+class HubAddress(NamedTuple):
+    """A file or glob in a dataset of the hub, and the revision that pins it."""
+
+    repo: str
+    pattern: str
+    revision: str | None
+
+
+def corpus_files(definition: CorpusDefinition) -> list[Path]:
+    """Return the files of a corpus on this machine, sorted by path.
+
+    Files of the hub are downloaded into its cache first, and taken from there when
+    ``HF_HUB_OFFLINE`` is set.
+
+    Raises
+    ------
+    ValueError
+        If the location is missing, asks for a variable that is not set, is no address, or has
+        no revision that pins it; FileNotFoundError if nothing is there; RuntimeError if the hub
+        does not answer. Each says what to do.
+    """
+    location = _require_location(definition)
+    if "://" not in location:
+        return _local_files(location, definition.slug)
+    address = _hub_address(location, definition)
+    if _offline():
+        return _cached_files(address, definition.slug)
+    return _downloaded_files(address, definition.slug)
+
+
+def _require_location(definition: CorpusDefinition) -> str:
+    here = f"corpus {definition.slug!r} in {_CONFIG}"
+    if definition.location is None:
+        raise ValueError(f"{here} has no location; set it to a file, folder, glob or hf:// address")
+    for key in ("location", "revision"):
+        unset = unset_variables(getattr(definition, key) or "")
+        if unset:
+            raise ValueError(
+                f"the {key} of {here} needs the environment variable {unset[0]}, which is not "
+                f"set; set it, or write the {key} itself there"
+            )
+    return definition.location
+
+
+def _local_files(location: str, slug: str) -> list[Path]:
+    path = Path(location).expanduser()
+    path = path if path.is_absolute() else ROOT / path
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES]
+        found = _one_kind(found, path)
+    else:
+        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
+    if files := sorted(file for file in found if file.is_file()):
+        return files
+    raise FileNotFoundError(
+        f"corpus {slug!r}: nothing to read at {path}{_near(path)}; correct its location in "
+        f"{_CONFIG}, or put the file there"
+    )
+
+
+def _one_kind(files: Iterable[Path], folder: Path) -> list[Path]:
+    """Return the files of a folder; several formats in it would be read twice or mixed."""
+    listed = list(files)
+    kinds = sorted({SUFFIXES[file.suffix.lower()] for file in listed})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{folder} holds {' and '.join(kinds)} files; name one kind in its location, such as "
+            f"{folder}/*.{kinds[0]}"
+        )
+    return listed
+
+
+def _near(path: Path) -> str:
+    if _WILD.search(path.name) or not path.parent.is_dir():
+        return ""
+    close = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
+    return f" (is {close[0]} meant?)" if close else ""
+
+
+def _hub_address(location: str, definition: CorpusDefinition) -> HubAddress:
+    here = f"corpus {definition.slug!r} in {_CONFIG}"
+    found = _ADDRESS.fullmatch(location) if location.startswith("hf://") else None
+    if found is None:
+        raise ValueError(
+            f"the location {location!r} of {here} is no path and no address of the form "
+            "hf://datasets/owner/name/path; correct it"
+        )
+    written = unquote(found["revision"]) if found["revision"] else None
+    if written and definition.revision and written != definition.revision:
+        raise ValueError(
+            f"{here} asks for two revisions, {written!r} in its location and "
+            f"{definition.revision!r} as revision; keep one"
+        )
+    revision = written or definition.revision
+    if revision is None:
+        raise ValueError(
+            f"{here} has no revision, so it could change between two runs; open "
+            f"https://huggingface.co/datasets/{found['repo']}/commits/main, copy the commit's "
+            "hash, and set it as revision"
+        )
+    return HubAddress(found["repo"], found["pattern"], revision)
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+
+
+def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
+    from huggingface_hub import HfFileSystem, hf_hub_download
+    from huggingface_hub.errors import HTTPError
+
+    pinned = f"datasets/{address.repo}@{quote(address.revision or '', safe='')}/{address.pattern}"
+    try:
+        found = sorted(str(name) for name in HfFileSystem().glob(pinned))
+        names = [match["pattern"] for name in found if (match := _ADDRESS.fullmatch(name))]
+        if not names:
+            raise FileNotFoundError(f"no file of it matches {address.pattern!r}")
+        return [
+            Path(
+                hf_hub_download(address.repo, name, repo_type="dataset", revision=address.revision)
+            )
+            for name in names
+        ]
+    except (OSError, HTTPError) as error:
+        raise RuntimeError(
+            f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
+            f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
+            "dataset accept its terms on its page and set HF_TOKEN; to work without a network set "
+            "HF_HUB_OFFLINE=1 after downloading it once."
+        ) from error
+
+
+def _cached_files(address: HubAddress, slug: str) -> list[Path]:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HTTPError
+
+    try:
+        folder = Path(
+            snapshot_download(
+                address.repo,
+                repo_type="dataset",
+                revision=address.revision,
+                allow_patterns=address.pattern,
+                local_files_only=True,
+            )
+        )
+    except (OSError, HTTPError) as error:
+        raise FileNotFoundError(_not_cached(address, slug)) from error
+    cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
+    if not cached or ("*" in address.pattern and _missing_shards(cached)):
+        raise FileNotFoundError(_not_cached(address, slug))
+    return cached
+
+
+def _missing_shards(files: Iterable[Path]) -> set[str]:
+    """Return the shards that the names of others announce: a cache may hold only some."""
+    shards = [found for file in files if (found := _SHARD.fullmatch(file.name))]
+    announced = {
+        f"{shard[1]}{number:0{len(shard[3])}d}-of-{shard[3]}{shard[4]}"
+        for shard in shards
+        for number in range(int(shard[3]))
+    }
+    return announced - {shard[0] for shard in shards}
+
+
+def _not_cached(address: HubAddress, slug: str) -> str:
+    return (
+        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
+        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
+        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
+        f"--revision {address.revision} --include '{address.pattern}'"
+    )

@@ -1,0 +1,117 @@
+"""The tables that every reader returns: their columns, types, and rows set aside on the way."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from resources.judges.annotation import VERDICT_DTYPES
+
+BATTLE_DTYPES: dict[str, str] = {
+    "battle_id": "str",
+    "question_id": "str",
+    "cluster_id": "str",
+    "model_a": "str",
+    "model_b": "str",
+    "human_outcome": "float64",
+    "instruction": "str",
+    "completion_a": "str",
+    "completion_b": "str",
+    "language": "str",
+    "n_turns": "Int64",
+    "timestamp": "datetime64[us, UTC]",
+}
+"""Columns of battles: ``human_outcome`` is A's share of the win, times are UTC."""
+
+QUARANTINE_DTYPES: dict[str, str] = {
+    "row": "int64",
+    "file": "str",
+    "battle_id": "str",
+    "reason": "str",
+    "detail": "str",
+}
+"""Columns of rows that fit no rule; ``row`` counts from 0 within its file."""
+
+
+class CorpusRead(NamedTuple):
+    """What a corpus holds: battles, rows that fit no rule, and verdicts that came with it."""
+
+    battles: pd.DataFrame
+    quarantine: pd.DataFrame
+    verdicts: pd.DataFrame
+
+
+class Fault(NamedTuple):
+    """A rule that rows break: which rows, the reason's name, and a sentence for each of them."""
+
+    wrong: np.ndarray
+    reason: str
+    details: list[str]
+
+
+def fault(table: pd.DataFrame, wrong: Any, reason: str, sentence: str, **names: Any) -> Fault:
+    """Return the fault of some rows of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows as published.
+    wrong : array_like of bool, shape (n,)
+        Which of them are at fault.
+    reason : str
+        Slug of the reason.
+    sentence : str
+        A format that may name columns of the table, as in ``"winner is {winner!r}"``.
+    **names
+        Further values for the sentence.
+    """
+    mask = np.asarray(wrong, dtype=bool)
+    rows = table.loc[mask].to_dict("records")
+    return Fault(mask, reason, [sentence.format(**{**row, **names}) for row in rows])
+
+
+def set_aside(origin: pd.DataFrame, faults: Sequence[Fault]) -> tuple[np.ndarray, pd.DataFrame]:
+    """Return which rows no fault concerns, and the quarantine of the others.
+
+    Parameters
+    ----------
+    origin : DataFrame
+        ``row``, ``file`` and ``battle_id`` of each row.
+    faults : sequence of Fault
+        The first one of a row is its reason.
+    """
+    found = [
+        origin.loc[one.wrong, ["row", "file", "battle_id"]].assign(
+            reason=one.reason, detail=one.details, place=np.flatnonzero(one.wrong)
+        )
+        for one in faults
+        if one.wrong.any()
+    ]
+    if not found:
+        return np.ones(len(origin), dtype=bool), empty(QUARANTINE_DTYPES)
+    told = pd.concat(found).drop_duplicates("place").sort_values("place")
+    kept = np.ones(len(origin), dtype=bool)
+    kept[told["place"]] = False
+    return kept, typed(told, QUARANTINE_DTYPES)
+
+
+def typed(table: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
+    """Return these columns with these types, null where the table lacks one, rows renumbered."""
+    columns = {
+        name: table[name].reset_index(drop=True)
+        if name in table
+        else pd.Series(None, index=range(len(table)), dtype=dtype)
+        for name, dtype in dtypes.items()
+    }
+    return pd.DataFrame(columns, index=range(len(table))).astype(dict(dtypes))
+
+
+def empty(dtypes: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table of no rows."""
+    return typed(pd.DataFrame(), dtypes)
+
+
+def no_verdicts() -> pd.DataFrame:
+    """Return the verdicts of a corpus that publishes none."""
+    return empty(VERDICT_DTYPES)

@@ -1,0 +1,278 @@
+"""Released Soft-Elo annotations: human preferences and rubric scores of judges, without texts.
+
+The full release has a file per judge and corpus; the sample has other columns and one judge.
+Both code a preference the other way round (0 = A wins); here 1 = A wins, as everywhere.
+"""
+
+import ast
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.identity import text_hash
+from judgeline.outcomes import CRITERIA
+from judgeline.slugs import slug
+from resources.corpora.assemble import in_file_order, languages, missing_models, names, truths
+from resources.corpora.files import read_layout
+from resources.corpora.schema import BATTLE_DTYPES, CorpusRead, Fault, fault, set_aside, typed
+from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
+
+RECORDED = "recorded"
+"""Slug of the judge of the sample, whose name is not published."""
+
+SCALE = (1.0, 10.0)
+_LONGEST = 2000
+_OPTIONAL = (
+    "row_id",
+    "meta_lang",
+    "source_dataset",
+    "instruction_id_hash",
+    "language",
+    "parse_error",
+)
+_SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
+
+
+def read_softelo(paths: Sequence[Path]) -> CorpusRead:
+    """Return battles and verdicts of one corpus, of one or several judges.
+
+    The published id is per judge, so a battle is known by ``original_question_id_hash`` and both
+    models, in their order; where that hash is empty, by ``instruction_id_hash`` and both models
+    and how often they occurred before among the rows of that judge. The sample's id is
+    ``row_id``, or the position where it has none. Question and cluster are the hash that is
+    there, else the battle.
+
+    A battle is never lost to a bad verdict. Scores that are missing, NaN, off the scale or not
+    readable, and unknown judge preferences, give a verdict of status ``parse_error`` without
+    scores; its row is also quarantined with the reason, unless the publisher marks it with
+    ``parse_error``. A row whose human preference is unknown, or contradicts that of another
+    judge's row, is quarantined with its verdict.
+
+    Raises
+    ------
+    ValueError
+        If the files hold battles of several corpora, or two judges share a slug.
+    """
+    table = pd.concat([_published(path) for path in paths], ignore_index=True)
+    _require_one_corpus(table)
+    table = table.assign(**_identified(table), judge=_judge_slugs(table["judge"]))
+    table["human_outcome"] = _outcome(table["human_pref"], (0.0, 0.5, 1.0))
+    sound, broken = _sound(table)
+    verdicts, unread = _verdicts(sound)
+    return CorpusRead(_battles(sound), in_file_order([*broken, unread], paths), verdicts)
+
+
+def _published(path: Path) -> pd.DataFrame:
+    """Return the rows of one file in the columns of the full release."""
+    raw = read_layout(path, "softelo-annotations", _OPTIONAL)
+    missing = pd.Series(None, index=raw.index, dtype="str")
+    position = pd.Series([f"row-{row:06d}" for row in raw.index], index=raw.index)
+    is_full = "judge" in raw
+    return pd.DataFrame(
+        {
+            "row": np.arange(len(raw)),
+            "file": path.name,
+            **{name: raw[name] for name in _SHARED},
+            "model_a": names(raw["model_a"]),
+            "model_b": names(raw["model_b"]),
+            "judge": names(raw["judge"]) if is_full else RECORDED,
+            "question": names(raw["original_question_id_hash"]) if is_full else missing,
+            "given_id": missing if is_full else names(raw.get("row_id", position)),
+            "language": languages(raw.get("language", raw.get("meta_lang", missing))),
+            "source_dataset": names(raw.get("source_dataset", missing)),
+            "instruction_id_hash": names(raw.get("instruction_id_hash", missing)),
+            "parse_error": truths(raw.get("parse_error", missing)),
+        }
+    )
+
+
+def _require_one_corpus(table: pd.DataFrame) -> None:
+    sources = sorted(table["source_dataset"].dropna().unique())
+    if len(sources) > 1:
+        raise ValueError(
+            f"the files hold battles of {len(sources)} corpora ({', '.join(sources)}), whose "
+            "voters differ; name the files of one of them as location in config/corpora.yaml"
+        )
+
+
+def _identified(table: pd.DataFrame) -> dict[str, pd.Series]:
+    models = table["model_a"].fillna("") + ":" + table["model_b"].fillna("")
+    asked = table["instruction_id_hash"].fillna("-")
+    occurrence = table.groupby([table["judge"], asked, models], dropna=False).cumcount()
+    counted = asked + ":" + models + ":" + occurrence.astype(str)
+    battle_id = table["given_id"].fillna(table["question"] + ":" + models).fillna(counted)
+    question = table["question"].fillna(table["instruction_id_hash"]).fillna(battle_id)
+    return {"battle_id": battle_id, "question_id": question, "cluster_id": question}
+
+
+def _judge_slugs(published: pd.Series) -> pd.Series:
+    slugs = {name: slug(name) for name in published.dropna().unique()}
+    first: dict[str, str] = {}
+    for name, short in slugs.items():
+        if first.setdefault(short, name) != name:
+            raise ValueError(
+                f"judges {first[short]!r} and {name!r} share the slug {short!r}; rename one in "
+                "its file"
+            )
+    return published.map(slugs)
+
+
+def _outcome(published: pd.Series, allowed: Sequence[float]) -> pd.Series:
+    """Return A's share of the win from a preference that is 0 where A wins."""
+    preference = pd.to_numeric(published, errors="coerce")
+    return 1.0 - preference.where(preference.isin(allowed)).astype(float)
+
+
+def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """Return the rows that tell of a battle and a judge, each pair once, and the others."""
+    unknown = table["human_pref"].notna() & table["human_outcome"].isna()
+    first_kept, first_broken = set_aside(
+        table,
+        [
+            *missing_models(table),
+            fault(table, table["judge"].isna(), "missing-judge", "judge is empty"),
+            fault(
+                table,
+                unknown,
+                "unknown-winner",
+                "human_pref is {human_pref!r}; expected 0 (A wins), 0.5, 1 (B wins) or empty",
+            ),
+        ],
+    )
+    rows = table[first_kept].reset_index(drop=True)
+    kept, broken = set_aside(rows, _contradictions(rows))
+    return rows[kept].reset_index(drop=True), [first_broken, broken]
+
+
+def _contradictions(rows: pd.DataFrame) -> list[Fault]:
+    alone = rows["model_a"].eq(rows["model_b"])
+    again = ~alone & rows.assign(alone=alone).duplicated(["battle_id", "judge", "alone"])
+    votes = rows["human_outcome"].mask(alone | again)
+    first = votes.groupby(rows["battle_id"]).transform("first")
+    twice = "battle {battle_id!r} came before from judge {judge}"
+    torn = "human_pref of battle {battle_id!r} is {human_pref}, which an earlier row contradicts"
+    return [
+        fault(rows, alone, "self-battle", "{model_a!r} is compared with itself"),
+        fault(rows, again, "duplicate-battle", twice),
+        fault(rows, votes.notna() & votes.ne(first), "conflicting-vote", torn),
+    ]
+
+
+def _battles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each battle once, with the first vote and language that any judge's row tells."""
+    told = rows.groupby("battle_id")[["human_outcome", "language"]].transform("first")
+    return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
+
+
+class _Scores(NamedTuple):
+    """Rubric scores of one side, and why a row has none (empty where it has)."""
+
+    points: np.ndarray
+    reason: np.ndarray
+
+
+def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    sides = {side: _parsed(rows[f"scores_{side}"]) for side in "ab"}
+    recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
+    unknown = (rows["judge_pref"].notna() & recorded.isna()).to_numpy()
+    marked = rows["parse_error"].to_numpy()
+    faults = [
+        *_score_faults(rows, sides, ~marked),
+        fault(
+            rows,
+            unknown & ~marked,
+            "unknown-preference",
+            "judge_pref is {judge_pref!r}; expected 0 (A wins), 0.25, 0.5, 0.75 or 1",
+        ),
+    ]
+    told, quarantine = set_aside(rows, faults)
+    is_read = told & ~marked
+    points = np.hstack([sides[side].points for side in "ab"])
+    points[~is_read] = np.nan
+    verdicts = pd.DataFrame(points, columns=list(SCORE_COLUMNS)).assign(
+        battle_id=rows["battle_id"],
+        judge=rows["judge"],
+        order="mean",
+        replicate=0,
+        status=np.where(is_read, "ok", "parse_error"),
+        recorded_outcome=recorded,
+        identity=_identities(rows),
+    )
+    return typed(verdicts, VERDICT_DTYPES), quarantine
+
+
+def _score_faults(
+    rows: pd.DataFrame, sides: dict[str, _Scores], counted: np.ndarray
+) -> list[Fault]:
+    return [
+        fault(
+            rows,
+            (scores.reason == reason) & counted,
+            str(reason),
+            f"scores_{side} is {{scores_{side}!r:.200}}; expected six scores from 1 to 10",
+        )
+        for side, scores in sides.items()
+        for reason in np.unique(scores.reason[scores.reason != ""])
+    ]
+
+
+def _parsed(published: pd.Series) -> _Scores:
+    """Return the scores of each row; each distinct text is parsed once."""
+    codes, texts = pd.factorize(published, use_na_sentinel=False)
+    read = [_read_scores(text) for text in texts.tolist()]
+    points = np.array([one[0] for one in read], dtype=float).reshape(-1, len(CRITERIA))
+    reasons = np.array([one[1] for one in read], dtype=object)
+    return _Scores(points[codes], reasons[codes])
+
+
+_UNREAD = (math.nan,) * len(CRITERIA)
+
+
+def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
+    """Return the scores of a text in the order of the criteria, or NaN and the reason."""
+    if not isinstance(text, str) or text.strip() in ("", "{}"):
+        return _UNREAD, "no-scores"
+    scores = _literal(text)
+    if not isinstance(scores, dict):
+        found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
+        return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
+    points = [scores.get(criterion) for criterion in CRITERIA]
+    reason = _fault_of(points)
+    return (_UNREAD, reason) if reason else (tuple(float(point) for point in points), "")
+
+
+def _fault_of(points: list[Any]) -> str:
+    if any(point is None for point in points):
+        return "missing-score"
+    if not all(isinstance(point, int | float) and not isinstance(point, bool) for point in points):
+        return "unreadable-scores"
+    if any(math.isnan(point) for point in points):
+        return "nan-score"
+    low, high = SCALE
+    return "" if all(low <= point <= high for point in points) else "score-off-scale"
+
+
+def _literal(text: str) -> Any:
+    """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _identities(rows: pd.DataFrame) -> list[str]:
+    """Return a hash of all that was published of each verdict."""
+    parts = rows[["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]].fillna("")
+    return [text_hash("\x1f".join(row)) for row in parts.astype("str").itertuples(index=False)]
