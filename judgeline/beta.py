@@ -16,7 +16,7 @@ from judgeline.chebyshev import chebyshev_nodes, interpolation, model_sums
 from judgeline.tally import tally_scores
 
 _MAX_ITERATIONS = 200
-_TOLERANCE = 1e-13  # relative; the likelihood is smooth and one-dimensional
+_TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
 _FEW = 4_000_000  # battles times models up to which refitting each fold is quick enough
 
 Floats = NDArray[np.float64]
@@ -190,7 +190,8 @@ def _newton(
         proposed = beta + slope / np.maximum(information, np.finfo(float).tiny)
         inside = (proposed >= low) & (proposed <= high)
         following = np.where(inside, proposed, (low + high) / 2)
-        settled = np.abs(following - beta) <= _TOLERANCE * np.abs(beta)
+        spread = 1 / np.sqrt(np.maximum(information, np.finfo(float).tiny))
+        settled = np.abs(following - beta) <= _TOLERANCE * np.maximum(np.abs(beta), 10 * spread)
         beta = np.where(fit, following, beta)
         if settled[fit].all():
             return beta, information
