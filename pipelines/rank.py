@@ -4,6 +4,7 @@ What belongs here: the order of the steps, the gate that a judge must pass, and 
 come out. What does not: statistics (`judgeline`), reading (`pipelines.rank_input`).
 """
 
+import difflib
 import hashlib
 import os
 import tempfile
@@ -229,9 +230,9 @@ def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
     rated = [method for method in known if method != "human"]
     for method in asked:
         if method not in rated:
-            from resources.suggest import unknown_name
-
-            raise ValueError(unknown_name("method", method, rated, "--method"))
+            near = difflib.get_close_matches(method, rated, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"unknown method {method!r}; {hint}Known are {', '.join(rated)}")
     return list(dict.fromkeys(asked)) or rated
 
 
@@ -277,12 +278,12 @@ def _report_writer(
 def _provenance(path: Path, settings: RankSettings, battles: JudgedBattles) -> Mapping[str, str]:
     with path.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
-    account = f"{len(battles.scored)} scored, {len(battles.quarantine)} quarantined"
+    account = f"{len(battles.scored)} scored, {len(battles.quarantine)} rows quarantined"
     packages = ("judgeline", "numpy", "scipy", "pandas")
     return {
         "file": path.name,
         "sha256": digest,
-        "battles": f"{battles.n_rows} rows: {account}, {battles.n_unscored} without scores",
+        "battles": f"{account}, {battles.n_unscored} without usable scores",
         **{name: str(value) for name, value in asdict(settings).items() if name != "methods"},
         "methods": ", ".join(settings.methods) or "all",
         "versions": ", ".join(f"{name} {version(name)}" for name in packages),

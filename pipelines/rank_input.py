@@ -5,13 +5,14 @@ are read here. Rows that no estimator may see are set aside with a reason, never
 """
 
 import difflib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+
+from resources.corpora.files import SUFFIXES, file_columns
 
 SCORED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
@@ -24,17 +25,15 @@ OPTIONAL_NUMBERS = (
     "length_b",
 )
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language")
-SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl"}
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
 class JudgedBattles(NamedTuple):
-    """Scored battles of one judge, and the rows that were set aside with their reasons."""
+    """Scored battles of one judge, rows set aside, and how many battles lack usable scores."""
 
     judge: str
     scored: pd.DataFrame
     quarantine: pd.DataFrame
-    n_rows: int
     n_unscored: int
 
 
@@ -59,12 +58,12 @@ def read_judged_battles(path: Path, *, judge: str | None = None) -> JudgedBattle
         If the file is missing, empty or of another layout, holds several judges and none is
         named, or no row of it can be scored; the message says what to do.
     """
-    layout = _layout(path)
-    columns = _columns(path, layout)
+    _require_file(path)
+    columns = file_columns(path)
     if set(ANNOTATION_COLUMNS) <= set(columns):
         read = _annotations(path, judge)
     elif set(SCORED_COLUMNS) <= set(columns):
-        read = _scored(path, layout, columns, judge)
+        read = _scored(path, columns, judge)
     else:
         raise ValueError(_wrong_columns(path, columns))
     if read.scored.empty:
@@ -72,62 +71,18 @@ def read_judged_battles(path: Path, *, judge: str | None = None) -> JudgedBattle
     return read
 
 
-def _layout(path: Path) -> str:
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, _neighbours(path), n=1)
-        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the path"
-        raise ValueError(f"no file at {path}{hint}")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file; name one CSV, Parquet or JSON lines file in it")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty (0 bytes); write the battles into it again")
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"{path} ends in {path.suffix or 'nothing'!r}; rename it to what it is, one of "
-            f"{', '.join(SUFFIXES)}"
-        )
-    return SUFFIXES[path.suffix.lower()]
+def _require_file(path: Path) -> None:
+    if path.is_file():
+        return
+    if path.exists():
+        raise ValueError(f"{path} is not a file; name one CSV, Parquet or JSON lines file")
+    near = difflib.get_close_matches(path.name, _neighbours(path), n=1)
+    hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
+    raise ValueError(f"no file at {path}; {hint}")
 
 
 def _neighbours(path: Path) -> list[str]:
     return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-
-
-def _columns(path: Path, layout: str) -> list[str]:
-    if layout == "csv":
-        return [str(name) for name in _parsed(path, lambda: pd.read_csv(path, nrows=0).columns)]
-    if layout == "parquet":
-        from pyarrow import parquet
-
-        return _parsed(path, lambda: list(parquet.read_schema(path).names))
-    first = next(_json_lines(path), None)
-    return list(first) if first else []
-
-
-def _parsed(path: Path, read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except (ValueError, OSError) as error:
-        raise ValueError(
-            f"{path} cannot be read as {SUFFIXES[path.suffix.lower()]}: {error}; export it again"
-        ) from error
-
-
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
-            if not isinstance(record, dict):
-                raise ValueError(
-                    f"{path}, line {number}: {type(record).__name__} instead of an object with "
-                    f"the fields {', '.join(SCORED_COLUMNS)}"
-                )
-            yield record
 
 
 def _wrong_columns(path: Path, columns: list[str]) -> str:
@@ -147,33 +102,27 @@ def _wrong_columns(path: Path, columns: list[str]) -> str:
 
 
 def _nothing_scored(path: Path, read: JudgedBattles) -> str:
-    if not read.n_rows:
+    if read.quarantine.empty and not read.n_unscored:
         return f"{path} holds a header and no rows; write the battles into it again"
     reasons = read.quarantine["reason"].value_counts()
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    example = f" For instance: {read.quarantine['detail'].iloc[0]}." if len(reasons) else ""
+    told = [f"{count} {reason}" for reason, count in reasons.items()]
+    example = f" For instance: {read.quarantine['detail'].iloc[0]}." if told else ""
     return (
-        f"none of the {read.n_rows} rows of {path} can be rated: {told or 'no scores in them'}."
-        f"{example} Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
+        f"no row of {path} can be rated: {', '.join(told) or 'none has usable scores'}.{example} "
+        "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
     )
 
 
 def _annotations(path: Path, judge: str | None) -> JudgedBattles:
-    from resources.corpora.definitions import CorpusDefinition
-    from resources.corpora.reading import read_corpus
+    from resources.corpora.softelo import read_softelo
     from resources.scoring import score_battles
 
-    definition = CorpusDefinition(
-        slug="ranked-file",
-        display_name=path.name,
-        reader="softelo-annotations",
-        location=str(path.absolute()),
-    )
-    battles, quarantine, verdicts = read_corpus(definition)
+    battles, quarantine, verdicts = read_softelo([path])
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), path)
-    scored = score_battles(battles, verdicts[verdicts["judge"].eq(chosen)])
-    n_rows = len(battles) + quarantine["row"].nunique()
-    return JudgedBattles(chosen, scored, quarantine, n_rows, len(battles) - len(scored))
+    answers = verdicts[verdicts["judge"].eq(chosen)]
+    judged = battles[battles["battle_id"].isin(answers["battle_id"])]
+    scored = score_battles(judged, answers)
+    return JudgedBattles(chosen, scored, quarantine, len(judged) - len(scored))
 
 
 def _choose(judge: str | None, known: list[str], path: Path) -> str:
@@ -185,31 +134,45 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     raise ValueError(f"{path} holds {asked}; choose one with --judge: {', '.join(known)}")
 
 
-def _scored(path: Path, layout: str, columns: list[str], judge: str | None) -> JudgedBattles:
+def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
     wanted = [*SCORED_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
-    table = _table(path, layout, [name for name in wanted if name in columns])
+    table = _table(path, [name for name in wanted if name in columns])
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
     as_numbers = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
     quarantine = _set_aside(table, as_numbers, path.name)
     kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
-    return JudgedBattles(judge or path.stem, _completed(kept), quarantine, len(table), 0)
+    return JudgedBattles(judge or path.stem, _completed(kept), quarantine, 0)
 
 
-def _table(path: Path, layout: str, columns: list[str]) -> pd.DataFrame:
-    if layout == "jsonl":
-        return pd.DataFrame.from_records(list(_json_lines(path)), columns=columns)
-    if layout == "parquet":
-        return _parsed(path, lambda: pd.read_parquet(path, columns=columns))
-    text = {name: str for name in ("model_a", "model_b", *OPTIONAL_TEXT) if name in columns}
+def _table(path: Path, columns: list[str]) -> pd.DataFrame:
+    kind = SUFFIXES[path.suffix.lower()]
+    read = {"csv": _csv, "parquet": pd.read_parquet, "jsonl": _json_lines}[kind]
+    try:
+        table = read(path, columns=columns)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as {kind}: {error}; export it again") from error
+    names = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
+    return table.astype(dict.fromkeys(names, "str"))
+
+
+def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
+    text = {name: str for name in columns if name in ("model_a", "model_b", *OPTIONAL_TEXT)}
     missing = {name: [""] if name in text else list(_MISSING) for name in columns}
-    return _parsed(
+    return pd.read_csv(
         path,
-        lambda: pd.read_csv(
-            path, usecols=columns, dtype=text, keep_default_na=False, na_values=missing
-        ),
+        usecols=columns,
+        dtype=text,
+        keep_default_na=False,
+        na_values=missing,
+        encoding="utf-8-sig",
     )
+
+
+def _json_lines(path: Path, columns: list[str]) -> pd.DataFrame:
+    table = pd.read_json(path, lines=True, dtype=False, encoding="utf-8-sig", precise_float=True)
+    return table[columns]
 
 
 def _set_aside(table: pd.DataFrame, numbers: pd.DataFrame, file: str) -> pd.DataFrame:

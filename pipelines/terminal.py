@@ -82,8 +82,9 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
     battles, ranking = ranked.battles, ranked.ranking
     console.print(
-        f"{battles.n_rows:,} rows of {escape(source.name)}: {len(battles.scored):,} rated, "
-        f"{len(battles.quarantine):,} quarantined, {battles.n_unscored:,} without usable scores"
+        f"{len(battles.scored):,} battles of {escape(source.name)}, judged by "
+        f"{escape(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
+        f"{battles.n_unscored:,} battles without usable scores"
     )
     if len(battles.quarantine):
         counts = battles.quarantine["reason"].value_counts()
@@ -92,10 +93,12 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     console.print(
         leaderboard_table(board, f"Ratings by {board['method'].iloc[0]} outcomes, in Elo")
     )
-    console.print(_agreement(ranking.summary, ranking.conformal_calibration))
-    for note, methods in ranking.conformal_calibration.groupby("note", sort=False)["method"]:
+    calibration = ranking.conformal_calibration
+    console.print(_agreement(ranking.summary, calibration))
+    for note, methods in calibration.groupby("note", sort=False)["method"]:
         if note:
-            console.print(f"[yellow]Note[/] ({', '.join(methods)}): {escape(str(note))}.")
+            whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
+            console.print(f"[yellow]Note[/] ({whose}): {escape(str(note))}.")
     show_files(console, ranked.files)
 
 

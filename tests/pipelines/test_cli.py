@@ -57,7 +57,7 @@ def test_a_good_file_exits_with_0_and_says_where_things_are(tmp_path: Path) -> N
     battles, out = write_battles(tmp_path / "battles.csv"), tmp_path / "out"
     done = judgeline("rank", str(battles), "--out", str(out), "--no-report", "--n-resamples", "0")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "400 rows of battles.csv: 400 rated, 0 quarantined" in done.stdout
+    assert "400 battles of battles.csv, judged by battles; 0 rows quarantined" in done.stdout
     assert str(out / "leaderboard.csv") in done.stdout
     assert not (out / "report.html").exists()
 
@@ -90,10 +90,10 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path) -> None:
             "model_a,model_b,score_diff,human_outcome\na,b,1,1\n",
             ["is 'score_diff' meant as 'score_difference'?"],
         ),
-        ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .parquet"]),
-        ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "export it again"]),
+        ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .jsonl"]),
+        ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "again"]),
         ("bytes.csv", b"\xff\xfe\x00", ["cannot be read as csv"]),
-        ("list.jsonl", "[1, 2]\n", ["line 1", "list instead of an object"]),
+        ("list.jsonl", "[1, 2]\n", ["line 1", "list, expected one object"]),
         ("torn.jsonl", '{"model_a": \n', ["line 1", "not JSON"]),
         (
             "codes.csv",
@@ -172,7 +172,7 @@ def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture)
         file.write("m1,m1,1,1\nm1,m2,1,both\nm1,m2,1,neither\n")
     assert rank(battles, tmp_path / "out") == 0
     shown = capsys.readouterr().out
-    assert "403 rows of battles.csv: 400 rated, 3 quarantined" in shown
+    assert "400 battles of battles.csv, judged by battles; 3 rows quarantined" in shown
     lines = [line.split() for line in shown.splitlines()]
     assert any({"self-battle", "1"} <= set(line) for line in lines)
     assert any({"unknown-outcome", "2"} <= set(line) for line in lines)

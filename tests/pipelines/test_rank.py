@@ -96,7 +96,7 @@ def test_files_hold_what_is_promised(battles_csv: Path, tmp_path: Path) -> None:
     assert pd.read_csv(out / "quarantine.csv").empty
     report = (out / "report.html").read_text(encoding="utf-8")
     assert "model-11" in report
-    assert ranked.battles.n_rows == 900
+    assert len(ranked.battles.scored) == 900
 
 
 def test_result_repeats_and_does_not_depend_on_the_file_name(
