@@ -1,6 +1,5 @@
 """Battles of a corpus: as published, clean, and chosen for judging; with the checks on each."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +11,9 @@ from resources.corpora.reading import read_corpus
 from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
 from assets.figures import bars
 from assets.partitions import CORPUS
-from judgeline.sampling import balanced_sample
+from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.catalog import Catalog
+from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.tables import ParquetStore
@@ -95,10 +95,10 @@ def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One clean battle that passes the corpus' filters: unique id, two different models."""
-    kept = filtered(raw_battles, catalog.corpus(context.partition_key))
+    kept, dropped = filter_battles(raw_battles, catalog.corpus(context.partition_key).filters)
     return dg.MaterializeResult(
         value=kept,
-        metadata={**_description(kept), "n_filtered_out": len(raw_battles) - len(kept)},
+        metadata={**_description(kept), "n_filtered_out": sum(dropped.values()), **dropped},
     )
 
 
@@ -117,26 +117,14 @@ def sampled_battles(
     definition = catalog.corpus(context.partition_key)
     before = io_manager.stored("sampled_battles", context.partition_key)
     chosen = choose(battles, definition, before)
-    appearances = _appearances(chosen, battles)
-    uniform = _appearances(battles, battles) * _share(len(chosen), len(battles))
+    spread = appearances(battles["model_a"], battles["model_b"], _places(battles, chosen))
     return dg.MaterializeResult(
         value=chosen,
         metadata={
-            "n_kept": 0 if before is None else _n_shared(chosen, before),
-            **_spread("appearances", appearances),
-            **_spread("uniform_appearances", uniform),
+            "n_kept": 0 if before is None else len(_places(chosen, before)),
+            **{f"appearances_{name}": value for name, value in spread._asdict().items()},
         },
     )
-
-
-def filtered(raw_battles: pd.DataFrame, corpus: CorpusDefinition) -> pd.DataFrame:
-    """Return the battles that pass a corpus' filters; an unknown language or length does not."""
-    kept = raw_battles
-    if corpus.filters.languages is not None:
-        kept = kept[kept["language"].isin(corpus.filters.languages)]
-    if corpus.filters.single_turn:
-        kept = kept[kept["n_turns"].eq(1).fillna(value=False)]
-    return kept.reset_index(drop=True)
 
 
 def choose(
@@ -153,27 +141,21 @@ def choose(
     before : DataFrame or None
         The choice made before, with its ``selection_order``.
     """
-    earlier = [] if before is None else before.sort_values("selection_order")["battle_id"]
-    places = pd.Index(battles["battle_id"]).get_indexer(pd.Index(earlier, dtype="str"))
     rows = balanced_sample(
-        battles["model_a"].to_numpy(dtype=object),
-        battles["model_b"].to_numpy(dtype=object),
-        np.array([_lot(corpus.seed, name) for name in battles["battle_id"]], dtype=np.uint64),
+        battles["model_a"],
+        battles["model_b"],
+        tiebreak_keys(battles["battle_id"], corpus.seed),
         n_battles=min(corpus.sample_size or len(battles), len(battles)),
-        chosen=places[places >= 0],
+        chosen=() if before is None else _places(battles, before.sort_values("selection_order")),
     )
-    picked = battles.iloc[np.asarray(rows, dtype=np.int64)].reset_index(drop=True)
+    picked = battles.iloc[rows].reset_index(drop=True)
     return picked.assign(selection_order=np.arange(len(picked), dtype=np.int64))
 
 
-def _n_shared(chosen: pd.DataFrame, before: pd.DataFrame) -> int:
-    return int(chosen["battle_id"].isin(before["battle_id"]).sum())
-
-
-def _lot(seed: int, battle_id: str) -> int:
-    """Return the lot a battle draws: the same in every corpus size, order and process."""
-    digest = hashlib.blake2b(f"{seed}\x1f{battle_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
+def _places(battles: pd.DataFrame, chosen: pd.DataFrame) -> np.ndarray:
+    """Return where chosen battles stand in a table, without those that are not there."""
+    places = pd.Index(battles["battle_id"]).get_indexer(pd.Index(chosen["battle_id"]))
+    return places[places >= 0]
 
 
 def _share(part: int, whole: int) -> float:
@@ -194,10 +176,6 @@ def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
     names = pd.concat([battles["model_a"], battles["model_b"]]).unique()
     seen = pd.concat([chosen["model_a"], chosen["model_b"]]).value_counts()
     return seen.reindex(sorted(names), fill_value=0)
-
-
-def _spread(name: str, values: pd.Series) -> dict[str, float]:
-    return {f"{how}_{name}": float(getattr(values, how)()) for how in ("min", "median", "max")}
 
 
 @corpus_check(dg.AssetKey("raw_battles"), blocking=True)

@@ -84,8 +84,15 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
         console.print(f"\n[{style}]{kind}[/{style}]: {escape(name)}", highlight=False)
-        console.print(Padding(Text(check.description), (0, 0, 0, 2)))
+        _print_indented(check.description, console)
     for error in outcome.errors:
         console.print(f"\n[bold red]Could not run[/bold red]: {escape(error)}", highlight=False)
     if outcome.report is not None:
         console.print(f"\nReport: {escape(str(outcome.report))}", highlight=False, soft_wrap=True)
+
+
+def _print_indented(text: str, console: Console) -> None:
+    if console.is_terminal:
+        console.print(Padding(Text(text), (0, 0, 0, 2)))
+    else:
+        console.print(Text(f"  {text}"), soft_wrap=True)

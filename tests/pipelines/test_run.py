@@ -105,8 +105,8 @@ def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
     assert metadata["dagster/partition_row_count"].value == 14
     sampled = instance.get_latest_materialization_event(dg.AssetKey("sampled_battles"))
     spread = sampled.asset_materialization.metadata
-    assert spread["min_appearances"].value >= spread["min_uniform_appearances"].value
-    assert spread["max_appearances"].value <= spread["max_uniform_appearances"].value + 1
+    assert spread["appearances_minimum"].value >= spread["appearances_uniform_minimum"].value
+    assert 2 * 300 / 14 == pytest.approx(spread["appearances_median"].value, abs=3)
 
 
 def test_checks_of_each_judge_are_in_the_report(finished):
@@ -335,3 +335,23 @@ def test_a_process_that_ended_and_was_not_collected_is_gone():
         run = _started_run(instance, ended.pid)
         assert recover(instance) == [run]
     ended.wait()
+
+
+def test_released_sample_reproduces_the_published_ratings(make_workshop, sample, expected_dir):
+    workshop = make_workshop()
+    workshop.tiny = {
+        "display_name": "Released sample",
+        "reader": "softelo-annotations",
+        "location": str(sample),
+        "judges": ["recorded"],
+        "rating": {"l2": 0.005, "hard_outcome": "recorded", "n_resamples": 0},
+    }
+    outcome = workshop.run()
+    assert outcome.errors == ()
+    assert outcome.exit_code == 0
+    ours = workshop.stored("heldout_ratings", "tiny", "recorded").set_index(["method", "model"])
+    theirs = pd.read_csv(expected_dir / "softelo_sample_heldout.csv").set_index(["method", "model"])
+    for column, tolerance in (("human_rating", 0.005), ("rating", 0.005), ("beta", 1e-5)):
+        published = theirs.rename(columns={"judge_rating": "rating"})[column].dropna()
+        found = ours[column].reindex(published.index)
+        assert (found - published).abs().max() < tolerance
