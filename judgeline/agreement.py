@@ -60,19 +60,21 @@ class Binned(NamedTuple):
 
 
 def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
-    """Return bins of equally many battles, in order of `x`.
+    """Return bins of about equally many battles, in order of `x`.
+
+    Battles with the same `x` share a bin, so that no figure depends on the order of rows.
 
     Parameters
     ----------
     x, y : array_like, shape (n,)
         What the bins are made of, and what is averaged in them.
     n_bins : int
-        Number of bins; fewer where there are fewer battles.
+        Number of bins; fewer where there are fewer distinct values.
 
     Returns
     -------
     Binned
-        Bins in ascending `x`; sizes differ by at most one.
+        Bins in ascending `x`, cut where every ``n / n_bins`` battles fall, ties kept together.
 
     Raises
     ------
@@ -83,7 +85,9 @@ def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
     if not values.size:
         raise ValueError("no battles to put in bins")
     order = np.argsort(values, kind="stable")
-    parts = np.array_split(order, min(n_bins, values.size))
+    cuts = np.arange(1, n_bins) * values.size // n_bins
+    starts = np.searchsorted(values[order], values[order[cuts]], side="left")
+    parts = np.split(order, np.unique(starts[starts > 0]))
     return Binned(
         np.array([values[part].min() for part in parts]),
         np.array([values[part].max() for part in parts]),

@@ -68,7 +68,8 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     Raises
     ------
     ValueError
-        If the lengths differ or a score of a decisive battle is not finite.
+        If the lengths differ, a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
+        battle is not finite.
     RuntimeError
         If the one-dimensional Newton iteration does not converge.
     """
@@ -77,6 +78,10 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     if score.shape != outcome.shape or score.ndim != 1:
         raise ValueError(f"score_difference {score.shape} and human_outcome {outcome.shape} differ")
     decisive = (outcome == 0) | (outcome == 1)
+    unknown = ~decisive & (outcome != 0.5) & ~np.isnan(outcome)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
     margin = score[decisive] * (2 * outcome[decisive] - 1)
     if not np.isfinite(margin).all():
         first = int(np.argmin(np.isfinite(margin)))

@@ -70,6 +70,7 @@ def fit_strengths(
         gradient, information = _derivatives(strengths, counts, won, l2)
         step = _newton_step(gradient, information, l2)
         if np.abs(gradient).max() <= GRADIENT_TOLERANCE and np.abs(step).max() <= STEP_TOLERANCE:
+            _require_held(information, l2)
             return strengths
         strengths = _ascend(strengths, step, counts, won, l2)
         strengths -= strengths.mean()
@@ -83,9 +84,23 @@ def _require_totals(counts: NDArray[np.float64], won: NDArray[np.float64], l2: f
         )
     if not l2 >= 0:
         raise ValueError(f"l2 must not be negative, got {l2}")
+    _require_counts(counts)
+    met = counts.sum(axis=1)
+    slack = 1e-9 * np.maximum(met, 1.0)
+    if not ((won >= -slack) & (won <= met + slack)).all():
+        raise ValueError(f"wins must lie between 0 and each model's battles, got {won.tolist()}")
     total = counts.sum() / 2
     if not np.isclose(won.sum(), total, rtol=1e-9, atol=1e-9):
         raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
+
+
+def _require_counts(counts: NDArray[np.float64]) -> None:
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError("n_battles must be finite and not negative")
+    if (counts != counts.T).any():
+        raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
+    if np.diagonal(counts).any():
+        raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
 
 
 def _derivatives(
@@ -167,6 +182,15 @@ def log_likelihood(
     # log p = d/2 - log(2 cosh(d/2)) and log(1 - p) = -d/2 - log(2 cosh(d/2)) for a gap d
     linear = 0.5 * (strengths * (won - lost)).sum()
     return float(linear - 0.5 * pairs - l2 * (strengths**2).sum())
+
+
+def _require_held(information: NDArray[np.float64], l2: float) -> None:
+    """Raise if, without a penalty, some direction has run out of information: no maximum."""
+    if l2 == 0 and np.linalg.eigvalsh(curvature(information, l2))[0] <= GRADIENT_TOLERANCE:
+        raise RuntimeError(
+            "strengths are not determined: with l2 = 0 some models win or lose every battle "
+            "against the rest, or share none with them; use a penalty l2 > 0 or add battles"
+        )
 
 
 def _ascend(

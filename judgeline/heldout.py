@@ -70,6 +70,17 @@ class RatingSettings:
     stream: tuple[str, ...] = ()
     smoothing_levels: tuple[float, ...] = SMOOTHING_LEVELS
 
+    def __post_init__(self) -> None:
+        """Refuse settings that no fit can follow."""
+        if not self.l2 >= 0:
+            raise ValueError(f"l2 must not be negative, got {self.l2}")
+        if self.n_resamples < 0 or self.n_resamples == 1:
+            raise ValueError(f"n_resamples must be 0 or at least 2, got {self.n_resamples}")
+        if self.seed < 0:
+            raise ValueError(f"seed must not be negative, got {self.seed}")
+        for level in self.smoothing_levels:
+            smooth_outcome(0.5, level)
+
 
 class HeldOutRatings(NamedTuple):
     """One row per model and method.
@@ -160,6 +171,8 @@ def fit_heldout_ratings(
     ``l2 * |strength|^2``, not half of it.
     """
     _require_matching(battles, beta_folds)
+    if cluster is not None and np.shape(cluster) != (len(battles),):
+        raise ValueError(f"cluster has shape {np.shape(cluster)}; expected ({len(battles)},)")
     voted = battles.voted_models()
     if not voted.any():
         raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")

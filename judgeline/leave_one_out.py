@@ -63,7 +63,7 @@ def fit_leave_one_out(n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2:
         strengths[active] = 0.0
         return strengths
     pending = np.flatnonzero(active)
-    if size > 8 and pending.size:
+    if size > 8 and pending.size and l2 > 0:  # unpenalised fits need their existence checked
         start = fit_strengths(n_battles, wins, l2=l2)
         shared, pending = _SharedInverse(n_battles, start, l2).iterate(targets, pending)
         strengths[active] = shared[active]
