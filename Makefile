@@ -70,10 +70,10 @@ format: $(VENV)/.test ## let ruff rewrite the layout and repair the simple findi
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.bench ## time the estimators against the alternatives, one thread
-	@set -e; for script in benchmarks/bench_*.py; do \
+bench: $(VENV)/.bench ## speed against the alternatives, and coverage; OPTIONS=--quick for less
+	@set -e; for script in benchmarks/*.py; do \
 	  echo "== $$script"; \
-	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python "$$script"; \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python "$$script" $(OPTIONS); \
 	done
 
 clean: ## remove the environment and the caches; tables and runs under .judgeline stay
