@@ -16,7 +16,7 @@ from resources.corpora.assemble import (
 )
 from resources.corpora.files import file_columns, read_layout
 from resources.corpora.languages import language_code
-from resources.corpora.schema import CorpusRead, fault
+from resources.corpora.schema import CorpusRead, Fault, fault
 
 DEFAULT_LANGUAGE = "fr"
 _OPTIONAL = ("opening_msg", "conv_turns", "session_hash", "timestamp", "languages")
@@ -82,21 +82,19 @@ def _convert(path: Path, known: pd.Series | None) -> Converted:
             "timestamp": pd.to_datetime(_column(table, "timestamp"), utc=True),
         }
     )
+    return Converted(battles, [*_undecided(table, outcome), *faults])
+
+
+def _undecided(table: pd.DataFrame, outcome: pd.Series) -> list[Fault]:
     silent = table["chosen_model_name"].isna() & outcome.isna()
-    return Converted(
-        battles,
-        [
-            fault(table, silent, "no-decision", "no model was chosen and none called equal"),
-            fault(
-                table,
-                outcome.isna(),
-                "unknown-winner",
-                "chosen_model_name is {chosen_model_name!r}, which is neither "
-                "{model_a_name!r} nor {model_b_name!r}",
-            ),
-            *faults,
-        ],
+    sentence = (
+        "chosen_model_name is {chosen_model_name!r}, which is neither {model_a_name!r} nor "
+        "{model_b_name!r}"
     )
+    return [
+        fault(table, silent, "no-decision", "no model was chosen and none called equal"),
+        fault(table, outcome.isna(), "unknown-winner", sentence),
+    ]
 
 
 def _outcomes(table: pd.DataFrame) -> pd.Series:

@@ -40,7 +40,7 @@ def corpus_files(definition: CorpusDefinition) -> list[Path]:
     ------
     ValueError
         If the location is missing, asks for a variable that is not set, is no address, or has
-        no revision that pins it; FileNotFoundError if nothing is there; RuntimeError if the hub
+        no revision that pins it; FileNotFoundError if nothing is there; ConnectionError if the hub
         does not answer. Each says what to do.
     """
     location = _require_location(definition)
@@ -133,7 +133,7 @@ def _offline() -> bool:
 
 def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
     from huggingface_hub import HfFileSystem, hf_hub_download
-    from huggingface_hub.errors import HTTPError
+    from huggingface_hub.errors import HfHubHTTPError
 
     pinned = f"datasets/{address.repo}@{quote(address.revision or '', safe='')}/{address.pattern}"
     try:
@@ -147,8 +147,8 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
             )
             for name in names
         ]
-    except (OSError, HTTPError) as error:
-        raise RuntimeError(
+    except HfHubHTTPError.__bases__ as error:  # OSError, and any error of the HTTP client in use
+        raise ConnectionError(
             f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
             f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
             "dataset accept its terms on its page and set HF_TOKEN; to work without a network set "
@@ -158,7 +158,6 @@ def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
 
 def _cached_files(address: HubAddress, slug: str) -> list[Path]:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HTTPError
 
     try:
         folder = Path(
@@ -170,7 +169,7 @@ def _cached_files(address: HubAddress, slug: str) -> list[Path]:
                 local_files_only=True,
             )
         )
-    except (OSError, HTTPError) as error:
+    except OSError as error:
         raise FileNotFoundError(_not_cached(address, slug)) from error
     cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
     if not cached or ("*" in address.pattern and _missing_shards(cached)):

@@ -29,7 +29,9 @@ sr Serbian; ss Swati, Siswant; st Southern Sotho, Sesotho; su Sundanese; sv Swed
 sw Swahili; ta Tamil; te Telugu; tg Tajik; th Thai; ti Tigrinya; tk Turkmen; tl Tagalog;
 tn Tswana; to Tongan; tr Turkish; ts Tsonga; tt Tatar; tw Twi; ty Tahitian; ug Uyghur, Uighur;
 uk Ukrainian; ur Urdu; uz Uzbek; ve Venda; vi Vietnamese; vo Volapük, Volapuk; wa Walloon;
-wo Wolof; xh Xhosa; yi Yiddish; yo Yoruba; za Zhuang; zh Chinese; zu Zulu
+wo Wolof; xh Xhosa; yi Yiddish; yo Yoruba; za Zhuang; zh Chinese; zu Zulu;
+ceb Cebuano; chr Cherokee; fil Filipino; haw Hawaiian; hmn Hmong; kha Khasi; nso Pedi;
+sco Scots; syr Syriac; war Waray; yue Cantonese
 """
 
 CODES: dict[str, str] = {

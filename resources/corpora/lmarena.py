@@ -137,7 +137,7 @@ def _is_not_sampled(tag: Any) -> bool:
             tag = json.loads(tag)
         except json.JSONDecodeError:
             return tag != "sampled"
-    return isinstance(tag, dict) and tag.get("sampled") is False
+    return bool(isinstance(tag, dict) and tag.get("sampled") is False)
 
 
 def _texts_55k(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:

@@ -34,7 +34,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         If the location is not set, or a file is empty or has another layout.
     FileNotFoundError
         If there is no such file here, or in the hub's cache while offline.
-    RuntimeError
+    ConnectionError
         If the hub does not answer. Each says what to do.
     """
     if definition.reader == "arena":

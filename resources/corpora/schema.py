@@ -1,6 +1,7 @@
 """The tables that every reader returns: their columns, types, and rows set aside on the way."""
 
 from collections.abc import Mapping, Sequence
+from string import Formatter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +68,8 @@ def fault(table: pd.DataFrame, wrong: Any, reason: str, sentence: str, **names: 
         Further values for the sentence.
     """
     mask = np.asarray(wrong, dtype=bool)
-    rows = table.loc[mask].to_dict("records")
+    named = [part[1] for part in Formatter().parse(sentence) if part[1] in table]
+    rows = table.loc[mask, list(dict.fromkeys(named))].to_dict("records")
     return Fault(mask, reason, [sentence.format(**{**row, **names}) for row in rows])
 
 

@@ -242,20 +242,20 @@ def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
     if not isinstance(scores, dict):
         found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
         return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
-    points = [scores.get(criterion) for criterion in CRITERIA]
+    points: list[Any] = [scores.get(criterion) for criterion in CRITERIA]
     reason = _fault_of(points)
-    return (_UNREAD, reason) if reason else (tuple(float(point) for point in points), "")
+    return (_UNREAD, reason) if reason else (tuple(points), "")
 
 
 def _fault_of(points: list[Any]) -> str:
-    if any(point is None for point in points):
+    if None in points:
         return "missing-score"
-    if not all(isinstance(point, int | float) and not isinstance(point, bool) for point in points):
+    if not set(map(type, points)) <= {int, float}:
         return "unreadable-scores"
-    if any(math.isnan(point) for point in points):
+    if math.isnan(sum(points)):
         return "nan-score"
     low, high = SCALE
-    return "" if all(low <= point <= high for point in points) else "score-off-scale"
+    return "" if low <= min(points) and max(points) <= high else "score-off-scale"
 
 
 def _literal(text: str) -> Any:

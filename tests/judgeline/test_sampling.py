@@ -111,7 +111,7 @@ def test_rarest_model_is_never_rarer_than_it_must_be(battles, data) -> None:
 def test_more_chosen_than_asked_all_stay() -> None:
     chosen = [2, 0]
     sample = balanced_sample(
-        ["a", "a", "b"], ["b", "c", "c"], [0, 1, 2], n_battles=1, chosen=[2, 0]
+        ["a", "a", "b"], ["b", "c", "c"], [0, 1, 2], n_battles=1, chosen=chosen
     )
     assert sample.tolist() == [2, 0]
 
