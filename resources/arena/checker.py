@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from resources.arena.layouts import find_items, keeps_layout
 from resources.arena.prompts import Prompt
-from resources.arena.wording import WORDINGS, words
+from resources.arena.wording import ORNAMENTS, WORDINGS, words
 
 QUALITY_WEIGHTS: tuple[float, ...] = (0.15, 0.30, 0.25, 0.15, 0.10, 0.05)
 """What simulated humans value, by criterion in the order of `CRITERIA`; they sum to 1."""
@@ -26,7 +26,8 @@ class Reading(NamedTuple):
     """What the checker finds in a completion.
 
     `levels` are the six criteria in the order of `CRITERIA`, each in [0, 1]; `style` is the
-    family whose way of opening the text has, or None.
+    family whose way of opening the text has, or None; `ornament` is its closing line of signs,
+    or None.
     """
 
     levels: tuple[float, float, float, float, float, float]
@@ -37,6 +38,7 @@ class Reading(NamedTuple):
     n_typos: int
     n_words: int
     style: str | None
+    ornament: str | None
 
 
 def read_completion(prompt: Prompt, text: str) -> Reading:
@@ -61,8 +63,9 @@ def read_completion(prompt: Prompt, text: str) -> Reading:
         max(0.0, 1 - n_typos / _TYPOS_TO_ZERO),
     )
     style = wording.style.get(paragraphs[0])
-    n_expected = len(prompt.items)
-    return Reading(levels, n_expected, len(right), n_wrong, kept, n_typos, len(written), style)
+    ornament = paragraphs[-1] if set(paragraphs[-1]) <= {*ORNAMENTS, " "} else None
+    counts = (len(prompt.items), len(right), n_wrong, kept, n_typos, len(written))
+    return Reading(levels, *counts, style, ornament or None)
 
 
 def quality(reading: Reading) -> float:

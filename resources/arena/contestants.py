@@ -13,13 +13,14 @@ from scipy.special import expit, ndtri
 from judgeline.streams import keyed_rng
 from resources.arena.layouts import break_layout, lay_out
 from resources.arena.prompts import Prompt
-from resources.arena.wording import FAMILIES, WORDINGS
+from resources.arena.wording import FAMILIES, ORNAMENTS, WORDINGS
 
 _SKILL_SD = 0.8
 _FORM_SD = 1.0  # how much one completion differs from the next, in the same unit
 _WRONG, _MISSING, _BROKEN, _TYPOS = -1.7, -2.3, -1.3, -0.6  # logits of a fault at skill zero
 _PADDING = {"aster": 0.4, "birch": 0.9, "cedar": 0.6, "dahlia": 1.2, "elder": 0.5, "fern": 1.5}
 _MAX_ITEMS, _MAX_TYPOS, _MAX_PADDINGS = 9, 5, 5
+_N_GLYPHS = 5
 _N_DRAWS = 4 + 2 * _MAX_ITEMS + 2 * _MAX_TYPOS
 
 
@@ -35,12 +36,16 @@ class Contestant:
         How much rarer its faults are, in logits; drawn from one normal distribution for all.
     padding : float
         Mean number of needless sentences per completion.
+    ornament : str
+        The line it closes every completion with: a habit that no voter minds and that a
+        judge may have a taste for.
     """
 
     name: str
     family: str
     skill: float
     padding: float
+    ornament: str
 
 
 def enter_contestants(n_contestants: int, seed: int) -> tuple[Contestant, ...]:
@@ -70,7 +75,9 @@ def _enter(number: int, seed: int) -> Contestant:
     family = FAMILIES[number % len(FAMILIES)]
     name = f"sim-{family}-{number // len(FAMILIES) + 1}"
     skill = _SKILL_SD * float(keyed_rng(seed, "arena", "skill", name).standard_normal())
-    return Contestant(name, family, skill, _PADDING[family])
+    glyphs = keyed_rng(seed, "arena", "ornament", name).integers(0, len(ORNAMENTS), _N_GLYPHS)
+    ornament = " ".join(ORNAMENTS[glyph] for glyph in glyphs)
+    return Contestant(name, family, skill, _PADDING[family], ornament)
 
 
 def _complete(
@@ -88,7 +95,7 @@ def _complete(
     first = int(draw[3] * len(wording.paddings))
     prose += [wording.paddings[(first + i) % len(wording.paddings)] for i in range(n_paddings)]
     faulty = _misspell(prose, float(chance[3]), typos.tolist(), wording.vocabulary)
-    parts = [faulty[0], layout(prompt.kind, answer), " ".join(faulty[1:])]
+    parts = [faulty[0], layout(prompt.kind, answer), " ".join(faulty[1:]), contestant.ornament]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -12,6 +12,9 @@ from functools import cached_property
 FAMILIES: tuple[str, ...] = ("aster", "birch", "cedar", "dahlia", "elder", "fern")
 """Families of simulated contestants; plants, not products."""
 
+ORNAMENTS: str = "~*+=^"
+"""Signs of the line that closes a completion; no checker takes them for part of an answer."""
+
 RECORD_KEYS: tuple[str, ...] = ("product", "colour", "weight", "price", "stock")
 """Keys of the JSON record that a prompt may ask for, the same in every language."""
 

@@ -39,6 +39,9 @@ class BuiltinTraits(BaseModel):
         Standard deviation per response and presentation, common to the criteria.
     taste : float
         Standard deviation of a lasting opinion of a completion, the same in every presentation.
+    style_taste : float
+        Standard deviation of a lasting opinion of a contestant's closing ornament: an error
+        that more battles do not average out.
     position_bias : float
         Added to the response shown first.
     verbosity_bias : float
@@ -55,6 +58,7 @@ class BuiltinTraits(BaseModel):
     noise: float = Field(ge=0, le=9)
     mood: float = Field(ge=0, le=9)
     taste: float = Field(ge=0, le=9)
+    style_taste: float = Field(ge=0, le=9)
     position_bias: float = Field(ge=-9, le=9)
     verbosity_bias: float = Field(ge=-9, le=9)
     family_bias: float = Field(ge=-9, le=9)
@@ -121,8 +125,10 @@ class BuiltinJudge:
             )
         rng = keyed_rng(self._traits.seed, self._key, "taste", shown.instruction, text)
         reading = read_completion(prompt, text)
+        habit = keyed_rng(self._traits.seed, self._key, "style", reading.ornament or "")
+        liking = self._traits.style_taste * float(habit.standard_normal())
         favour = self._traits.family_bias if reading.style == self._family else 0.0
-        return reading, self._traits.taste * float(rng.standard_normal()) + favour
+        return reading, self._traits.taste * float(rng.standard_normal()) + favour + liking
 
     def _grade(
         self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]

@@ -21,6 +21,7 @@ QUIET = {
     "noise": 0.6,
     "mood": 0.3,
     "taste": 0.4,
+    "style_taste": 0.2,
     "position_bias": 0.1,
     "verbosity_bias": 0.1,
     "family_bias": 0.1,
@@ -32,7 +33,7 @@ JUDGES = {
     "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
     "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},
     "mumbler": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "malformed_rate": 0.9}},
-    "archive": {"kind": "recorded", "family": "none"},
+    "recorded": {"kind": "recorded", "family": "none"},
 }
 TINY = {
     "display_name": "Tiny arena",

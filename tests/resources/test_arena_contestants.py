@@ -10,7 +10,7 @@ PROMPTS = write_prompts(150, seed=3)
 
 
 def skilled(skill: float, padding: float = 0.0) -> Contestant:
-    return Contestant("sim-fern-1", "fern", skill, padding)
+    return Contestant("sim-fern-1", "fern", skill, padding, "")
 
 
 @pytest.mark.parametrize("padding", [0.0, 1.5])

@@ -18,6 +18,7 @@ FLAWLESS = BuiltinTraits(
     noise=0,
     mood=0,
     taste=0,
+    style_taste=0,
     position_bias=0,
     verbosity_bias=0,
     family_bias=0,
@@ -29,7 +30,7 @@ NOISY = FLAWLESS.model_copy(update={"noise": 1.0, "mood": 0.5, "taste": 0.5})
 
 
 def texts(skill: float, family: str = "aster", padding: float = 0.0) -> tuple[str, ...]:
-    contestant = Contestant(f"sim-{family}-1", family, skill, padding)
+    contestant = Contestant(f"sim-{family}-1", family, skill, padding, "")
     return write_completions(contestant, PROMPTS, seed=0)
 
 
@@ -87,6 +88,21 @@ def test_family_bias_favours_its_own_style_and_no_other() -> None:
         gain = differences(biased, shown(texts(50.0, family), GOOD))
         gain -= differences(FLAWLESS, shown(texts(50.0, family), GOOD))
         assert np.all(gain == (1.0 if family == "cedar" else 0.0))
+
+
+def test_a_taste_in_style_lasts_over_texts_and_differs_between_styles() -> None:
+    """One draw per ornament: constant over questions, with the declared spread over ornaments."""
+    plain, tasteful = FLAWLESS, FLAWLESS.model_copy(update={"style_taste": 1.0})
+    gains = []
+    for number in range(40):
+        ornament = " ".join("~*+=^"[number // 5**place % 5] for place in range(3))
+        signed = Contestant("sim-aster-1", "aster", 0.0, 0.0, ornament)
+        pairs = shown(write_completions(signed, PROMPTS, seed=0), texts(0.0))
+        gain = differences(tasteful, pairs) - differences(plain, pairs)
+        assert gain.std() < 0.6  # rounding to whole marks, and marks held at 10
+        gains.append(gain.mean())
+    noise = 1 / np.sqrt(2 * len(gains))
+    assert np.std(gains) == pytest.approx(1.0, abs=4 * noise)
 
 
 def test_noise_has_the_declared_spread() -> None:
