@@ -152,7 +152,7 @@ def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
 
 def _contradictions(rows: pd.DataFrame) -> list[Fault]:
     alone = rows["model_a"].eq(rows["model_b"])
-    again = ~alone & rows.assign(alone=alone).duplicated(["battle_id", "judge", "alone"])
+    again = rows.assign(alone=alone).duplicated(["battle_id", "judge", "alone"])
     votes = rows["human_outcome"].mask(alone | again)
     first = votes.groupby(rows["battle_id"]).transform("first")
     twice = "battle {battle_id!r} came before from judge {judge}"

@@ -116,6 +116,12 @@ def test_more_chosen_than_asked_all_stay() -> None:
     assert sample.tolist() == [2, 0]
 
 
+def test_equal_tiebreaks_go_by_position() -> None:
+    keys = [3, 1] * 200
+    sample = balanced_sample(["a"] * 400, ["b"] * 400, keys, n_battles=400)
+    assert sample.tolist() == [*range(1, 400, 2), *range(0, 400, 2)]
+
+
 def test_no_battles_give_an_empty_sample() -> None:
     sample = balanced_sample([], [], [], n_battles=0)
     assert sample.tolist() == []

@@ -195,6 +195,13 @@ def test_a_bad_battle_is_quarantined_with_its_verdict(published, changes, reason
     assert found.verdicts["battle_id"].tolist() == ["q0:ant:bee", "q2:ant:bee"]
 
 
+def test_a_repeated_row_has_no_say_in_the_vote(published) -> None:
+    rows = [row(0, human_pref=""), row(0, human_pref="0"), row(0, human_pref="1", judge="other")]
+    found = read(published(*rows))
+    assert reasons(found) == {1: "duplicate-battle"}
+    assert found.battles["human_outcome"].tolist() == [0.0]
+
+
 def test_nobody_voted_is_not_a_tie(published) -> None:
     found = read(published(row(0, human_pref="")))
     assert found.battles["human_outcome"].isna().all()
