@@ -55,14 +55,17 @@ def evaluate(
         Passed if every expectation holds; an expectation that could not be computed, for
         lack of its column, does not hold.
     """
-    findings = [_finding(result, ids) for result in _validate(table, expectations, ids)]
+    findings = [_finding(result, table, ids) for result in _validate(table, expectations, ids)]
     failed = [finding for finding in findings if not finding["passed"]]
     n_rows = f"{len(table):,} row{'' if len(table) == 1 else 's'}"
     observed = "; ".join(_sentence(finding) for finding in failed)
     if failed:
         description = f"{observed[0].upper()}{observed[1:]} ({n_rows} in all). {remedy}"
     else:
-        description = f"All {len(findings)} expectations hold on {n_rows}."
+        seen = "; ".join(f"{f['expectation']} ({f['observed']})" for f in findings if f["observed"])
+        description = (
+            f"All {len(findings)} expectations hold on {n_rows}{': ' + seen if seen else ''}."
+        )
     records = [dg.TableRecord(finding) for finding in findings]
     return dg.AssetCheckResult(
         passed=not failed,
@@ -104,7 +107,7 @@ def _validate(table: pd.DataFrame, expectations: Sequence[Any], ids: Sequence[st
     return list(batch.validate(suite, result_format=result_format).results)
 
 
-def _finding(result: Any, ids: Sequence[str]) -> dict[str, Any]:
+def _finding(result: Any, table: pd.DataFrame, ids: Sequence[str]) -> dict[str, Any]:
     details = result.result
     failing = int(details.get("unexpected_count") or 0)
     observed = details.get("observed_value")
@@ -113,6 +116,8 @@ def _finding(result: Any, ids: Sequence[str]) -> dict[str, Any]:
         observed = f"could not be computed: {_cause(result.exception_info)}"
     elif missing:
         observed = f"missing columns: {', '.join(missing)}"
+    elif observed is None and result.success:
+        observed = _range(table, result.expectation_config.kwargs)
     rows = details.get("partial_unexpected_index_list") or []
     return {
         "expectation": _words(result.expectation_config),
@@ -121,6 +126,22 @@ def _finding(result: Any, ids: Sequence[str]) -> dict[str, Any]:
         "failing_rows": failing,
         "examples": "; ".join(dict.fromkeys(_row(row, ids) for row in rows)),
     }
+
+
+def _range(table: pd.DataFrame, settings: Mapping[str, Any]) -> str | None:
+    """Return the smallest and largest values of the numeric columns that were looked at."""
+    columns = [settings[name] for name in _SUBJECTS[:3] if name in settings]
+    said = []
+    for column in columns:
+        values = table[column].dropna()
+        if (
+            pd.api.types.is_numeric_dtype(values)
+            and not pd.api.types.is_bool_dtype(values)
+            and len(values)
+        ):
+            low, high = (f"{float(value):.4g}" for value in (values.min(), values.max()))
+            said.append(f"{column} {low}" if low == high else f"{column} {low} to {high}")
+    return ", ".join(said) or None
 
 
 def _words(config: Any) -> str:
