@@ -260,18 +260,17 @@ def leaderboard(
     from pipelines.terminal import leaderboard_table, machine_readable
 
     boards, definition = stored_leaderboards(corpus, judge)
-    simulated = definition.reader == "arena"
+    what = definition.display_name
+    if definition.reader == "arena" and "simulat" not in what.lower():
+        what = f"{what} (simulation)"
     if style is not Format.table:
-        if simulated:
-            _complain("Note", f"{definition.display_name} is a simulation", style="yellow")
+        if definition.reader == "arena":
+            _complain("Note", f"these are ratings of the {what}", style="yellow")
         sys.stdout.write(machine_readable(boards, style.value))
         return
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
-        title = (
-            f"{definition.display_name}{' (a simulation)' if simulated else ''}, judged by {name}"
-        )
-        console.print(leaderboard_table(board, f"{escape(title)}, in Elo"))
+        console.print(leaderboard_table(board, f"{escape(what)}, judged by {name}, in Elo"))
 
 
 @app.command()
