@@ -258,6 +258,7 @@ def leaderboard(
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from pipelines.leaderboards import stored_leaderboards
     from pipelines.terminal import leaderboard_table, machine_readable
+    from resources.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
     what = definition.display_name
@@ -271,6 +272,8 @@ def leaderboard(
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
         console.print(leaderboard_table(board, f"{escape(what)}, judged by {name}, in Elo"))
+    if (report := home() / "reports" / f"{corpus}.html").exists():
+        console.print(f"Report: {escape(str(report))}", soft_wrap=True)
 
 
 @app.command()
