@@ -56,6 +56,22 @@ def test_the_closed_form_is_the_limit_of_many_resamples() -> None:
     assert np.abs(ratio - 1).max() < 0.12
 
 
+def test_two_resamples_already_give_an_unbiased_variance() -> None:
+    """Over many draws the squared errors average to the closed form's: ddof 1, not 0."""
+    battles = dense_battles(40)
+    ratios = []
+    for seed in range(40):
+        settings = RatingSettings(n_resamples=2, seed=seed, smoothing_levels=())
+        rows = by_model_and_method(rate(battles, settings))
+        ratios += [
+            (row["std_error"] / row["std_error_analytic"]) ** 2
+            for (_, method), row in rows.items()
+            if method == "hard"
+        ]
+    # each ratio is a chi-square of one degree of freedom, whose variance is two
+    assert np.mean(ratios) == pytest.approx(1, abs=4 * math.sqrt(2 / len(ratios)))
+
+
 def test_a_ruler_stretches_the_bootstrap_error_too() -> None:
     rows = by_model_and_method(rate(dense_battles(33), RatingSettings(n_resamples=50)))
     for (model, method), row in rows.items():

@@ -57,6 +57,19 @@ def test_a_useless_score_leaves_everything_to_the_models() -> None:
     assert abs(found.beta) < 0.05
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_no_vote_helps_to_predict_itself(seed: int) -> None:
+    """Coin-flip votes between many models: strengths that saw them would seem to explain them."""
+    rng = np.random.default_rng([5, seed])
+    battles = []
+    for _ in range(600):
+        a, b = (int(k) for k in rng.choice(60, 2, replace=False))
+        score = round(12 * np.clip(2 * rng.standard_normal(), -9, 9)) / 12
+        battles.append(Battle(name(a), name(b), float(rng.random() < 0.5), 0.5, score))
+    found = fit(code(battles))
+    assert abs(found.gamma) < 4 * found.gamma_std_error
+
+
 def test_too_few_votes_are_refused() -> None:
     battles = [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5
     with pytest.raises(ValueError, match="5 decisive votes"):
