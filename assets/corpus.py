@@ -6,7 +6,6 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pandas as pd
-from resources.corpora.reading import read_corpus
 
 from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
 from assets.figures import bars
@@ -15,6 +14,7 @@ from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.catalog import Catalog
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.reading import read_corpus
 from resources.expectations import evaluate
 from resources.tables import ParquetStore
 

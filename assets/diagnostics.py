@@ -6,6 +6,7 @@ import pandas as pd
 
 from assets.columns import as_coded, as_columns, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.figures import reliability
 from assets.partitions import corpus_and_judge
 from judgeline.beta import BetaFolds
 from judgeline.diagnostics import diagnose_judge
@@ -37,11 +38,16 @@ def judge_diagnostics(
     )
     table = as_table(diagnostics)
     overall = table[table["level"].eq("") & np.isfinite(table["value"])]
+    bins = table[table["diagnostic"].eq("reliability")]
+    plot = reliability(bins["level"].astype(float), bins["value"])
     return dg.MaterializeResult(
         value=table,
         metadata={
-            str(name): float(value)
-            for name, value in zip(overall["diagnostic"], overall["value"], strict=True)
+            **{
+                str(name): float(value)
+                for name, value in zip(overall["diagnostic"], overall["value"], strict=True)
+            },
+            **({"reliability": plot} if len(bins) else {}),
         },
     )
 

@@ -3,12 +3,18 @@
 import base64
 import io
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
 
 from resources.report import leaderboard_figure_png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
@@ -18,16 +24,21 @@ def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
 
 def bars(counts: pd.Series, *, label: str) -> dg.MarkdownMetadataValue:
     """Return horizontal bars of counts by name, the largest on top, with the axis' label."""
-    from matplotlib.figure import Figure  # half a second, only where something is drawn
-
     ordered = counts.sort_values()
-    figure = Figure(figsize=(5, 0.6 + 0.3 * len(ordered)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.barh([str(name) for name in ordered.index], ordered.to_numpy())
-    axes.set_xlabel(label)
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=80)
+    with _axes(height=0.6 + 0.3 * len(ordered)) as (axes, file):
+        axes.barh([str(name) for name in ordered.index], ordered.to_numpy())
+        axes.set_xlabel(label)
     return picture(file.getvalue(), f"{label} by {counts.index.name or 'name'}")
+
+
+def reliability(predicted: pd.Series, observed: pd.Series) -> dg.MarkdownMetadataValue:
+    """Return the share of human wins observed where a share was predicted, bin by bin."""
+    with _axes(height=3.0) as (axes, file):
+        axes.plot([0, 1], [0, 1], color="0.8")
+        axes.plot(predicted, observed, marker="o")
+        axes.set_xlabel("predicted share of human wins")
+        axes.set_ylabel("observed share")
+    return picture(file.getvalue(), "Observed against predicted share of human wins")
 
 
 def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
@@ -35,3 +46,13 @@ def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue
     with tempfile.TemporaryDirectory() as folder:
         path = leaderboard_figure_png(leaderboard, Path(folder) / "leaderboard.png", title)
         return picture(path.read_bytes(), "Ratings with their intervals, in Elo points")
+
+
+@contextmanager
+def _axes(*, height: float) -> "Iterator[tuple[Axes, io.BytesIO]]":
+    """Give axes to draw on, and the file that holds the PNG afterwards; inches."""
+    from matplotlib.figure import Figure  # half a second, only where something is drawn
+
+    figure, file = Figure(figsize=(5, height), layout="constrained"), io.BytesIO()
+    yield figure.add_subplot(), file
+    figure.savefig(file, format="png", dpi=80)

@@ -83,7 +83,7 @@ class RunReporter:
             self._check(event.asset_check_evaluation_data)
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
-        elif event.is_step_failure and not blocked(event):
+        elif event.is_step_failure and not (blocked(event) or interrupted(event)):
             self.line("FAIL", step)
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
@@ -121,17 +121,26 @@ class _EventHandler(logging.Handler):
 
 def blocked(event: dg.DagsterEvent) -> bool:
     """Return whether a step failed only because a blocking check did; the check says why."""
+    return _kind(event) == "DagsterAssetCheckFailedError"
+
+
+def interrupted(event: dg.DagsterEvent) -> bool:
+    """Return whether a step ended because a person, or the system, stopped the process."""
+    return _kind(event) == "DagsterExecutionInterruptedError"
+
+
+def _kind(event: dg.DagsterEvent) -> str | None:
     error = event.step_failure_data.error
-    return error is not None and error.cls_name == "DagsterAssetCheckFailedError"
+    return error.cls_name if error is not None else None
 
 
 def cause(event: dg.DagsterEvent) -> str:
-    """Return the bottom of a failed step's chain of errors, in one paragraph."""
+    """Return why a step failed, in one paragraph: the error that Dagster's own ones wrap."""
     failure = event.step_failure_data
     error = failure.error
     if error is None:
         return "failed without saying why; its log in the UI has more"
-    while error.cause is not None:
+    while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
         error = error.cause
     if failure.user_failure_data and failure.user_failure_data.description:
         return " ".join(failure.user_failure_data.description.split())

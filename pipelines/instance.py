@@ -11,6 +11,10 @@ import yaml
 from resources.paths import ROOT, home
 
 _DEFAULT_HOME = ".judgeline"
+_NOT_CAPTURED = {
+    "module": "dagster.core.storage.noop_compute_log_manager",
+    "class": "NoOpComputeLogManager",
+}
 
 
 def prepare_home() -> Path:
@@ -22,18 +26,22 @@ def prepare_home() -> Path:
     """
     if chosen := os.environ.get("DAGSTER_HOME"):
         return Path(chosen)
-    folder = home()
-    folder.mkdir(parents=True, exist_ok=True)
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
-    part = folder / f"dagster.yaml.{os.getpid()}.part"
-    part.write_text(yaml.safe_dump(_absolute(settings, folder)), encoding="utf-8")
-    part.replace(folder / "dagster.yaml")
-    return folder
+    return _write(_absolute(settings, home()), "dagster.yaml")
 
 
 def open_instance() -> dg.DagsterInstance:
-    """Return the persistent instance that `judgeline run` and the UI share; close it after use."""
-    return dg.DagsterInstance.from_config(str(prepare_home()))
+    """Return the persistent instance that `judgeline run` and the UI share; close it after use.
+
+    Capturing what steps print takes processes of their own, which an interrupt at the terminal
+    would reach too. Here the terminal shows it already, so that it is not captured.
+    """
+    folder = prepare_home()
+    if "DAGSTER_HOME" in os.environ:
+        return dg.DagsterInstance.from_config(str(folder))
+    settings = yaml.safe_load((folder / "dagster.yaml").read_text(encoding="utf-8"))
+    _write({**settings, "compute_logs": _NOT_CAPTURED}, "run.yaml")
+    return dg.DagsterInstance.from_config(str(folder), "run.yaml")
 
 
 def recover(instance: dg.DagsterInstance) -> list[str]:
@@ -52,6 +60,16 @@ def recover(instance: dg.DagsterInstance) -> list[str]:
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             gone.append(run.run_id)
     return gone
+
+
+def _write(settings: dict[str, Any], name: str) -> Path:
+    """Write an instance file into the home, whole or not at all, and return the home."""
+    folder = home()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{name}.{os.getpid()}.part"
+    part.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    part.replace(folder / name)
+    return folder
 
 
 def _absolute(settings: Any, folder: Path) -> Any:

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
-from resources.corpora.reading import read_corpus
 from rich.console import Console
 
 from assets.corpus import choose
 from assets.partitions import corpus_judge_key, previews_silenced, register
-from pipelines.console import RunReporter, blocked, cause
+from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
 from pipelines.outcome import (
@@ -30,6 +29,7 @@ from pipelines.outcome import (
 from resources.catalog import Catalog
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.reading import read_corpus
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetTables
@@ -183,6 +183,8 @@ class _Lineage:
             if not evaluation.passed
         ]
         failures = [event for event in result.all_events if event.is_step_failure]
+        if any(interrupted(event) for event in failures):
+            raise KeyboardInterrupt
         self._errors += [
             f"{event.step_key} of {partition}: {cause(event)}"
             for event in failures
