@@ -131,18 +131,12 @@ def _account(answers: pd.DataFrame) -> dict[str, Any]:
 
 @judge_check(verdicts, blocking=True)
 def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each answer is stored once, with a known fate and either all of its scores or none."""
+    """Each answer is stored once, as an answer to a known presentation with a known fate."""
     import great_expectations.expectations as gxe
 
-    scores = verdicts.reindex(columns=[c for c in VERDICT_COLUMNS if c[:-2] in CRITERIA])
-    expected = np.where(verdicts["status"].eq("ok"), scores.shape[1], 0)
     known = ("battle_id", "judge", "order", "replicate", "status", "identity")
     return evaluate(
-        verdicts.assign(
-            surplus_scores=scores.notna().sum(axis=1).to_numpy() - expected,
-            lowest_score=scores.min(axis=1),
-            highest_score=scores.max(axis=1),
-        ),
+        verdicts,
         [
             gxe.ExpectTableColumnsToMatchSet(
                 column_set=list(VERDICT_COLUMNS), exact_match=False, notes="no column is missing"
@@ -161,6 +155,26 @@ def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
                 value_set=list(STATUSES),
                 notes=f"status is one of {', '.join(STATUSES)}",
             ),
+        ],
+        ids=["battle_id", "order"],
+        remedy="Correct the judge or the reader that made these rows, and remake verdicts.",
+    )
+
+
+@judge_check(verdicts, blocking=True)
+def answers_have_their_scores(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """An answer that is ok has every score of the rubric, and any other has none."""
+    import great_expectations.expectations as gxe
+
+    scores = verdicts.reindex(columns=[c for c in VERDICT_COLUMNS if c[:-2] in CRITERIA])
+    expected = np.where(verdicts["status"].eq("ok"), scores.shape[1], 0)
+    return evaluate(
+        verdicts.assign(
+            surplus_scores=scores.notna().sum(axis=1).to_numpy() - expected,
+            lowest_score=scores.min(axis=1),
+            highest_score=scores.max(axis=1),
+        ),
+        [
             gxe.ExpectColumnValuesToBeInSet(
                 column="surplus_scores",
                 value_set=[0],

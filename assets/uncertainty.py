@@ -56,7 +56,7 @@ def leaderboard(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rank, rating and interval in Elo points, with its human rating where it has one.
 
-    Models whose intervals overlap share a tier.
+    A model's tier is one more than the number of models whose whole interval lies above its own.
     """
     corpus, judge = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
@@ -163,16 +163,15 @@ def coverage_limits(
 
 
 @judge_check(leaderboard, blocking=True)
-def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """One row per model, ranked by rating, each inside its own interval."""
+def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """One row per model, and a better rank for a higher rating."""
     import great_expectations.expectations as gxe
 
-    n_models = len(leaderboard)
-    ordered = leaderboard.sort_values("rank")["rating"].diff().le(0) | leaderboard["rank"].eq(1)
+    descends = leaderboard.sort_values("rank")["rating"].diff().le(0)
     return evaluate(
         leaderboard.assign(
             finite=np.isfinite(leaderboard["rating"]),
-            in_order=ordered,
+            in_order=descends | leaderboard["rank"].eq(1),
         ),
         [
             gxe.ExpectTableRowCountToBeBetween(min_value=2, notes="at least two models are ranked"),
@@ -180,7 +179,7 @@ def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResul
             gxe.ExpectColumnValuesToBeBetween(
                 column="rank",
                 min_value=1,
-                max_value=max(n_models, 1),
+                max_value=max(len(leaderboard), 1),
                 notes="rank counts from 1 to the number of models",
             ),
             gxe.ExpectColumnValuesToBeInSet(
@@ -188,6 +187,24 @@ def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResul
             ),
             gxe.ExpectColumnValuesToBeInSet(
                 column="finite", value_set=[True], notes="a rating is a finite number"
+            ),
+        ],
+        ids=["model"],
+        remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
+    )
+
+
+@judge_check(leaderboard, blocking=True)
+def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each rating lies inside its own interval, whose ends are known or infinite."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        leaderboard,
+        [
+            *(
+                gxe.ExpectColumnValuesToNotBeNull(column=end, notes=f"the {end} end is known")
+                for end in ("lower", "upper")
             ),
             gxe.ExpectColumnPairValuesAToBeGreaterThanB(
                 column_A="rating",

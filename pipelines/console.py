@@ -7,6 +7,7 @@ from typing import Any, Self
 import dagster as dg
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,6 +16,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from assets.judging import PROGRESS
 
@@ -55,12 +57,14 @@ class RunReporter:
         self.console.print(f"[bold]{escape(title)}[/bold]")
         self._progress.reset(self._task, total=n_steps, description=escape(title))
 
-    def line(self, mark: str, text: str) -> None:
-        """Print one line; the mark is one of done, ok, warn and FAIL."""
+    def line(self, mark: str, text: str, detail: str | None = None) -> None:
+        """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
         style = _MARKS[mark]
         self.console.print(
             f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False, soft_wrap=True
         )
+        if detail:
+            self.console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 7), expand=False))
 
     def logger(self) -> dg.LoggerDefinition:
         """Return the Dagster logger that feeds this reporter."""
@@ -97,7 +101,7 @@ class RunReporter:
         name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
         gate = evaluation.severity == dg.AssetCheckSeverity.ERROR
         mark = "ok" if evaluation.passed else "FAIL" if gate else "warn"
-        self.line(mark, name.replace("_", " "))
+        self.line(mark, name.replace("_", " "), evaluation.description)
 
     def _materialization(self, materialization: dg.AssetMaterialization) -> None:
         rows = materialization.metadata.get("dagster/partition_row_count")

@@ -78,7 +78,7 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
     if outcome.n_battles is not None:
         console.print(f"Would judge {outcome.n_battles:,} battles of {escape(outcome.corpus)}:")
     for step in outcome.plan:
-        calls = f"{step.n_calls:,} calls" if step.n_calls else "no calls (recorded verdicts)"
+        calls = f"{step.n_calls:,} calls" if step.n_calls else "no calls"
         console.print(f"  {escape(step.partition)}: {calls}", highlight=False)
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")

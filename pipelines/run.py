@@ -79,7 +79,7 @@ def run_lineage(
         definition = catalog.corpus(corpus)
         chosen = judges_of(definition, catalog, judges)
         if dry_run:
-            outcome = _plan(definition, chosen, tables)
+            outcome = _plan(definition, chosen, tables, select)
         else:
             with _opened(instance) as recorded, RunReporter(console) as reporter:
                 lineage = _Lineage(recorded, reporter, catalog, tables, select)
@@ -198,9 +198,13 @@ class _Lineage:
 
 
 def _plan(
-    corpus: CorpusDefinition, judges: Sequence[JudgeDefinition], tables: ParquetTables
+    corpus: CorpusDefinition,
+    judges: Sequence[JudgeDefinition],
+    tables: ParquetTables,
+    select: Sequence[str] | None,
 ) -> RunOutcome:
     """Read and sample the corpus as a run would, and count what it would ask."""
+    asks = dg.AssetKey("verdicts") in _selected(build_definitions(tables=tables), select)
     battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
     before = tables.create_io_manager(None).stored("sampled_battles", corpus.slug)
     n_battles = len(choose(battles, corpus, before))
@@ -208,7 +212,7 @@ def _plan(
         JudgePlan(
             judge.slug,
             corpus_judge_key(corpus.slug, judge.slug),
-            0 if judge.kind == "recorded" else ORDERS_PER_BATTLE * n_battles,
+            ORDERS_PER_BATTLE * n_battles if asks and judge.kind != "recorded" else 0,
         )
         for judge in judges
     ]

@@ -63,9 +63,8 @@ def evaluate(
         description = f"{observed[0].upper()}{observed[1:]} ({n_rows} in all). {remedy}"
     else:
         seen = "; ".join(f"{f['expectation']} ({f['observed']})" for f in findings if f["observed"])
-        description = (
-            f"All {len(findings)} expectations hold on {n_rows}{': ' + seen if seen else ''}."
-        )
+        held = "Holds" if len(findings) == 1 else f"All {len(findings)} expectations hold"
+        description = f"{held} on {n_rows}{': ' + seen if seen else ''}."
     records = [dg.TableRecord(finding) for finding in findings]
     return dg.AssetCheckResult(
         passed=not failed,

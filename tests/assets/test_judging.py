@@ -36,10 +36,6 @@ def _failed(table, status="parse_error", n=1):
         (_first("battle_id", None), "battle_id is known"),
         (_first("order", "CD"), "order is AB, BA or mean"),
         (_first("status", "bored"), "status is one of"),
-        (_first("clarity_a", None), "has all twelve scores"),
-        (_first("status", "refusal"), "any other has none"),
-        (_first("clarity_a", 0.5), "no score is below 1"),
-        (_first("fluency_b", 11.0), "no score is above 10"),
         (lambda t: pd.concat([t, t.head(1)]), "one verdict per replicate"),
     ],
 )
@@ -51,8 +47,28 @@ def test_well_formed_verdicts(verdicts, breakage, told):
     assert told in result.description
 
 
+@pytest.mark.parametrize(
+    ("breakage", "told"),
+    [
+        (_first("clarity_a", None), "has all twelve scores"),
+        (_first("status", "refusal"), "any other has none"),
+        (_first("clarity_a", 0.5), "no score is below 1"),
+        (_first("fluency_b", 11.0), "no score is above 10"),
+    ],
+)
+def test_scores_of_answers(verdicts, breakage, told):
+    assert judging.answers_have_their_scores(verdicts).passed
+    result = judging.answers_have_their_scores(breakage(verdicts))
+    assert not result.passed
+    assert result.severity == ERROR
+    assert told in result.description
+    assert "battle-00 AB" in result.description
+
+
 def test_failed_answers_without_scores_are_well_formed(verdicts):
-    assert judging.verdicts_are_well_formed(_failed(verdicts, "truncated", 5)).passed
+    failed = _failed(verdicts, "truncated", 5)
+    assert judging.verdicts_are_well_formed(failed).passed
+    assert judging.answers_have_their_scores(failed).passed
 
 
 def test_both_orders(verdicts):

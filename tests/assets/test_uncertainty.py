@@ -99,8 +99,31 @@ def test_limits_hold_the_coverage_of_simulated_splits():
         ({"rank": [1, 2, 9]}, "rank counts"),
         ({"rank": [2, 1, 3]}, "higher rating"),
         ({"rating": [np.nan, 1500.0, 1400.0]}, "finite number"),
+    ],
+)
+def test_models_in_order(leaderboard, changes, told):
+    assert uncertainty.models_are_in_order(leaderboard).passed
+    result = uncertainty.models_are_in_order(leaderboard.assign(**changes))
+    assert not result.passed
+    assert result.severity == ERROR
+    assert told in result.description
+
+
+def test_one_model_is_no_leaderboard(leaderboard):
+    assert not uncertainty.models_are_in_order(leaderboard.head(1)).passed
+
+
+def test_equal_ratings_may_stand_in_any_order(leaderboard):
+    assert uncertainty.models_are_in_order(leaderboard.assign(rating=1500.0)).passed
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
         ({"lower": [1610.0, 1450.0, 1350.0]}, "begins at or below"),
         ({"upper": [1590.0, 1550.0, 1450.0]}, "ends at or above"),
+        ({"lower": [np.nan, 1450.0, 1350.0]}, "lower end is known"),
+        ({"upper": [np.nan, 1550.0, 1450.0]}, "upper end is known"),
     ],
 )
 def test_intervals_hold_their_rating(leaderboard, changes, told):
@@ -110,15 +133,6 @@ def test_intervals_hold_their_rating(leaderboard, changes, told):
     assert not result.passed
     assert result.severity == ERROR
     assert told in result.description
-
-
-def test_one_model_is_no_leaderboard(leaderboard):
-    assert not uncertainty.intervals_hold_their_rating(leaderboard.head(1)).passed
-
-
-def test_equal_ratings_may_share_or_split_ranks(leaderboard):
-    tied = leaderboard.assign(rating=1500.0, lower=1400.0, upper=1600.0)
-    assert uncertainty.intervals_hold_their_rating(tied).passed
 
 
 def test_unbounded_intervals_are_told_and_do_not_stop(leaderboard):

@@ -55,6 +55,7 @@ BLOCKING = {
     ("battles", "battles_are_clean"),
     ("sampled_battles", "sample_is_a_sample"),
     ("verdicts", "verdicts_are_well_formed"),
+    ("verdicts", "answers_have_their_scores"),
     ("verdicts", "both_orders_are_present"),
     ("verdicts", "most_answers_parse"),
     ("scored_battles", "scores_are_in_range"),
@@ -62,6 +63,7 @@ BLOCKING = {
     ("beta_folds", "beta_is_usable"),
     ("heldout_ratings", "every_model_is_placed"),
     ("conformal_calibration", "thresholds_are_finite"),
+    ("leaderboard", "models_are_in_order"),
     ("leaderboard", "intervals_hold_their_rating"),
     ("judge_comparison", "comparison_is_sound"),
 }
