@@ -5,6 +5,7 @@ and two outcome codes. Everything an estimator must never see - a model against 
 missing score, an outcome outside the code - is refused here, by name.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ RUBRIC_DENOMINATOR = 12
 
 _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
 _NO_VOTE = -1
+_CHUNK = 1 << 16  # rows coded at a time
 
 
 class Categorical(NamedTuple):
@@ -192,31 +194,49 @@ def _refuse_self_battles(
 def _code_outcome(
     outcome: NDArray[Any], parts: int, name: str, expected: str, *, missing: bool = True
 ) -> NDArray[np.int8]:
-    values = outcome.astype(np.float32)
-    absent = np.isnan(values)
-    scaled = np.where(absent, 0, values) * parts
-    codes = np.clip(scaled, -1, parts + 1).astype(np.int8)
-    wrong = (codes != scaled) | (codes < 0) | (codes > parts)
-    if not missing:
-        wrong |= absent
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"{name} is {outcome[row]!r} in row {row}; expected {expected}")
-    return np.where(absent, np.int8(_NO_VOTE), codes)
+    codes = np.empty(outcome.size, dtype=np.int8)
+    for part in _parts(outcome.size):
+        values = outcome[part].astype(np.float32)
+        absent = np.isnan(values)
+        scaled = np.where(absent, 0, values) * parts
+        codes[part] = np.clip(scaled, -1, parts + 1)
+        wrong = (codes[part] != scaled) | (codes[part] < 0) | (codes[part] > parts)
+        if not missing:
+            wrong |= absent
+        if wrong.any():
+            row = part.start + int(np.argmax(wrong))
+            raise ValueError(f"{name} is {outcome[row]!r} in row {row}; expected {expected}")
+        codes[part][absent] = _NO_VOTE
+    return codes
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Yield slices of rows whose passing arrays stay in the cache."""
+    return (slice(first, first + _CHUNK) for first in range(0, size, _CHUNK))
 
 
 def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
     values = score if score.dtype in (np.float32, np.float64) else score.astype(float)
-    finite = np.isfinite(values)
+    tolerance = 1e-6 if values.dtype == np.float64 else 2e-5  # 6e-8 relative, times 12 * 9
+    numerators = np.empty(values.size, dtype=np.int16)
+    on_grid = True
+    for part in _parts(values.size):
+        _refuse_unscored(values, part)
+        if on_grid:
+            scaled = values[part] * RUBRIC_DENOMINATOR
+            rounded = np.rint(scaled)
+            near = np.abs(scaled - rounded).max() < tolerance
+            on_grid = bool(near and np.abs(rounded).max() <= _GRID_LIMIT)
+            numerators[part] = rounded if on_grid else 0
+    return (numerators, RUBRIC_DENOMINATOR) if on_grid else (values, 0)
+
+
+def _refuse_unscored(values: NDArray[Any], part: slice) -> None:
+    finite = np.isfinite(values[part])
     if not finite.all():
-        row = int(np.argmin(finite))
+        row = part.start + int(np.argmin(finite))
+        n_such = int((~np.isfinite(values)).sum())
         raise ValueError(
-            f"score_difference is {values[row]!r} in row {row} ({int((~finite).sum())} such rows); "
+            f"score_difference is {values[row]!r} in row {row} ({n_such} such rows); "
             "leave out battles without a parsed verdict in both orders"
         )
-    scaled = values * RUBRIC_DENOMINATOR
-    rounded = np.rint(scaled)
-    tolerance = 1e-6 if values.dtype == np.float64 else 2e-5  # 6e-8 relative, times 12 * 9
-    if np.abs(rounded).max() > _GRID_LIMIT or np.abs(scaled - rounded).max() >= tolerance:
-        return values, 0
-    return rounded.astype(np.int16), RUBRIC_DENOMINATOR

@@ -14,6 +14,7 @@ from judgeline.placement import analytic_std_error, place_models
 
 Floats = NDArray[np.float64]
 
+_DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 
 
@@ -125,7 +126,7 @@ def resample_counts(
         Multinomial counts; every row sums to n.
     """
     total = int(copies.sum())
-    if copies.size < total / 4:
+    if copies.size < total / _DRAWS_PER_CELL:
         drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
         return drawn
     kind = np.repeat(np.arange(copies.size), copies)

@@ -205,7 +205,7 @@ def _targets(
     yield "hard", _linear_target(judge, _QUARTERS, voted)
     yield "soft", _soft_target(judge, soft_totals(battles, beta, voted), voted)
     for level in settings.smoothing_levels:
-        yield f"smoothed-{level:g}", _linear_target(judge, smooth_outcome(_QUARTERS, level), voted)
+        yield f"smoothed-{level!r}", _linear_target(judge, smooth_outcome(_QUARTERS, level), voted)
 
 
 def _linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> _Target:

@@ -139,11 +139,13 @@ _Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 def _fresh_battles(options: ArenaOptions) -> _Cells:
     """Return battles of each new model against voted ones.
 
-    Each has as many as any model has in all, unless half of the battles would not do for that.
+    Each has as many as a voted model has against other voted ones, which are those that count,
+    unless half of the battles would not do for that.
     """
     n_models = options.n_voted + options.n_new
     n_each = min(
-        2 * options.n_battles // n_models, options.n_battles // (2 * max(options.n_new, 1))
+        round(2 * options.n_battles / (n_models + options.n_new)),
+        options.n_battles // (2 * max(options.n_new, 1)),
     )
     chosen = [
         _choose(n_each, options.n_prompts * options.n_voted, options, f"new model {number}")

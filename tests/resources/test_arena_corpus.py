@@ -51,12 +51,12 @@ def test_languages_have_enough_shared_questions(battles: pd.DataFrame) -> None:
 def test_nobody_votes_on_new_models_and_they_meet_voted_ones_only(battles: pd.DataFrame) -> None:
     models = build_arena(ArenaOptions(n_prompts=1)).models
     new = battles[["model_a", "model_b"]].isin(models[20:])
-    assert new.any(axis=1).sum() == 4 * 333
+    assert new.any(axis=1).sum() == 4 * 286
     assert not new.all(axis=1).any()
     votes = battles["human_outcome"].notna()
     assert not votes[new.any(axis=1)].any()
     share = votes[~new.any(axis=1)].mean()
-    assert share == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / 2668))
+    assert share == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / 2856))
 
 
 def test_appearances_are_even_and_sides_are_fair(battles: pd.DataFrame) -> None:
@@ -97,7 +97,7 @@ def test_many_new_models_leave_battles_to_vote_on() -> None:
         ({"seed": 3}, r"set 'seed' of the corpus itself"),
         (
             {"n_prompts": 10},
-            r"10 prompts give new model 20 only 200 .*asks for 333; raise n_prompts",
+            r"10 prompts give new model 20 only 200 .*asks for 286; raise n_prompts",
         ),
     ],
 )
