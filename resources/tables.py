@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 from upath import UPath
 
+from resources.glossary import MEANINGS
 from resources.paths import tables_uri
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -99,7 +100,10 @@ class ParquetStore(dg.UPathIOManager):
     def get_metadata(self, context: dg.OutputContext, obj: pd.DataFrame) -> dict[str, Any]:
         """Return the row count, the column types and a preview for the catalogue."""
         schema = pa.Schema.from_pandas(obj, preserve_index=False)
-        columns = [dg.TableColumn(field.name, _type_name(field.type)) for field in schema]
+        columns = [
+            dg.TableColumn(field.name, _type_name(field.type), MEANINGS.get(field.name))
+            for field in schema
+        ]
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
         return {
             f"dagster/{scope}": len(obj),

@@ -1,0 +1,28 @@
+from judgeline.beta import BetaFolds
+from judgeline.conformal import ConformalCalibration
+from judgeline.diagnostics import Diagnostics
+from judgeline.heldout import HeldOutRatings
+from judgeline.leaderboard import Leaderboard
+from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
+from resources.glossary import MEANINGS
+from resources.judges.annotation import VERDICT_DTYPES
+from resources.report.judge_tables import COMPARISON_COLUMNS
+from resources.scoring import SCORED_COLUMNS
+
+SHOWN = {
+    *BATTLE_DTYPES,
+    *QUARANTINE_DTYPES,
+    *VERDICT_DTYPES,
+    *SCORED_COLUMNS,
+    *COMPARISON_COLUMNS,
+    "selection_order",
+    *(
+        field
+        for table in (BetaFolds, HeldOutRatings, ConformalCalibration, Leaderboard, Diagnostics)
+        for field in table._fields
+    ),
+}
+
+
+def test_every_column_of_every_table_has_a_meaning_and_none_is_left_over() -> None:
+    assert set(MEANINGS) == SHOWN
