@@ -11,8 +11,13 @@ Columns = TypeVar("Columns", bound=NamedTuple)
 
 
 def as_table(columns: NamedTuple) -> pd.DataFrame:
-    """Return a result of the core as a table with one column per field."""
-    return pd.DataFrame(columns._asdict())
+    """Return a result of the core as a table with one column per field.
+
+    Places that a model without a rating does not have are null, not numbers.
+    """
+    table = pd.DataFrame(columns._asdict())
+    places = [name for name in ("rank", "tier") if name in table]
+    return table.astype(dict.fromkeys(places, "Int64"))
 
 
 def as_columns(kind: type[Columns], table: pd.DataFrame) -> Columns:

@@ -34,6 +34,7 @@ def judge_diagnostics(
         as_columns(BetaFolds, beta_folds),
         as_columns(HeldOutRatings, heldout_ratings),
         **{name: _published(scored_battles[name]) for name in columns},
+        l2=rating.l2,
         seed=rating.seed,
     )
     table = as_table(diagnostics)

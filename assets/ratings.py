@@ -63,15 +63,22 @@ def heldout_ratings(
 def every_model_is_placed(
     heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
-    """Every model of the scored battles has one finite rating by each judge method."""
+    """Every model of the scored battles has one rating by each judge method, or a flag."""
     import great_expectations.expectations as gxe
 
     models = pd.concat([scored_battles["model_a"], scored_battles["model_b"]]).unique()
     wanted = pd.MultiIndex.from_product([sorted(models), RANKED], names=["model", "method"])
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
-    placed = judged.set_index(["model", "method"])["rating"].groupby(level=[0, 1])
+    placed = judged.set_index(["model", "method"]).groupby(level=[0, 1])
+    explained = judged["rating"].notna() | judged["flags"].ne("")
+    unexplained = judged.assign(gap=~explained).groupby(["model", "method"])["gap"].any()
     table = pd.DataFrame(
-        {"n_ratings": placed.size(), "rating": placed.first()}, index=wanted
+        {
+            "n_ratings": placed.size(),
+            "rating": placed["rating"].first(),
+            "unexplained": unexplained,
+        },
+        index=wanted,
     ).reset_index()
     return evaluate(
         table.fillna({"n_ratings": 0}),
@@ -79,7 +86,11 @@ def every_model_is_placed(
             gxe.ExpectColumnValuesToBeInSet(
                 column="n_ratings", value_set=[1], notes="a model has one rating by each method"
             ),
-            gxe.ExpectColumnValuesToNotBeNull(column="rating", notes="a rating is a number"),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="unexplained",
+                value_set=[False],
+                notes="a rating is a number, or a flag says why there is none",
+            ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="rating",
                 min_value=-LARGEST_RATING,

@@ -167,12 +167,11 @@ def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
     """One row per model, and a better rank for a higher rating."""
     import great_expectations.expectations as gxe
 
-    descends = leaderboard.sort_values("rank")["rating"].diff().le(0)
+    ranked = leaderboard[leaderboard["rank"].notna()].sort_values("rank")
+    disordered = ranked.index[ranked["rating"].diff().gt(0)]
+    explained = np.isfinite(leaderboard["rating"]) | leaderboard["flags"].ne("")
     return evaluate(
-        leaderboard.assign(
-            finite=np.isfinite(leaderboard["rating"]),
-            in_order=descends | leaderboard["rank"].eq(1),
-        ),
+        leaderboard.assign(explained=explained, in_order=~leaderboard.index.isin(disordered)),
         [
             gxe.ExpectTableRowCountToBeBetween(min_value=2, notes="at least two models are ranked"),
             gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one row"),
@@ -186,11 +185,34 @@ def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
                 column="in_order", value_set=[True], notes="a higher rating has a better rank"
             ),
             gxe.ExpectColumnValuesToBeInSet(
-                column="finite", value_set=[True], notes="a rating is a finite number"
+                column="explained",
+                value_set=[True],
+                notes="a rating is a finite number, or a flag says why there is none",
             ),
         ],
         ids=["model"],
         remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
+    )
+
+
+@judge_check(leaderboard)
+def ratings_are_well_founded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """A model with few battles, or none that count, is known badly or not at all."""
+    import great_expectations.expectations as gxe
+
+    weak = leaderboard["flags"].str.contains("few-battles|no-spread", regex=True)
+    return evaluate(
+        leaderboard.assign(well_founded=leaderboard["rating"].notna() & ~weak),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="well_founded",
+                value_set=[True],
+                notes="a model has a rating, and battles enough to say how uncertain it is",
+            )
+        ],
+        ids=["model", "flags"],
+        remedy="Sample and judge more battles of these models against voted ones.",
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
@@ -200,7 +222,7 @@ def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResul
     import great_expectations.expectations as gxe
 
     return evaluate(
-        leaderboard,
+        leaderboard[leaderboard["rating"].notna()],
         [
             *(
                 gxe.ExpectColumnValuesToNotBeNull(column=end, notes=f"the {end} end is known")

@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 RUBRIC_DENOMINATOR = 12
 """Two orders times six criteria: judged score differences are multiples of 1/12 point."""
 
+LARGEST_SCORE = 1e6
+"""Largest absolute score difference taken for one; rubric differences lie in [-9, 9]."""
+
 _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
 _NO_VOTE = -1
 _CHUNK = 1 << 16  # rows coded at a time
@@ -155,6 +158,8 @@ def _as_categorical(values: Any, name: str) -> Categorical:
         categories = tuple(str(category) for category in values.categories)
         if codes.size and int(codes.min()) < 0:
             raise ValueError(f"{name} is missing in row {int(np.argmin(codes))}")
+        if "" in categories and (codes == categories.index("")).any():
+            raise ValueError(f"{name} is '' in some row; expected a model name")
         return Categorical(codes, categories)
     return _encode(np.asarray(values, dtype=object).ravel().tolist(), name)
 
@@ -232,11 +237,12 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
 
 
 def _refuse_unscored(values: NDArray[Any], part: slice) -> None:
-    finite = np.isfinite(values[part])
+    finite = np.abs(values[part]) <= LARGEST_SCORE  # false for NaN too
     if not finite.all():
         row = part.start + int(np.argmin(finite))
-        n_such = int((~np.isfinite(values)).sum())
+        n_such = int((~(np.abs(values) <= LARGEST_SCORE)).sum())
         raise ValueError(
             f"score_difference is {values[row]!r} in row {row} ({n_such} such rows); "
-            "leave out battles without a parsed verdict in both orders"
+            f"expected a number within {LARGEST_SCORE:g} of zero. Leave out battles without a "
+            "parsed verdict in both orders"
         )

@@ -147,7 +147,7 @@ def _newton_step(
     except np.linalg.LinAlgError as error:
         raise RuntimeError(
             "strengths are not determined: some models share no informative battle with the "
-            "others and l2 = 0 does not hold them; connect them or use a penalty"
+            f"others and l2 = {l2:g} does not hold them; connect them or use a larger penalty"
         ) from error
     step: NDArray[np.float64] = np.asarray(cho_solve(factor, gradient, check_finite=False))
     centred: NDArray[np.float64] = step - step.mean()
@@ -230,5 +230,5 @@ def _settled_or_raise(
         f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
         f"{np.abs(gradient).max():.1e} wins, tolerance {GRADIENT_TOLERANCE:.0e}; largest strength "
         f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
-        "the rest; use a penalty l2 > 0 or add battles"
+        f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
     )

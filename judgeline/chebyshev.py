@@ -47,7 +47,8 @@ def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.floa
     half = max((high - low) / 2, 1e-12 * max(abs(low), abs(high), 1e-12))
     distance = math.pi / (max(reach, 1e-300) * half)
     ellipse = distance + math.hypot(1, distance)
-    count = max(3, math.ceil(-math.log(_RELATIVE_ERROR) / math.log(ellipse)) + 1)
+    needed = -math.log(_RELATIVE_ERROR) / max(math.log(ellipse), 1e-9)
+    count = max(3, math.ceil(needed) + 1)
     if count > _MOST_NODES:
         raise ValueError(f"{count} nodes needed on [{low:g}, {high:g}] for |s| up to {reach:g}")
     angle = (2 * np.arange(count) + 1) * math.pi / (2 * count)

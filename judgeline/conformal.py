@@ -101,6 +101,9 @@ def _n_above(n_scores: int, miscoverage: float) -> int:
 def nonconformity_scores(residual: ArrayLike, std_error: ArrayLike) -> Floats:
     """Return absolute residuals in units of their standard errors.
 
+    A model without a standard error (one battle, or battles that all end alike) counts as
+    infinitely strange: it can only widen intervals, never narrow them.
+
     Parameters
     ----------
     residual : array_like, shape (n,)
@@ -111,23 +114,23 @@ def nonconformity_scores(residual: ArrayLike, std_error: ArrayLike) -> Floats:
     Returns
     -------
     ndarray, shape (n,)
-        Unitless scores.
+        Unitless scores; infinite where there is no positive standard error.
 
     Raises
     ------
     ValueError
-        If a standard error is not positive and finite, or a residual is not finite.
+        If a residual is not finite or a standard error is negative or infinite.
     """
     error, spread = np.asarray(residual, dtype=float), np.asarray(std_error, dtype=float)
-    usable = np.isfinite(error) & np.isfinite(spread) & (spread > 0)
-    if not usable.all():
-        row = int(np.argmin(usable))
+    wrong = ~np.isfinite(error) | (spread < 0) | np.isinf(spread)
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise ValueError(
             f"residual {error[row]:g} with standard error {spread[row]:g} in row {row}: every "
-            "calibration model needs both, and a spread among its battles"
+            "calibration model needs a residual, and a standard error that is not negative"
         )
-    scores: Floats = np.abs(error) / spread
-    return scores
+    known = spread > 0
+    return np.where(known, np.abs(error) / np.where(known, spread, 1.0), math.inf)
 
 
 def calibrate_intervals(
@@ -161,8 +164,7 @@ def calibrate_intervals(
     Raises
     ------
     ValueError
-        If `miscoverage` or `n_splits` is out of range, or a calibration model has a residual
-        but no positive standard error.
+        If `miscoverage` or `n_splits` is out of range.
     """
     _require_miscoverage(miscoverage)
     if n_splits < 1:
@@ -199,18 +201,10 @@ def calibration_residuals(
     Raises
     ------
     ValueError
-        If `std_error` is neither kind, bootstrap errors were not computed, or a model that
-        should calibrate has no positive standard error; names the models.
+        If `std_error` is neither kind, or bootstrap errors were not computed.
     """
     spread = chosen_std_error(heldout, std_error)
     rows = (heldout.method == method) & np.isfinite(heldout.residual)
-    without = heldout.model[rows & ~(spread > 0)].tolist()
-    if without:
-        raise ValueError(
-            f"{len(without)} voted models have no standard error by method {method!r}: "
-            f"{', '.join(without[:10])}; each needs two battles that do not all end alike, so "
-            "judge more of their battles or leave them out"
-        )
     return heldout.residual[rows], spread[rows]
 
 
@@ -258,7 +252,11 @@ def _calibrate(
     ]
     threshold, coverage, width = (np.array(column) for column in zip(*splits, strict=True))
     deployed = conformal_quantile(scores, miscoverage=miscoverage)
-    note = _why_infinite(scores.size, n_calibration, miscoverage)
+    note = "; ".join(
+        part
+        for part in (_why_infinite(scores.size, n_calibration, miscoverage), _no_spread(scores))
+        if part
+    )
     counts = (scores.size, n_splits, n_calibration, scores.size - n_calibration)
     return (
         method, miscoverage, deployed, *counts, float(np.median(threshold)),
@@ -278,7 +276,38 @@ def _try_split(
     return (
         threshold,
         float((scores[test] <= threshold).mean()),
-        float(np.median(2 * threshold * spread[test])),
+        float(np.median(interval_half_width(threshold, spread[test])) * 2),
+    )
+
+
+def interval_half_width(threshold: ArrayLike, std_error: ArrayLike) -> Floats:
+    """Return how far intervals reach to either side of a rating.
+
+    Parameters
+    ----------
+    threshold : array_like
+        Conformal thresholds, in standard errors.
+    std_error : array_like
+        Standard errors, in Elo points.
+
+    Returns
+    -------
+    ndarray
+        Their product in Elo points; infinite where there is no positive standard error,
+        since nothing is known of such a rating's spread.
+    """
+    reach, spread = np.broadcast_arrays(np.asarray(threshold, float), np.asarray(std_error, float))
+    known = spread > 0
+    return np.where(known, reach * np.where(known, spread, 1.0), math.inf)
+
+
+def _no_spread(scores: Floats) -> str:
+    count = int(np.isinf(scores).sum())
+    if not count:
+        return ""
+    return (
+        f"{count} of {scores.size} calibration models have no standard error (one battle, or "
+        "battles that all end alike) and count as misses; judge more of their battles"
     )
 
 

@@ -57,6 +57,7 @@ def diagnose_judge(
     length_a: ArrayLike | None = None,
     length_b: ArrayLike | None = None,
     language: ArrayLike | None = None,
+    l2: float = 0.01,
     seed: int = 0,
 ) -> Diagnostics:
     """Return every diagnostic that the given columns allow.
@@ -76,6 +77,8 @@ def diagnose_judge(
         Lengths of the completions in characters; verbosity needs both.
     language : array_like of str, shape (n,), optional
         Language of each battle; slopes per language need it.
+    l2 : float
+        Penalty of the strengths behind the surrogacy test, per squared logit.
     seed : int
         Seed of the random subsets.
 
@@ -90,7 +93,7 @@ def diagnose_judge(
         *_slopes(score, human, beta_folds),
         *_reliability(score, human),
         *_residuals(heldout),
-        *_surrogacy(battles, seed),
+        *_surrogacy(battles, l2, seed),
         *_budgets(battles, score, human, seed),
     ]
     if difference_ab is not None and difference_ba is not None:
@@ -179,9 +182,9 @@ def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
             yield f"residual_{method}_human_correlation", "", correlation, "Pearson r", human.size
 
 
-def _surrogacy(battles: CodedBattles, seed: int) -> Iterator[_Row]:
+def _surrogacy(battles: CodedBattles, l2: float, seed: int) -> Iterator[_Row]:
     try:
-        fit = fit_surrogacy(battles, keyed_rng(seed, "surrogacy"))
+        fit = fit_surrogacy(battles, keyed_rng(seed, "surrogacy"), l2=l2)
     except (ValueError, RuntimeError) as reason:
         yield "surrogacy_gamma", f"not fitted: {reason}", float("nan"), "share", 0
         return

@@ -42,6 +42,17 @@ Floats = NDArray[np.float64]
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
 """Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
 
+JUDGE_METHODS: tuple[str, ...] = (
+    "hard",
+    "soft",
+    *(f"smoothed-{level!r}" for level in SMOOTHING_LEVELS),
+    *(f"{base}-{ruler}" for base in ("hard", "soft") for ruler in ("recalibrated", "rescaled")),
+)
+"""Methods that rate by a judge, at the paper's smoothing levels."""
+
+FEW_BATTLES = 20
+"""Battles against anchors below which a model is flagged: its standard error is a guess."""
+
 _HALVES = np.array([0.0, 0.5, 1.0])
 _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -173,13 +184,13 @@ def fit_heldout_ratings(
     _require_matching(battles, beta_folds)
     if cluster is not None and np.shape(cluster) != (len(battles),):
         raise ValueError(f"cluster has shape {np.shape(cluster)}; expected ({len(battles)},)")
+    _require_clusters(cluster)
     voted = battles.voted_models()
     if not voted.any():
         raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
     tally = tally_outcomes(battles)
     targets = dict(_targets(battles, beta_folds.beta, voted, tally, settings))
-    for name in ("human", "hard"):
-        _require_anchors_connected(targets[name], voted, battles.models, name)
+    _require_anchors_connected(targets["human"], voted, battles.models)
     placed = {name: _place(target, voted, settings.l2) for name, target in targets.items()}
     errors = _std_errors(battles, beta_folds.beta, voted, placed, settings, cluster)
     return _table(battles, beta_folds.beta, voted, targets, placed, errors, tally)
@@ -191,6 +202,13 @@ def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
             f"beta folds are for {len(beta_folds.held_out_model)} models, battles have "
             f"{len(battles.models)}; fit the folds on these battles"
         )
+
+
+def _require_clusters(cluster: ArrayLike | None) -> None:
+    labels = np.asarray([] if cluster is None else cluster, dtype=object).tolist()
+    for row, label in enumerate(labels):
+        if label is None or label != label:  # NaN alone differs from itself
+            raise ValueError(f"cluster is missing in row {row}; give every battle one, or its id")
 
 
 def _targets(
@@ -236,15 +254,15 @@ def _soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.
 
 
 def _require_anchors_connected(
-    target: _Target, voted: NDArray[np.bool_], models: tuple[str, ...], name: str
+    target: _Target, voted: NDArray[np.bool_], models: tuple[str, ...]
 ) -> None:
     labels = connected_components(target.n_battles[voted])
     stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
     if stray:
-        kind = "battles with a vote" if name == "human" else "judged battles"
         raise ValueError(
-            f"{len(stray)} of {labels.size} voted models have no chain of {kind} to the others: "
-            f"{', '.join(stray[:10])}; add battles that connect them or leave them out"
+            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
+            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
+            "or remove their votes and let the judge place them"
         )
 
 
@@ -461,6 +479,7 @@ def _flags(
     raised = {
         "no-votes": ~voted,
         "no-battles-with-anchors": met == 0,
+        "few-battles": (met > 0) & (met < FEW_BATTLES),
         "anchors-disconnected": cut,
         "judge-always-prefers": (met > 0) & (won == met),
         "judge-never-prefers": (met > 0) & (won == 0),

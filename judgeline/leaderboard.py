@@ -11,6 +11,7 @@ from judgeline.conformal import (
     calibration_residuals,
     chosen_std_error,
     conformal_quantile,
+    interval_half_width,
     nonconformity_scores,
 )
 from judgeline.heldout import HeldOutRatings
@@ -21,19 +22,21 @@ Floats = NDArray[np.float64]
 class Leaderboard(NamedTuple):
     """One row per model, best rating first; models without a rating come last.
 
-    `rating` is by `method`, `lower` and `upper` bound its conformal interval (Elo points);
-    `tier` is one more than the number of models whose whole interval lies above this one's.
+    `rating` is by `method`, `lower` and `upper` bound its conformal interval (Elo points), which
+    is the whole line for a model without a standard error. `rank` and `tier` are NaN for a model
+    without a rating; `tier` is one more than the number of models whose whole interval lies
+    above this one's.
     `human_rating` is NaN without votes. `n_battles` counts judged battles against anchors.
     """
 
-    rank: NDArray[np.int64]
+    rank: Floats
     model: NDArray[np.str_]
     method: NDArray[np.str_]
     rating: Floats
     std_error: Floats
     lower: Floats
     upper: Floats
-    tier: NDArray[np.int64]
+    tier: Floats
     human_rating: Floats
     hard_rating: Floats
     soft_rating: Floats
@@ -86,16 +89,25 @@ def rank_models(
     table = HeldOutRatings(*(column[rows] for column in heldout))
     spread = chosen_std_error(heldout, std_error)[rows]
     scores = nonconformity_scores(*calibration_residuals(heldout, method, std_error))
-    half_width = _thresholds(np.isfinite(table.residual), scores, miscoverage) * spread
+    thresholds = _thresholds(np.isfinite(table.residual), scores, miscoverage)
+    half_width = interval_half_width(thresholds, spread)
     lower, upper = table.rating - half_width, table.rating + half_width
     order = np.lexsort((table.model, -table.rating))  # NaN sorts last
     columns = (
         table.model, table.method, table.rating, spread, lower, upper, _tiers(lower, upper),
         table.human_rating, _ratings_of(heldout, "hard", table.model),
         _ratings_of(heldout, "soft", table.model), _betas(heldout, table.model),
-        table.n_battles, table.n_votes, table.flags,
+        table.n_battles, table.n_votes, _with_spread_flag(table, spread),
     )  # fmt: skip
-    return Leaderboard(np.arange(1, order.size + 1), *(column[order] for column in columns))
+    places = np.where(np.isfinite(table.rating[order]), np.arange(1.0, order.size + 1), math.nan)
+    return Leaderboard(places, *(column[order] for column in columns))
+
+
+def _with_spread_flag(table: HeldOutRatings, spread: Floats) -> NDArray[np.str_]:
+    """Add the flag of a rating whose battles do not tell how uncertain it is."""
+    lacks = np.isfinite(table.rating) & ~(spread > 0)
+    flags = zip(table.flags.tolist(), lacks.tolist(), strict=True)
+    return np.array([";".join(filter(None, (old, "no-spread" * new))) for old, new in flags])
 
 
 def _thresholds(calibrates: NDArray[np.bool_], scores: Floats, miscoverage: float) -> Floats:
@@ -107,10 +119,10 @@ def _thresholds(calibrates: NDArray[np.bool_], scores: Floats, miscoverage: floa
     return thresholds
 
 
-def _tiers(lower: Floats, upper: Floats) -> NDArray[np.int64]:
-    """Return one plus the number of models clearly above; NaN bounds are above nothing."""
-    above: NDArray[np.int64] = (lower > upper[:, None]).sum(axis=1) + 1
-    return above
+def _tiers(lower: Floats, upper: Floats) -> Floats:
+    """Return one plus the number of models clearly above; NaN for a model without bounds."""
+    above = (lower > upper[:, None]).sum(axis=1) + 1.0
+    return np.where(np.isnan(upper), math.nan, above)
 
 
 def _ratings_of(heldout: HeldOutRatings, method: str, models: NDArray[np.str_]) -> Floats:

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 _PARTS = 5
 _MAX_ITERATIONS = 60
+_SINGULAR = 1e12
 
 
 class Surrogacy(NamedTuple):
@@ -40,7 +41,7 @@ def fit_surrogacy(
     """Return how much the models' human strengths add to the judge's score difference.
 
     Strengths come from votes on the other four fifths of the battles, so that no vote helps
-    to predict itself.
+    to predict itself; battles with a model that these do not hold are left out.
 
     Parameters
     ----------
@@ -62,16 +63,18 @@ def fit_surrogacy(
     ValueError
         If fewer than ten votes are decisive.
     RuntimeError
-        If the fit does not converge (votes separable by score and strengths).
+        If the fit does not converge (votes separable by score and strengths), or score
+        differences and strengths cannot be told apart.
     """
     voted = battles.take(battles.human_outcome >= 0)
     part = rng.permutation(len(voted)) % _PARTS
     gap = np.empty(len(voted))
     for held_out in range(_PARTS):
-        strengths = _human_strengths(voted.take(part != held_out), l2)
+        rest = voted.take(part != held_out)
+        strengths = np.where(rest.voted_models(), _human_strengths(rest, l2), np.nan)
         rows = part == held_out
         gap[rows] = strengths[voted.model_a[rows]] - strengths[voted.model_b[rows]]
-    decisive = voted.human_outcome != 1
+    decisive = (voted.human_outcome != 1) & np.isfinite(gap)  # no gap to an unseen model
     if decisive.sum() < 10:
         raise ValueError(f"{int(decisive.sum())} decisive votes: at least 10 are needed")
     design = np.column_stack([voted.rubric_points(), gap])[decisive]
@@ -93,10 +96,15 @@ def _logistic(design: Floats, outcome: Floats) -> tuple[Floats, Floats]:
         chance = expit(design @ slopes)
         gradient = design.T @ (outcome - chance)
         information = design.T @ (design * (chance * (1 - chance))[:, None])
-        step = np.linalg.lstsq(information, gradient, rcond=None)[0]
+        if np.linalg.cond(information) > _SINGULAR:
+            raise RuntimeError(
+                "score differences and strengths cannot be told apart: they are proportional, or "
+                "one of them does not vary"
+            )
+        step = np.linalg.solve(information, gradient)
         slopes = slopes + step
         if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(slopes).max()):
-            return slopes, np.asarray(np.linalg.pinv(information))
+            return slopes, np.asarray(np.linalg.inv(information))
         if np.abs(slopes).max() > 1e6:
             break
     raise RuntimeError(

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from pipelines.terminal import open_console
+from pipelines.terminal import open_console, plain
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
 _USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
@@ -135,7 +135,7 @@ def rank(
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.
     """
-    from pipelines.rank import RankSettings, UnusableJudgeError, rank_file
+    from pipelines.rank import QualityGateError, RankSettings, rank_file
     from pipelines.terminal import show_ranked
 
     settings = RankSettings(
@@ -150,7 +150,7 @@ def rank(
     )
     try:
         ranked = rank_file(file, out, settings, judge=judge, report=report)
-    except UnusableJudgeError as error:
+    except QualityGateError as error:
         _complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
     show_ranked(open_console(), ranked, file)
@@ -161,7 +161,7 @@ def rank(
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline run --corpus arena\n\n"
-    "  judgeline run --corpus arena --judge strict --select 'leaderboard+' --dry-run\n\n"
+    "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
     + _EXIT_CODES
 )
 def run(
@@ -243,7 +243,7 @@ def corpora() -> None:
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline leaderboard --corpus arena\n\n"
-    "  judgeline leaderboard --corpus arena --judge strict --format csv > ratings.csv\n\n"
+    "  judgeline leaderboard --corpus arena --judge careful --format csv > ratings.csv\n\n"
     'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + _EXIT_CODES
 )
 def leaderboard(
@@ -304,7 +304,7 @@ def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], sourc
 
 def _complain(kind: str, message: str, *, style: str = "bold red") -> None:
     paragraph = " ".join(str(message).split())
-    open_console(stderr=True).print(f"[{style}]{kind}:[/] {escape(paragraph)}", soft_wrap=True)
+    open_console(stderr=True).print(f"[{style}]{kind}:[/] {plain(paragraph)}", soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,6 +39,9 @@ HELDOUT_COLUMNS = (
     "n_battles",
     "flags",
 )
+MOST_QUARANTINED = 0.5
+"""Share of unusable rows above which nothing is rated, as in the lineage."""
+
 _VERDICT_OF_STATUS = {
     "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
     "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
@@ -50,7 +53,11 @@ _VERDICT_OF_STATUS = {
 }
 
 
-class UnusableJudgeError(Exception):
+class QualityGateError(Exception):
+    """What was read, or the judge, is too bad to rate models by."""
+
+
+class UnusableJudgeError(QualityGateError):
     """The judge fails a quality gate: its scores cannot be put on the human scale."""
 
 
@@ -140,16 +147,30 @@ def rank_file(
     ------
     ValueError
         If the file, the folder or a setting is unusable; the message says what to do.
-    UnusableJudgeError
-        If the judge fails the gate: no positive, finite slope in every fold.
+    QualityGateError
+        If the judge fails the gate (no positive, finite slope in every fold), or most rows
+        cannot be used.
     """
     _require_writable(out)
     battles = read_judged_battles(path, judge=judge)
+    _require_mostly_readable(battles)
     ranking = rank_battles(battles.scored, settings)
     writers = _table_writers(ranking, battles)
     if report:
         writers["report.html"] = _report_writer(path, settings, battles, ranking)
     return Ranked(ranking, battles, _write_together(out, writers))
+
+
+def _require_mostly_readable(battles: JudgedBattles) -> None:
+    share = battles.quarantine["row"].nunique() / max(battles.n_rows, 1)
+    if share > MOST_QUARANTINED:
+        reasons = battles.quarantine["reason"].value_counts()
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        raise QualityGateError(
+            f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
+            f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
+            "would speak of other battles than it was meant to hold"
+        )
 
 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
@@ -201,6 +222,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         coded,
         folds,
         heldout,
+        l2=settings.l2,
         language=scored["language"].to_numpy(dtype=object, na_value=None),
         **{name: as_numbers(scored[name]) for name in columns},
     )
@@ -283,7 +305,8 @@ def _provenance(path: Path, settings: RankSettings, battles: JudgedBattles) -> M
     return {
         "file": path.name,
         "sha256": digest,
-        "battles": f"{account}, {battles.n_unscored} without usable scores",
+        "battles": f"{account}, {battles.n_unscored} without usable scores, "
+        f"{battles.n_repeated} equal to an earlier row",
         **{name: str(value) for name, value in asdict(settings).items() if name != "methods"},
         "methods": ", ".join(settings.methods) or "all",
         "versions": ", ".join(f"{name} {version(name)}" for name in packages),

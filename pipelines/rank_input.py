@@ -7,7 +7,7 @@ are read here. Rows that no estimator may see are set aside with a reason, never
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,18 @@ _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
 class JudgedBattles(NamedTuple):
-    """Scored battles of one judge, rows set aside, and how many battles lack usable scores."""
+    """Scored battles of one judge, rows set aside, and how many battles lack usable scores.
+
+    `n_repeated` rows equal an earlier one in every column and cannot be told from it; they
+    count, since two alike battles are possible.
+    """
 
     judge: str
     scored: pd.DataFrame
     quarantine: pd.DataFrame
     n_unscored: int
+    n_rows: int
+    n_repeated: int = 0
 
 
 def read_judged_battles(path: Path, *, judge: str | None = None) -> JudgedBattles:
@@ -122,7 +128,9 @@ def _annotations(path: Path, judge: str | None) -> JudgedBattles:
     answers = verdicts[verdicts["judge"].eq(chosen)]
     judged = battles[battles["battle_id"].isin(answers["battle_id"])]
     scored = score_battles(judged, answers)
-    return JudgedBattles(chosen, scored, quarantine, len(judged) - len(scored))
+    last = int(quarantine["row"].max()) if len(quarantine) else -1
+    n_rows = max(len(battles), last + 1)
+    return JudgedBattles(chosen, scored, quarantine, len(judged) - len(scored), n_rows)
 
 
 def _choose(judge: str | None, known: list[str], path: Path) -> str:
@@ -137,13 +145,21 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
 def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
     wanted = [*SCORED_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
     table = _table(path, [name for name in wanted if name in columns])
+    table = table.assign(**{name: _stripped(table[name]) for name in ("model_a", "model_b")})
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
     as_numbers = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
     quarantine = _set_aside(table, as_numbers, path.name)
     kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
-    return JudgedBattles(judge or path.stem, _completed(kept), quarantine, 0)
+    n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
+    completed = _completed(kept)
+    return JudgedBattles(judge or path.stem, completed, quarantine, 0, len(table), n_repeated)
+
+
+def _stripped(names: pd.Series) -> pd.Series:
+    """Return names without the blanks around them, which would make one model two."""
+    return names.map(lambda name: name.strip() if isinstance(name, str) else name)
 
 
 def _table(path: Path, columns: list[str]) -> pd.DataFrame:
@@ -220,6 +236,11 @@ def _faults(
                 "unknown-outcome",
                 _told(table[name][wrong], f"{name} is {{}}, expected {scale}"),
             )
+    for name in ("difference_ab", "difference_ba", "length_a", "length_b"):
+        if name in table:
+            wrong = table[name].notna() & numbers[name].isna()
+            told = _told(table[name][wrong], f"{name} is {{}}, expected a number or nothing")
+            yield wrong, "no-number", told
     if "battle_id" in table:
         again = table["battle_id"].notna() & table["battle_id"].duplicated()
         yield again, "duplicate-battle", _told(table["battle_id"][again], "battle {} came before")
@@ -239,19 +260,25 @@ def _told(values: pd.Series, sentence: str) -> list[str]:
 
 def _completed(kept: pd.DataFrame) -> pd.DataFrame:
     """Return battles with every column of scored battles, null where the file has none."""
-    from judgeline.outcomes import sign_outcome
-
-    derived = {
-        "battle_id": [f"row-{row:06d}" for row in range(len(kept))],
-        "judge_outcome": sign_outcome(kept["score_difference"].to_numpy(dtype=float)),
-    }
-    added = {name: values for name, values in derived.items() if name not in kept}
-    table = kept.assign(**added)
-    if "recorded_outcome" not in kept:
-        table["recorded_outcome"] = kept.get("judge_outcome", np.nan)
+    recorded = kept.get("recorded_outcome", kept.get("judge_outcome", np.nan))
+    table = kept.assign(recorded_outcome=recorded, judge_outcome=_derived_outcome(kept))
+    if "battle_id" not in kept:
+        table["battle_id"] = [f"row-{row:06d}" for row in range(len(kept))]
     for name in OPTIONAL_NUMBERS:
         table[name] = table[name].astype(float) if name in table else np.nan
     for name in OPTIONAL_TEXT:
         if name not in table:
             table[name] = pd.Series(None, index=table.index, dtype=str)
     return table
+
+
+def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
+    """Return what the scores say: a tie where the two orders contradict each other."""
+    from judgeline.outcomes import hard_outcome, sign_outcome
+
+    outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
+    if {"difference_ab", "difference_ba"} <= set(kept):
+        orders = kept[["difference_ab", "difference_ba"]].to_numpy(dtype=float)
+        both = ~np.isnan(orders).any(axis=1)
+        outcome[both] = hard_outcome(orders[both, 0], orders[both, 1])
+    return outcome

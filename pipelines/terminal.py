@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pipelines.rank import Ranked
 
+_HIDDEN = "\N{REPLACEMENT CHARACTER}"
+
 PIPE_WIDTH = 120
 """Columns to lay tables out in when the output is no terminal."""
 
@@ -35,10 +37,21 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     table.add_column("flags", overflow="fold")
     for row in board.to_dict("records"):
         interval = f"{elo(row['lower'])} to {elo(row['upper'])}"
-        counts = (f"{row['tier']}", elo(row["human_rating"]), row["n_battles"], row["n_votes"])
-        cells = (row["rank"], escape(row["model"]), elo(row["rating"]), interval, *counts)
-        table.add_row(*map(str, cells), escape(str(row["flags"])))
+        counts = (place(row["tier"]), elo(row["human_rating"]), row["n_battles"], row["n_votes"])
+        cells = (place(row["rank"]), plain(row["model"]), elo(row["rating"]), interval, *counts)
+        table.add_row(*map(str, cells), plain(row["flags"]))
     return table
+
+
+def place(number: Any) -> str:
+    """Return a rank or tier; a dash for a model that has none."""
+    text = str(number)
+    return text if text.isdecimal() else "-"
+
+
+def plain(text: object) -> str:
+    """Return text from outside so that a terminal shows it: no markup, no control characters."""
+    return escape("".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text)))
 
 
 def elo(rating: float) -> str:
@@ -58,7 +71,8 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
         return board.to_csv(index=False)
     if style == "md":
         return board.to_markdown(index=False, floatfmt=".1f") + "\n"
-    records = [{k: _json_value(v) for k, v in row.items()} for row in board.to_dict("records")]
+    known = board.astype(object).where(board.notna(), None)
+    records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
     return json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -74,7 +88,7 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for name in columns:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+        table.add_row(*("" if cell is None else plain(cell) for cell in row))
     return table
 
 
@@ -82,10 +96,15 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
     battles, ranking = ranked.battles, ranked.ranking
     console.print(
-        f"{len(battles.scored):,} battles of {escape(source.name)}, judged by "
-        f"{escape(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
+        f"{len(battles.scored):,} battles of {plain(source.name)}, judged by "
+        f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
+    if battles.n_repeated:
+        console.print(
+            f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in every column "
+            "and count again; a battle_id column tells repeats from other battles."
+        )
     if len(battles.quarantine):
         counts = battles.quarantine["reason"].value_counts()
         console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
@@ -98,7 +117,7 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     for note, methods in calibration.groupby("note", sort=False)["method"]:
         if note:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
-            console.print(f"[yellow]Note[/] ({whose}): {escape(str(note))}.")
+            console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
     show_files(console, ranked.files)
 
 
@@ -119,4 +138,4 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
 def show_files(console: Console, files: dict[str, Path]) -> None:
     """Print where the results are, one path a line so that it can be copied."""
     for path in files.values():
-        console.print(f"  {escape(str(path))}", soft_wrap=True)
+        console.print(f"  {plain(path)}", soft_wrap=True)

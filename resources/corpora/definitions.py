@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from judgeline.heldout import JUDGE_METHODS
 from resources.corpora.languages import language_code
 from resources.paths import config_dir
 from resources.suggest import unknown_name
@@ -59,13 +60,29 @@ class RatingOptions(BaseModel):
 
     l2: float = Field(default=0.01, gt=0)
     hard_outcome: Literal["derived", "recorded"] = "derived"
-    n_resamples: int = Field(default=200, ge=0)
+    n_resamples: int = Field(default=200, ge=0)  # and not 1, which has no spread
     miscoverage: float = Field(default=0.1, gt=0, lt=1)
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
     method: str = Field(default="soft", min_length=1)
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
+
+    @field_validator("n_resamples")
+    @classmethod
+    def _has_spread(cls, n_resamples: int) -> int:
+        if n_resamples == 1:
+            raise ValueError("one resample has no spread; write 0 for none, or at least 2")
+        return n_resamples
+
+    @field_validator("method")
+    @classmethod
+    def _is_known(cls, method: str) -> str:
+        if method not in JUDGE_METHODS:
+            near = difflib.get_close_matches(method, JUDGE_METHODS, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"{hint}the methods are {', '.join(JUDGE_METHODS)}")
+        return method
 
 
 class Filters(BaseModel):

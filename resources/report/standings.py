@@ -65,7 +65,7 @@ def _standing(row: pd.Series, low: float, reach: float) -> Standing:
         new=new,
         rating=number(row["rating"]),
         interval=span(row["lower"], row["upper"]),
-        tier=str(row["tier"]),
+        tier=count(row["tier"]),
         human_rating=number(row["human_rating"]),
         n_votes=count(row["n_votes"]),
         n_battles=count(row["n_battles"]),

@@ -23,6 +23,10 @@ _FLAGS = {
     "judge-never-prefers": "the judge never prefers it",
     "humans-always-prefer": "humans always prefer it",
     "humans-never-prefer": "humans never prefer it",
+    "few-battles": "few battles",
+    "no-spread": "spread unknown",
+    "no-battles-with-anchors": "no battles against voted models",
+    "anchors-disconnected": "holds the others together: no rating without it",
 }
 
 

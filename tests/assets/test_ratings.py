@@ -19,6 +19,7 @@ def heldout() -> pd.DataFrame:
             "residual": shift,
             "std_error": 20.0,
             "std_error_analytic": 21.0,
+            "flags": "",
         }
         for i, model in enumerate(MODELS)
         for method, shift in (("human", 0.0), ("hard", 30.0), ("soft", -10.0))
@@ -52,6 +53,11 @@ def test_every_model_is_placed(heldout, scored_battles, breakage):
     assert not result.passed
     assert "dog" in result.description
     assert "ant" not in result.description
+
+
+def test_a_missing_rating_with_a_reason_does_not_stop_the_others(heldout, scored_battles):
+    told = _at(heldout, "dog", "soft", rating=np.nan, flags="anchors-disconnected")
+    assert ratings.every_model_is_placed(told, scored_battles).passed
 
 
 def test_standard_errors_agree(heldout):

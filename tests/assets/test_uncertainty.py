@@ -37,6 +37,7 @@ def leaderboard() -> pd.DataFrame:
             "rating": [1600.0, 1500.0, 1400.0],
             "lower": [1550.0, 1450.0, 1350.0],
             "upper": [1650.0, 1550.0, 1450.0],
+            "flags": ["", "no-votes", ""],
         }
     )
 
@@ -107,6 +108,26 @@ def test_models_in_order(leaderboard, changes, told):
     assert not result.passed
     assert result.severity == ERROR
     assert told in result.description
+
+
+def test_a_model_without_a_rating_says_why_and_is_warned_of(leaderboard):
+    unrated = leaderboard.assign(
+        rank=pd.array([1, 2, None], dtype="Int64"),
+        flags=["", "", "anchors-disconnected"],
+        **{name: [2.0, 1.0, np.nan] for name in ("rating", "lower", "upper")},
+    )
+    assert uncertainty.models_are_in_order(unrated).passed
+    assert uncertainty.intervals_hold_their_rating(unrated).passed
+    warning = uncertainty.ratings_are_well_founded(unrated)
+    assert not warning.passed
+    assert warning.severity == dg.AssetCheckSeverity.WARN
+    assert "ant anchors-disconnected" in warning.description
+
+
+@pytest.mark.parametrize("flag", ["few-battles", "no-votes;no-spread"])
+def test_ratings_on_thin_ice_are_warned_of(leaderboard, flag):
+    assert uncertainty.ratings_are_well_founded(leaderboard).passed
+    assert not uncertainty.ratings_are_well_founded(leaderboard.assign(flags=["", flag, ""])).passed
 
 
 def test_one_model_is_no_leaderboard(leaderboard):

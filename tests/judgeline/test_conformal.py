@@ -77,10 +77,26 @@ def test_nonconformity_is_unsigned_and_in_standard_errors() -> None:
     assert nonconformity_scores([-6.0, 3.0, 0.0], [2.0, 2.0, 5.0]).tolist() == [3.0, 1.5, 0.0]
 
 
-@pytest.mark.parametrize("std_error", [0.0, -1.0, math.nan, math.inf])
-def test_a_model_without_a_spread_does_not_calibrate_silently(std_error: float) -> None:
+@pytest.mark.parametrize("std_error", [0.0, math.nan])
+@pytest.mark.parametrize("residual", [5.0, 0.0])
+def test_a_model_without_a_spread_counts_as_a_miss(std_error: float, residual: float) -> None:
+    assert nonconformity_scores([5.0, residual], [1.0, std_error]).tolist() == [5.0, math.inf]
+
+
+@pytest.mark.parametrize(("residual", "std_error"), [(5.0, -1.0), (5.0, math.inf), (math.nan, 1)])
+def test_impossible_residuals_and_errors_are_refused(residual: float, std_error: float) -> None:
     with pytest.raises(ValueError, match="row 1"):
-        nonconformity_scores([5.0, 5.0], [1.0, std_error])
+        nonconformity_scores([5.0, residual], [1.0, std_error])
+
+
+def test_models_without_a_spread_widen_intervals_and_are_told() -> None:
+    """Nine scores of 0.1 to 0.9 and a miss: at 80 % the ninth of ten, at 90 % the miss itself."""
+    rows = [Rated(f"m{k}", 1400.0 + k, 1400.0, 10.0) for k in range(1, 10)]
+    rows.append(Rated("one-battle", 1400.0, 1400.0, math.nan))
+    kept = calibrate_intervals(heldout_of(rows), miscoverage=0.2)
+    assert kept.threshold.tolist() == [0.9]
+    assert "1 of 10 calibration models have no standard error" in kept.note[0]
+    assert calibrate_intervals(heldout_of(rows), miscoverage=0.1).threshold.tolist() == [math.inf]
 
 
 # ------------------------------------------------------------------ calibration of ratings

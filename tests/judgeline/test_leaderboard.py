@@ -92,6 +92,18 @@ def test_a_model_without_a_rating_comes_last_with_its_flag() -> None:
     assert all(math.isnan(lost[field]) for field in ("rating", "lower", "upper"))
     assert np.isfinite(board.lower[:-1]).all()
 
+    assert math.isnan(lost["rank"])
+    assert math.isnan(lost["tier"])
+
+
+@pytest.mark.parametrize("std_error", [0.0, math.nan])
+def test_a_model_whose_battles_show_no_spread_gets_the_whole_line(std_error: float) -> None:
+    new = Rated("new", 1900.0, None, std_error, flags="no-votes")
+    row = rows_of(rank_models(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
+    assert (row["rank"], row["rating"]) == (1, 1900.0)
+    assert (row["lower"], row["upper"]) == (-math.inf, math.inf)
+    assert row["flags"] == "no-votes;no-spread"
+
 
 @pytest.mark.parametrize("method", ["human", "Soft", "elo"])
 def test_an_unknown_method_is_refused_with_the_known_ones(method: str) -> None:

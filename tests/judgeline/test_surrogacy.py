@@ -74,3 +74,10 @@ def test_too_few_votes_are_refused() -> None:
     battles = [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5
     with pytest.raises(ValueError, match="5 decisive votes"):
         fit(code(battles))
+
+
+def test_scores_that_do_not_vary_cannot_be_told_from_nothing() -> None:
+    rng = np.random.default_rng(0)
+    votes = (rng.random(400) < 0.7).astype(float)
+    with pytest.raises(RuntimeError, match="cannot be told apart"):
+        fit(code([Battle(name(0), name(1), float(vote), 0.5, 0.0) for vote in votes]))

@@ -12,6 +12,7 @@ import pytest
 from pipelines.cli import main
 from pipelines.rank import (
     HELDOUT_COLUMNS,
+    QualityGateError,
     RankSettings,
     UnusableJudgeError,
     rank_battles,
@@ -156,14 +157,53 @@ def test_method_chooses_what_is_written_and_what_ranks(battles_csv: Path, tmp_pa
         assert set(pd.read_csv(tmp_path / "out" / name)["method"]) == {"hard"}
 
 
-def test_recorded_outcomes_are_those_of_the_file(tmp_path: Path) -> None:
+def test_recorded_outcomes_are_those_of_the_file_and_derived_ones_are_not(tmp_path: Path) -> None:
     table = simulated_battles()
     path = tmp_path / "voters.csv"
     table.assign(judge_outcome=table["human_outcome"]).to_csv(path, index=False)
     scored = read_judged_battles(path).scored
-    hard = RankSettings(n_resamples=0, methods=("hard",), hard_outcome="recorded")
-    residual = rank_battles(scored, hard).heldout_ratings.query("method == 'hard'")["residual"]
-    assert residual.to_numpy() == pytest.approx(0, abs=1e-5)  # the judge is the voters
+    error = {}
+    for kind in ("recorded", "derived"):
+        settings = RankSettings(n_resamples=0, methods=("hard",), hard_outcome=kind)
+        held_out = rank_battles(scored, settings).heldout_ratings
+        error[kind] = held_out.query("method == 'hard'")["residual"].abs().max()
+    assert error["recorded"] == pytest.approx(0, abs=1e-5)  # the judge is the voters
+    assert error["derived"] > 5
+
+
+def test_orders_that_contradict_each_other_are_a_tie(tmp_path: Path) -> None:
+    table = simulated_battles().head(3).assign(
+        score_difference=[1.0, 1.0, -1.0], difference_ab=[3.0, 1.0, math.nan],
+        difference_ba=[-1.0, 1.0, math.nan],
+    )  # fmt: skip
+    table.to_csv(tmp_path / "orders.csv", index=False)
+    read = read_judged_battles(tmp_path / "orders.csv").scored
+    assert read["judge_outcome"].tolist() == [0.5, 1.0, 0.0]
+
+
+def test_blanks_around_a_name_do_not_make_two_models(tmp_path: Path) -> None:
+    table = simulated_battles()
+    plain, blank = tmp_path / "plain.csv", tmp_path / "blank.csv"
+    table.to_csv(plain, index=False)
+    table.assign(model_a=" " + table["model_a"] + " ").to_csv(blank, index=False)
+    boards = [
+        rank_battles(read_judged_battles(path).scored, QUICK).leaderboard for path in (plain, blank)
+    ]
+    pd.testing.assert_frame_equal(*boards)
+
+
+def test_rows_that_repeat_are_counted_and_told(tmp_path: Path) -> None:
+    table = simulated_battles().drop_duplicates()
+    pd.concat([table, table]).to_csv(tmp_path / "twice.csv", index=False)
+    assert read_judged_battles(tmp_path / "twice.csv").n_repeated == len(table)
+
+
+def test_a_file_of_mostly_unusable_rows_is_refused(tmp_path: Path) -> None:
+    table = simulated_battles()
+    table.loc[table.index[: 2 * len(table) // 3], "score_difference"] = math.nan
+    table.to_csv(tmp_path / "broken.csv", index=False)
+    with pytest.raises(QualityGateError, match=r"67% of .* nan-score.*expected a number"):
+        rank_file(tmp_path / "broken.csv", tmp_path / "out", QUICK, report=False)
 
 
 def test_contradicting_judge_is_refused() -> None:
