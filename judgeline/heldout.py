@@ -83,8 +83,8 @@ class RatingSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that no fit can follow."""
-        if not self.l2 >= 0:
-            raise ValueError(f"l2 must not be negative, got {self.l2}")
+        if not 0 <= self.l2 < np.inf:
+            raise ValueError(f"l2 must be finite and not negative, got {self.l2}")
         if self.n_resamples < 0 or self.n_resamples == 1:
             raise ValueError(f"n_resamples must be 0 or at least 2, got {self.n_resamples}")
         if self.seed < 0:
@@ -191,7 +191,10 @@ def fit_heldout_ratings(
     tally = tally_outcomes(battles)
     targets = dict(_targets(battles, beta_folds.beta, voted, tally, settings))
     _require_anchors_connected(targets["human"], voted, battles.models)
-    placed = {name: _place(target, voted, settings.l2) for name, target in targets.items()}
+    placed = {
+        name: _place(target, voted, settings.l2, np.array(battles.models)[voted])
+        for name, target in targets.items()
+    }
     errors = _std_errors(battles, beta_folds.beta, voted, placed, settings, cluster)
     return _table(battles, beta_folds.beta, voted, targets, placed, errors, tally)
 
@@ -266,11 +269,15 @@ def _require_anchors_connected(
         )
 
 
-def _place(target: _Target, voted: NDArray[np.bool_], l2: float) -> _Placed:
+def _place(
+    target: _Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+) -> _Placed:
     """Fit every fold's anchors, then place the held-out models and those without votes."""
     among = target.n_battles[voted]
     anchors = np.full(target.n_battles.shape, np.nan)
-    anchors[voted] = fit_leave_one_out(among, target.fold_wins, target.full_wins, l2=l2)
+    anchors[voted] = fit_leave_one_out(
+        among, target.fold_wins, target.full_wins, l2=l2, names=names
+    )
     unvoted = ~voted & np.isfinite(target.own_squares) & (target.n_battles.sum(axis=1) > 0)
     if unvoted.any():
         anchors[unvoted] = fit_strengths(among, target.full_wins, l2=l2)

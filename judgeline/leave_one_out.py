@@ -7,6 +7,8 @@ What then remains to correct is the small share of each anchor's information tha
 the model left out, and a few matrix products take care of it.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
@@ -26,7 +28,14 @@ _ERROR = 1e-11  # logits; a fold is finished when its estimated remaining error 
 _STALL = 0.5  # a fold whose step keeps more than this share of its length goes to Newton
 
 
-def fit_leave_one_out(n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2: float) -> Floats:
+def fit_leave_one_out(
+    n_battles: Floats,
+    fold_wins: Floats,
+    wins: Floats,
+    *,
+    l2: float,
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Floats:
     """Return the anchors' strengths of every fold that leaves one model out.
 
     Fold ``m`` maximises the penalised Bradley-Terry log-likelihood of `fit_strengths` on the
@@ -43,6 +52,8 @@ def fit_leave_one_out(n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2:
         Each model's wins over all battles at some common target; only a starting point.
     l2 : float
         Penalty per squared logit, as in `fit_strengths`.
+    names : sequence of str, optional
+        Names of the models for messages; their numbers by default.
 
     Returns
     -------
@@ -53,7 +64,7 @@ def fit_leave_one_out(n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2:
     Raises
     ------
     RuntimeError
-        If a fold does not reach the tolerances of `fit_strengths`; names the fold's number.
+        If a fold does not reach the tolerances of `fit_strengths`; names the model left out.
     """
     size = wins.size
     targets = np.where(np.eye(size, dtype=bool), 0.0, fold_wins)
@@ -68,12 +79,16 @@ def fit_leave_one_out(n_battles: Floats, fold_wins: Floats, wins: Floats, *, l2:
         shared, pending = _SharedInverse(n_battles, start, l2).iterate(targets, pending)
         strengths[active] = shared[active]
     for fold in pending:
-        strengths[fold] = _refit(n_battles, targets[fold], strengths[fold], int(fold), l2)
+        name = f"model number {fold}" if names is None else str(names[fold])
+        strengths[fold] = _refit(n_battles, targets[fold], strengths[fold], (int(fold), name), l2)
     return strengths
 
 
-def _refit(counts: Floats, wins: Floats, start: Floats, fold: int, l2: float) -> Floats:
+def _refit(
+    counts: Floats, wins: Floats, start: Floats, held_out: tuple[int, str], l2: float
+) -> Floats:
     """Fit one fold by damped Newton with its own Cholesky factor."""
+    fold, name = held_out
     others = np.arange(wins.size) != fold
     known = start[others] if np.isfinite(start).all() else None
     strengths = np.zeros(wins.size)
@@ -82,7 +97,7 @@ def _refit(counts: Floats, wins: Floats, start: Floats, fold: int, l2: float) ->
             counts[np.ix_(others, others)], wins[others], l2=l2, start=known
         )
     except RuntimeError as error:
-        raise RuntimeError(f"fold without model number {fold}: {error}") from error
+        raise RuntimeError(f"with {name} held out: {error}") from error
     return strengths
 
 

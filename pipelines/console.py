@@ -63,7 +63,10 @@ class RunReporter:
         self.console.print(
             f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False, soft_wrap=True
         )
-        if detail:
+        if detail and mark == "ok" and self.console.is_terminal:  # on a screen, what fits one line
+            seen = Text(detail, style="dim", no_wrap=True, overflow="ellipsis")
+            self.console.print(Padding(seen, (0, 0, 0, 7)))
+        elif detail:
             self.console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 7), expand=False))
 
     def logger(self) -> dg.LoggerDefinition:

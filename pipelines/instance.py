@@ -65,7 +65,13 @@ def recover(instance: dg.DagsterInstance) -> list[str]:
 def _write(settings: dict[str, Any], name: str) -> Path:
     """Write an instance file into the home, whole or not at all, and return the home."""
     folder = home()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"cannot keep runs and tables in {folder} ({error.strerror}); set JUDGELINE_HOME to a "
+            "folder that can be written"
+        ) from error
     part = folder / f"{name}.{os.getpid()}.part"
     part.write_text(yaml.safe_dump(settings), encoding="utf-8")
     part.replace(folder / name)

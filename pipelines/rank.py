@@ -154,11 +154,27 @@ def rank_file(
     _require_writable(out)
     battles = read_judged_battles(path, judge=judge)
     _require_mostly_readable(battles)
-    ranking = rank_battles(battles.scored, settings)
+    ranking = _rank_or_explain(battles, settings, out)
     writers = _table_writers(ranking, battles)
     if report:
         writers["report.html"] = _report_writer(path, settings, battles, ranking)
     return Ranked(ranking, battles, _write_together(out, writers))
+
+
+def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) -> Ranking:
+    """Rank, or fail with the rows that were set aside, which are often the cause."""
+    try:
+        return rank_battles(battles.scored, settings)
+    except (ValueError, QualityGateError) as error:
+        if battles.quarantine.empty:
+            raise
+        quarantine = _write_together(out, {"quarantine.csv": _csv_writer(battles.quarantine)})
+        kind = QualityGateError if isinstance(error, QualityGateError) else ValueError
+        raise kind(
+            f"{error}. Before that, {len(battles.quarantine):,} of {battles.n_rows:,} rows were "
+            f"set aside (see {quarantine['quarantine.csv']}), such as: "
+            f"{battles.quarantine['detail'].iloc[0]}"
+        ) from error
 
 
 def _require_mostly_readable(battles: JudgedBattles) -> None:
@@ -195,6 +211,12 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     UnusableJudgeError
         If the judge fails the gate.
     """
+    if settings.hard_outcome == "recorded" and scored["recorded_outcome"].isna().any():
+        raise ValueError(
+            f"{int(scored['recorded_outcome'].isna().sum())} of {len(scored)} battles have no "
+            "outcome recorded by the judge (column judge_outcome); add it, or rank with "
+            "--hard-outcome derived"
+        )
     coded = as_coded(scored, settings.hard_outcome)
     require_connected(coded)
     folds = fit_beta_folds(coded)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from resources.corpora.files import SUFFIXES, file_columns
+from resources.corpora.files import SUFFIXES, file_columns, require_rectangular
 
 SCORED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
@@ -24,7 +24,7 @@ OPTIONAL_NUMBERS = (
     "length_a",
     "length_b",
 )
-OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language")
+OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
@@ -146,6 +146,10 @@ def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
     wanted = [*SCORED_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
     table = _table(path, [name for name in wanted if name in columns])
     table = table.assign(**{name: _stripped(table[name]) for name in ("model_a", "model_b")})
+    chosen = judge or path.stem
+    if "judge" in table:
+        chosen = _choose(judge, sorted(table["judge"].dropna().unique()), path)
+        table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
     as_numbers = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
@@ -154,7 +158,7 @@ def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
     kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     completed = _completed(kept)
-    return JudgedBattles(judge or path.stem, completed, quarantine, 0, len(table), n_repeated)
+    return JudgedBattles(chosen, completed, quarantine, 0, len(table), n_repeated)
 
 
 def _stripped(names: pd.Series) -> pd.Series:
@@ -174,6 +178,7 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
+    require_rectangular(path)
     text = {name: str for name in columns if name in ("model_a", "model_b", *OPTIONAL_TEXT)}
     missing = {name: [""] if name in text else list(_MISSING) for name in columns}
     return pd.read_csv(
@@ -266,7 +271,7 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
         table["battle_id"] = [f"row-{row:06d}" for row in range(len(kept))]
     for name in OPTIONAL_NUMBERS:
         table[name] = table[name].astype(float) if name in table else np.nan
-    for name in OPTIONAL_TEXT:
+    for name in OPTIONAL_TEXT[:-1]:  # the judge has been chosen
         if name not in table:
             table[name] = pd.Series(None, index=table.index, dtype=str)
     return table

@@ -100,11 +100,19 @@ def judges_of(
     Raises
     ------
     ValueError
-        If a name is not configured, or no configured judge can judge the corpus.
+        If a name is not configured, a judge cannot judge the corpus, or none can.
     """
     wanted = named or corpus.judges
     if wanted is not None:
-        return [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
+        chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
+        for judge in chosen:
+            _require_able(judge, corpus)
+        if not chosen:
+            raise ValueError(
+                f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
+                "the key so that every judge that can is taken"
+            )
+        return chosen
     kind = "builtin" if corpus.reader == "arena" else "recorded"
     able = [judge for judge in catalog.judges().values() if judge.kind == kind]
     if not able:
@@ -113,6 +121,16 @@ def judges_of(
             "config/judges.yaml, or name judges for the corpus in config/corpora.yaml"
         )
     return able
+
+
+def _require_able(judge: JudgeDefinition, corpus: CorpusDefinition) -> None:
+    simulated = corpus.reader == "arena"
+    if (judge.kind == "builtin" and not simulated) or (judge.kind == "recorded" and simulated):
+        can = "the built-in arena only" if judge.kind == "builtin" else "what came with a corpus"
+        raise ValueError(
+            f"judge {judge.slug!r} of kind {judge.kind!r} knows {can}, not corpus {corpus.slug!r}; "
+            "choose another judge. Verdicts of your own are rated by: judgeline rank FILE --out DIR"
+        )
 
 
 class _Lineage:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
 
+_MANY = 0.05  # share of quarantined rows that deserves a warning
+
 PIPE_WIDTH = 120
 """Columns to lay tables out in when the output is no terminal."""
 
@@ -108,6 +110,12 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     if len(battles.quarantine):
         counts = battles.quarantine["reason"].value_counts()
         console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+        share = battles.quarantine["row"].nunique() / battles.n_rows
+        if share > _MANY:
+            console.print(
+                f"[bold yellow]Warning[/]: {share:.0%} of the rows could not be used, such as: "
+                f"{plain(battles.quarantine['detail'].iloc[0])}. Ratings speak of the others only."
+            )
     board = ranking.leaderboard
     console.print(
         leaderboard_table(board, f"Ratings by {board['method'].iloc[0]} outcomes, in Elo")

@@ -119,7 +119,7 @@ class CorpusDefinition(BaseModel):
     Attributes
     ----------
     slug, display_name : str
-        The name in tables and partitions, and the one for people.
+        The name in tables and partitions, and the one for people (the slug if left out).
     reader : str
         The published layout, one of `READERS`.
     location, revision : str or None
@@ -143,7 +143,7 @@ class CorpusDefinition(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     slug: str = Field(pattern=SLUG)
-    display_name: str = Field(min_length=1)
+    display_name: str = ""
     reader: str
     location: str | None = None
     revision: str | None = None
@@ -251,10 +251,10 @@ def _define(
         raise ValueError(f"{here}: found {fields!r}; expected display_name, reader and so on")
     if "slug" in fields:
         raise ValueError(f"{here}: remove the key 'slug'; the key above is the slug")
-    if fields.get("arena") and fields.get("reader") != "arena":
+    if fields.get("arena") and fields.get("reader") in set(READERS) - {"arena"}:
         raise ValueError(f"{here}: options under 'arena' need 'reader: arena'; remove them")
     try:
-        return CorpusDefinition.model_validate({**fields, "slug": slug})
+        return CorpusDefinition.model_validate({"display_name": slug, **fields, "slug": slug})
     except ValidationError as error:
         told = [_explained(one, slug, file, lines) for one in error.errors()]
         raise ValueError("\n".join(told)) from error

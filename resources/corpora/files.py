@@ -1,5 +1,6 @@
 """Tables as files: CSV, JSON lines and Parquet, read by the columns that a layout needs."""
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -144,8 +145,8 @@ def file_columns(path: Path) -> list[str]:
 def _kind(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
-            f"{path} ends in {path.suffix or 'nothing'!r}; rename it to what it is, one of "
-            f"{', '.join(SUFFIXES)}"
+            f"{path} ends in {path.suffix or 'nothing'!r}; expected one of "
+            f"{', '.join(SUFFIXES)}: convert it, or rename it if it is one of these already"
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes); download or write it again")
@@ -159,6 +160,7 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         if kind == "parquet":
             return pd.read_parquet(path, columns=columns)
+        require_rectangular(path)
         return pd.read_csv(
             path,
             usecols=columns,
@@ -169,6 +171,29 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
         )
     except (ValueError, OSError) as error:
         raise ValueError(_unreadable(path, kind, error)) from error
+
+
+def require_rectangular(path: Path) -> None:
+    """Raise unless every row of a CSV file has as many fields as its header.
+
+    A row with more would be read with its values in the wrong columns, one with fewer as if
+    something were missing.
+
+    Raises
+    ------
+    ValueError
+        With the first such line, the numbers of fields and what to do.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        rows = csv.reader(lines)
+        n_fields = len(next(rows, []))
+        for row in rows:
+            if row and len(row) != n_fields:
+                raise ValueError(
+                    f"{path}, line {rows.line_num}: {len(row)} fields where the header has "
+                    f"{n_fields}; put quotes around fields that hold commas, and write decimals "
+                    "with a point"
+                )
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> str:

@@ -80,6 +80,7 @@ WARNING = {
     ("heldout_ratings", "soft_is_no_worse_than_hard"),
     ("conformal_calibration", "coverage_is_nominal"),
     ("leaderboard", "intervals_are_bounded"),
+    ("leaderboard", "ratings_are_well_founded"),
     ("judge_diagnostics", "diagnostics_could_be_computed"),
     ("report", "report_is_self_contained"),
 }

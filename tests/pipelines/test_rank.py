@@ -206,6 +206,46 @@ def test_a_file_of_mostly_unusable_rows_is_refused(tmp_path: Path) -> None:
         rank_file(tmp_path / "broken.csv", tmp_path / "out", QUICK, report=False)
 
 
+@pytest.mark.parametrize("row", ["model-01,model-02,0,5,1.0", "model-01,model-02,0.5"])
+def test_a_row_of_another_length_is_refused_with_its_line(
+    row: str, battles_csv: Path, tmp_path: Path
+) -> None:
+    lines = battles_csv.read_text().splitlines()
+    ragged = tmp_path / "ragged.csv"
+    ragged.write_text("\n".join([*lines[:7], row, *lines[7:]]))
+    n_fields = row.count(",") + 1
+    with pytest.raises(ValueError, match=rf"line 8: {n_fields} fields where the header has 4"):
+        read_judged_battles(ragged)
+
+
+def test_a_file_of_two_judges_asks_which(battles_csv: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(battles_csv)
+    both = pd.concat([table.assign(judge="one"), table.assign(judge="two")])
+    both.to_csv(tmp_path / "both.csv", index=False)
+    with pytest.raises(ValueError, match=r"2 judges; choose one with --judge: one, two"):
+        read_judged_battles(tmp_path / "both.csv")
+    chosen = read_judged_battles(tmp_path / "both.csv", judge="two")
+    assert (chosen.judge, len(chosen.scored)) == ("two", len(table))
+    with pytest.raises(ValueError, match="no verdict of judge 'three'"):
+        read_judged_battles(tmp_path / "both.csv", judge="three")
+
+
+def test_a_failure_names_the_rows_that_were_set_aside(tmp_path: Path) -> None:
+    table = simulated_battles()
+    coded = table["human_outcome"].astype(object).where(table.index % 3 > 0, "model_a")
+    coded = coded.where(table.index % 3 == 0, None)  # all that is left has no vote
+    table.assign(human_outcome=coded).to_csv(tmp_path / "words.csv", index=False)
+    with pytest.raises(QualityGateError, match=r"no-decisive-votes.*300 of 900 rows.*'model_a'"):
+        rank_file(tmp_path / "words.csv", tmp_path / "out", QUICK, report=False)
+    assert len(pd.read_csv(tmp_path / "out" / "quarantine.csv")) == 300
+
+
+def test_recorded_outcomes_that_are_not_there_are_asked_for(battles_csv: Path) -> None:
+    scored = read_judged_battles(battles_csv).scored
+    with pytest.raises(ValueError, match=r"judge_outcome.*--hard-outcome derived"):
+        rank_battles(scored, RankSettings(n_resamples=0, hard_outcome="recorded"))
+
+
 def test_contradicting_judge_is_refused() -> None:
     table = _scored(simulated_battles())
     against = table.assign(score_difference=-table["score_difference"])

@@ -155,10 +155,11 @@ def test_a_judge_whose_last_run_was_stopped_leaves_the_comparison(workshop):
 
 
 def test_a_failed_step_is_explained_in_one_paragraph_and_exits_with_one(workshop):
-    outcome = workshop.run("recorded")
+    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_prompts": 1}
+    outcome = workshop.run("careful")
     assert outcome.exit_code == 1
     assert len(outcome.errors) == 1
-    assert "no recorded verdicts of judge 'recorded'" in outcome.errors[0]
+    assert "raise n_prompts" in outcome.errors[0]
     assert "Traceback" not in workshop.printed
     assert "File " not in workshop.printed
     assert "\n" not in outcome.errors[0]
@@ -169,6 +170,7 @@ def test_a_failed_step_is_explained_in_one_paragraph_and_exits_with_one(workshop
     [
         ({"corpus": "tyni"}, "'tiny'"),
         ({"judges": ("carefull",)}, "'careful'"),
+        ({"judges": ("recorded",)}, "knows what came with a corpus"),
         ({"select": ["leaderbord"]}, "'leaderboard'"),
         ({"select": ["verdicts +++ ("]}, "cannot select"),
     ],
@@ -182,12 +184,12 @@ def test_wrong_names_run_nothing_and_suggest_right_ones(workshop, options, told)
 
 
 def test_dry_run_counts_and_writes_nothing(workshop):
-    outcome = workshop.run("careful", "recorded", dry_run=True)
+    outcome = workshop.run("careful", "hasty", dry_run=True)
     assert outcome.exit_code == 0
     assert outcome.n_battles == 300
     assert {(step.partition, step.n_calls) for step in outcome.plan} == {
         ("tiny|careful", 600),
-        ("tiny|recorded", 0),
+        ("tiny|hasty", 600),
     }
     assert "tiny|careful: 600 calls" in workshop.printed
     assert workshop.files() == {}

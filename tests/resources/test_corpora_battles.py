@@ -135,7 +135,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         ("x.csv", 'model_a,model_b,winner\n"a,b', "cannot be read as csv"),
         ("x.jsonl", '{"model_a": 1}\n{"mod', "line 2: not JSON"),
         ("x.jsonl", "[1]\n", "line 1: list, expected one object"),
-        ("x.xlsx", "?", r"ends in '\.xlsx'; rename it"),
+        ("x.xlsx", "?", r"ends in '\.xlsx'; expected one of .*convert it"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, name: str, text: str, told: str) -> None:

@@ -96,7 +96,7 @@ def test_variables_have_defaults(value, expected, monkeypatch: pytest.MonkeyPatc
         ("a: [\n", "not valid YAML"),
         ("a: 3\n", "line 1, corpus 'a': found 3; expected display_name"),
         ("1: {}\n", "corpus 1: the slug is no text; put it in quotes"),
-        ("a:\n  reader: battles\n", "line 1, corpus 'a', key 'display_name': it is missing"),
+        ("a:\n  display_name: A\n", "line 1, corpus 'a', key 'reader': it is missing"),
         (
             "a:\n  display_name: A\n  reader: lmarena100k\n",
             "line 3, corpus 'a', key 'reader': .*did you mean 'lmarena-100k'",
@@ -145,8 +145,12 @@ def test_a_mistake_is_told_with_file_place_and_remedy(load, text, told) -> None:
 
 
 def test_every_mistake_of_a_corpus_is_told_at_once(load) -> None:
-    with pytest.raises(ValueError, match=r"'display_name'.*\n.*'seed'"):
-        load("a:\n  reader: battles\n  seed: -1\n")
+    with pytest.raises(ValueError, match=r"'reader'.*\n.*'seed'"):
+        load("a:\n  display_name: A\n  seed: -1\n")
+
+
+def test_a_corpus_without_a_display_name_is_called_by_its_slug(load) -> None:
+    assert load("a:\n  reader: battles\n")["a"].display_name == "a"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
