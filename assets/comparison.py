@@ -26,23 +26,8 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.paths import home
 from resources.report import JudgeTables, write_report
+from resources.report.judge_tables import COMPARISON_COLUMNS
 
-COMPARISON_COLUMNS = (
-    "judge",
-    "method",
-    "n_models",
-    "mae",
-    "spearman",
-    "kendall",
-    "mean_beta",
-    "threshold",
-    "coverage",
-    "median_width",
-    "kappa",
-    "n_verdicts",
-    "n_failed",
-    "n_scored",
-)
 Tables = dict[str, pd.DataFrame]
 
 

@@ -211,12 +211,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     UnusableJudgeError
         If the judge fails the gate.
     """
-    if settings.hard_outcome == "recorded" and scored["recorded_outcome"].isna().any():
-        raise ValueError(
-            f"{int(scored['recorded_outcome'].isna().sum())} of {len(scored)} battles have no "
-            "outcome recorded by the judge (column judge_outcome); add it, or rank with "
-            "--hard-outcome derived"
-        )
+    _require_recorded(scored, settings)
     coded = as_coded(scored, settings.hard_outcome)
     require_connected(coded)
     folds = fit_beta_folds(coded)
@@ -250,6 +245,15 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     )
     tables = (leaderboard, wanted, folds, calibration, summarise(wanted), diagnostics)
     return Ranking(*map(as_table, tables))
+
+
+def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
+    missing = int(scored["recorded_outcome"].isna().sum())
+    if settings.hard_outcome == "recorded" and missing:
+        raise ValueError(
+            f"{missing} of {len(scored)} battles have no outcome recorded by the judge (column "
+            "judge_outcome); add it, or rank with --hard-outcome derived"
+        )
 
 
 def _require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:

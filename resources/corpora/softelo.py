@@ -262,14 +262,30 @@ def _literal(text: str) -> Any:
     """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
     if len(text) > _LONGEST:
         return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+    for parse in (_json, _python):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue  # not this notation; None says that it is neither
+    return None
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _python(text: str) -> Any:
+    tree = ast.parse(text.strip(), mode="eval")
+    keys = [getattr(key, "value", None) for key in getattr(tree.body, "keys", [])]
+    _once([(str(key), None) for key in keys])
+    return ast.literal_eval(tree)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, or raise if a key comes twice: one of its values would be lost."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
 
 
 def _identities(rows: pd.DataFrame) -> list[str]:

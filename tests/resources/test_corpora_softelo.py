@@ -148,6 +148,7 @@ def test_battles_without_question_hash_are_counted_per_judge(published, tmp_path
         ({"scores_a": scores(clarity=0)}, "score-off-scale"),
         ({"scores_a": scores(clarity=True)}, "unreadable-scores"),
         ({"scores_a": "[1, 2]"}, "unreadable-scores"),
+        ({"scores_a": scores().replace("{", '{"clarity": 1, ', 1)}, "unreadable-scores"),
         ({"scores_a": "__import__('os').getcwd()"}, "unreadable-scores"),
         ({"scores_a": "[" * 1999}, "unreadable-scores"),
         ({"scores_a": "(" * 9999}, "unreadable-scores"),
