@@ -11,9 +11,6 @@ from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.builtin import BuiltinJudge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge import Judge
-from resources.judges.served.endpoint import find_endpoint
-from resources.judges.served.prompt import require_template
-from resources.judges.served.served import ServedJudge
 from resources.paths import config_dir, home
 
 
@@ -50,7 +47,7 @@ def read_template(path: Path | None = None) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def open_served(definition: JudgeDefinition) -> ServedJudge:
+def open_served(definition: JudgeDefinition) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet.
 
     Raises
@@ -60,6 +57,11 @@ def open_served(definition: JudgeDefinition) -> ServedJudge:
     FileNotFoundError
         If there is no such prompt.
     """
+    # the client takes half a second to import, and simulated judges do without it
+    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.served.prompt import require_template
+    from resources.judges.served.served import ServedJudge
+
     file = config_dir() / "prompts" / definition.template  # an absolute path stays itself
     template = read_template(file)
     require_template(template, file)

@@ -141,6 +141,10 @@ FINAL: dict[str, tuple[str, Fault]] = {
         lambda s, b: error(400, "blocked by the content policy", "content_filter"),
     ),
     "length": ("truncated", said(lambda b: judged(b)[:80], "length")),
+    "thought-too-long": (
+        "truncated",
+        lambda s, b: error(400, "Not finished: max_tokens or model output limit was reached."),
+    ),
     "context": (
         "context_overflow",
         lambda s, b: error(
@@ -172,6 +176,7 @@ class FaultServer:
     url: str = ""
     bodies: list[Body] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
+    headers: set[str] = field(default_factory=set)
     asked: Counter[Any] = field(default_factory=Counter)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -188,6 +193,7 @@ class FaultServer:
 
     async def chat(self, request: Request) -> Response:
         self.keys.add(request.headers.get("authorization", ""))
+        self.headers |= set(request.headers)
         body = await request.json()
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)

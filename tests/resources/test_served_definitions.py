@@ -1,11 +1,13 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
-from fault_server import KEY, FaultServer, judged, serving
+from fault_server import FINAL, KEY, FaultServer, judged, serving
 
 from resources.corpora.definitions import CorpusDefinition
+from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.judge import Presentation
@@ -145,12 +147,32 @@ def test_one_entry_and_one_variable_make_a_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = Presentation("b", "AB", 0, "q", "one", "two", "x", "y")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
     with serving(FaultServer()) as server:
         monkeypatch.setenv("MY_URL", server.url)
         definition = define(tmp_path, base_url="MY_URL")
         (answer,) = open_judge(definition, CORPUS).answer([shown])
     assert answer.text == judged(server.presentations[0])
     assert server.keys == {"Bearer none"}
+    assert "openai-organization" not in server.headers
+
+
+def test_every_failure_reaches_the_verdicts_with_its_class(tmp_path: Path) -> None:
+    names = list(FINAL)
+    battles = pd.DataFrame({"battle_id": names, "instruction": names}).assign(
+        completion_a="one", completion_b="two", model_a="x", model_b="y"
+    )
+
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        return texts[0] if texts[1] == "one" else None  # order AB fails, BA answers
+
+    with serving(FaultServer(fault)) as server:
+        opened = open_judge(define(tmp_path, base_url=server.url), CORPUS)
+        verdicts = annotate(opened, battles, slug="j")
+    failed = verdicts[verdicts["order"].eq("AB")].set_index("battle_id")["status"]
+    assert failed.to_dict() == {name: FINAL[name][0] for name in names}
+    assert verdicts.loc[verdicts["order"].eq("BA"), "status"].eq("ok").all()
+    assert verdicts["clarity_a"].notna().sum() == len(names)
 
 
 def test_a_prompt_of_ones_own_replaces_the_rubric(

@@ -29,9 +29,12 @@ class Endpoint:
 
     def client(self, timeout_s: float) -> openai.AsyncOpenAI:
         """Return a client that leaves retries to us: there is one policy, not two."""
-        return openai.AsyncOpenAI(
+        client = openai.AsyncOpenAI(
             api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0
         )
+        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
+            client.organization = client.project = None
+        return client
 
 
 def find_endpoint(

@@ -16,8 +16,7 @@ from resources.judges.served.troubles import TROUBLES, Trouble
 
 _VERSION = "1"
 _LEGACY_LIMIT, _LIMIT = "max_tokens", "max_completion_tokens"
-_BRIEF = 16
-_ROOM = 1024  # some models think before they write
+_ROOM = 1024  # some models think before they write, and fail without the room for it
 _COLOURS = ["teal", "ochre"]
 _SCHEMA = {
     "type": "object",
@@ -88,20 +87,21 @@ async def probe(
     EndpointError
         If it does not answer a plain request with the judge's decoding.
     """
-    base = {"model": model, **sampling(decoding)}
-    limit = await _limit_field(send, base)
+    base, room = {"model": model, **sampling(decoding)}, min(_ROOM, decoding.max_tokens)
+    limit = await _limit_field(send, base, room)
+    request = {**base, limit: room}
     return Capabilities(
         limit,
-        await _has_json_schema(send, {**base, limit: min(_ROOM, decoding.max_tokens)}),
-        await _has_log_probabilities(send, {**base, limit: _BRIEF}),
+        await _has_json_schema(send, request),
+        await _has_log_probabilities(send, request),
         await _max_context(client, model),
     )
 
 
-async def _limit_field(send: Send, base: dict[str, Any]) -> str:
-    reply = await send({**base, _LEGACY_LIMIT: _BRIEF})
+async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
+    reply = await send({**base, _LEGACY_LIMIT: room})
     if isinstance(reply, Trouble) and _LIMIT in reply.message:
-        reply = await send({**base, _LIMIT: _BRIEF})
+        reply = await send({**base, _LIMIT: room})
         if not isinstance(reply, Trouble):
             return _LIMIT
     if isinstance(reply, Trouble):

@@ -28,6 +28,7 @@ _OVERFLOW = re.compile(
     r"too many (?:input )?tokens|input is too long|exceeds? the (?:model|context)",
     re.IGNORECASE,
 )
+_CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
 _FILTERED = re.compile(r"content.?(?:filter|policy|management)|flagged|moderation", re.IGNORECASE)
 _SHOWN = 300
 
@@ -74,6 +75,8 @@ def diagnose(error: Exception, policy: RetryPolicy) -> Trouble:
 def _verdict_on(status: int, text: str) -> tuple[Literal["note", "stop"], str]:
     if status in (400, 403, 422) and _FILTERED.search(text):
         return "note", "content_filter"
+    if status == 400 and _CUT.search(text):
+        return "note", "truncated"
     if status == 413 or (status in (400, 422) and _OVERFLOW.search(text)):
         return "note", "context_overflow"
     return ("stop" if status in _HOPELESS else "note"), "transport"
