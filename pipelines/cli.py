@@ -61,6 +61,14 @@ class Format(StrEnum):
     md = "md"
 
 
+class Failure(StrEnum):
+    """Failures that are asked for again only on request."""
+
+    refusal = "refusal"
+    content_filter = "content_filter"
+    context_overflow = "context_overflow"
+
+
 CorpusOption = Annotated[
     str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
 ]
@@ -189,7 +197,16 @@ def run(
         typer.Option(
             min=0,
             metavar="CALLS",
-            help="Run nothing if the judges would be asked for more answers than this.",
+            help="Most answers to ask the judges for; what is stored costs nothing. Runs "
+            "nothing if more are needed.",
+            show_default=False,
+        ),
+    ] = None,
+    retry: Annotated[
+        list[Failure] | None,
+        typer.Option(
+            help="Ask again where a judge failed like this; repeat for more. Answers that were "
+            "lost, cut short or unreadable are always asked for again.",
             show_default=False,
         ),
     ] = None,
@@ -200,12 +217,18 @@ def run(
     blocking quality check fails: what depends on the failed asset is then not made.
     """
     from pipelines.run import run_lineage
+    from resources.verdict_store.resource import StoredVerdicts
 
-    asked: dict[str, Any] = {"corpus": corpus, "judges": judge or None, "select": select or None}
+    asked: dict[str, Any] = {
+        "corpus": corpus,
+        "judges": judge or None,
+        "select": select or None,
+        "verdict_store": StoredVerdicts(retry_also=list(retry or ())),
+    }
     console = open_console()
     if budget is not None:
         plan = run_lineage(**asked, dry_run=True, console=console)
-        n_calls = sum(step.n_calls for step in plan.plan)
+        n_calls = sum(step.n_calls for step in plan.plan)  # those in the verdict store cost none
         if plan.exit_code or dry_run:
             raise typer.Exit(plan.exit_code)
         if n_calls > budget:
@@ -213,7 +236,8 @@ def run(
                 f"the judges would be asked for {n_calls:,} answers, --budget allows {budget:,}; "
                 "name fewer judges, lower sample_size of the corpus, or raise the budget"
             )
-    raise typer.Exit(run_lineage(**asked, dry_run=dry_run, console=console).exit_code)
+    outcome = run_lineage(**asked, dry_run=dry_run, budget=budget, console=console)
+    raise typer.Exit(outcome.exit_code)
 
 
 @app.command()

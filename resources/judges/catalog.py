@@ -69,6 +69,19 @@ def open_served(definition: JudgeDefinition) -> Judge:
     return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
 
 
+def was_probed(definition: JudgeDefinition) -> bool:
+    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports.
+
+    Before that, no verdict of the judge can be stored: what it supports is in their identity.
+    """
+    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.served.probe import remembered
+
+    endpoint = find_endpoint(definition.slug, definition)
+    model = definition.model
+    return model is not None and remembered(home() / "endpoints", endpoint, model) is not None
+
+
 def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
     """Return the verdicts of a judge that came with a corpus, on the battles at hand.
 

@@ -1,0 +1,25 @@
+"""Where the verdict store of this installation lies, for the orchestrator."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+from upath import UPath
+
+from resources.paths import verdicts_uri
+from resources.verdict_store.store import VerdictStore
+
+
+class StoredVerdicts(dg.ConfigurableResource):
+    """The verdict store: the local folder, or a URI such as ``s3://bucket/verdicts``.
+
+    `retry_also` names failure classes to ask for again beside those that always are.
+    """
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+    retry_also: list[str] = Field(default=[])
+
+    def open(self) -> VerdictStore:
+        """Return the store; nothing is made before the first answer comes."""
+        return VerdictStore(UPath(self.uri or verdicts_uri(), **self.storage_options))
