@@ -69,6 +69,13 @@ class Failure(StrEnum):
     context_overflow = "context_overflow"
 
 
+verdicts_app = typer.Typer(
+    help="Look into the verdict store: what was bought, and why a call would hit or miss it.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+)
+app.add_typer(verdicts_app, name="verdicts")
+
 CorpusOption = Annotated[
     str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
 ]
@@ -298,6 +305,32 @@ def leaderboard(
         console.print(leaderboard_table(board, f"{escape(what)}, judged by {name}, in Elo"))
     if (report := home() / "reports" / f"{corpus}.html").exists():
         console.print(f"Report: {escape(str(report))}", soft_wrap=True)
+
+
+@verdicts_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + _EXIT_CODES
+)
+def explain(
+    battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
+    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
+    ] = None,
+) -> None:
+    """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
+
+    On a miss it names the parts of the call in which the nearest stored verdict differs.
+    """
+    from pipelines.terminal import plain_table
+    from pipelines.verdicts import explain_battle
+
+    where, rows = explain_battle(battle, judge, corpus)
+    columns = ("order", "replicate", "store", "why")
+    console = open_console()
+    console.print(f"{escape(battle)} of {escape(where)}, judged by {escape(judge)}", soft_wrap=True)
+    console.print(plain_table("", columns, rows))
 
 
 @app.command()

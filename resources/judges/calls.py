@@ -9,7 +9,7 @@ from resources.judges.judge import Answer, Judge, Presentation
 ORDERS: tuple[str, str] = ("AB", "BA")
 
 _TEXTS = ("instruction", "completion_a", "completion_b")
-_LONGEST_SETTING = 200
+_LONGEST_SETTING = 500
 
 
 def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""What listing a place raises where nothing was written yet; object storage has no folders."""
+
 SUFFIX, UNFINISHED = ".parquet", ".part"
 
 
@@ -40,7 +43,7 @@ def list_shards(folder: UPath) -> tuple[list[UPath], list[UPath]]:
         folder.fs.invalidate_cache()  # it would not list what other processes wrote meanwhile
     try:
         names = sorted(path.name for path in folder.iterdir())
-    except FileNotFoundError:
+    except NOT_THERE:
         return [], []
     whole = [folder / name for name in names if name.endswith(SUFFIX)]
     return whole, [folder / name for name in names if name.endswith(UNFINISHED)]
@@ -66,6 +69,24 @@ def read_shard(shard: UPath, columns: Sequence[str]) -> pa.Table | None:
                 raise
             return None  # what a broken footer or a wrong checksum raises
     return table if table.column_names == list(columns) else None
+
+
+def make_folder(folder: UPath) -> None:
+    """Make a local folder so that it survives a power cut; object storage has none.
+
+    Raises
+    ------
+    PermissionError
+        If the folder cannot be written to.
+    """
+    if not is_local(folder):
+        return
+    _make_durably(Path(folder.path))
+    if not os.access(folder.path, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"cannot write to {folder}, where verdicts are stored; change its permissions, or set "
+            "JUDGELINE_VERDICTS to another place"
+        )
 
 
 def is_local(path: UPath) -> bool:

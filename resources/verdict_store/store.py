@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
-from resources.verdict_store.shards import list_shards, read_shard, write_shard
+from resources.verdict_store.shards import (
+    NOT_THERE,
+    list_shards,
+    make_folder,
+    read_shard,
+    write_shard,
+)
 
 SCHEMA = pa.schema(
     [
@@ -72,6 +78,10 @@ class VerdictStore:
         mask = pc.is_in(scan.table["identity"], value_set=wanted)
         return collapse(scan.table.filter(mask)), scan
 
+    def prepare(self, judge_key: str) -> None:
+        """Make a judge's folder; raises OSError where nothing could be stored."""
+        make_folder(self.base / judge_key)
+
     def append(self, judge_key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
         """Store answers; when this returns, no kill of the process can lose them."""
         return write_shard(self.base / judge_key, pa.Table.from_pylist(list(rows), SCHEMA))
@@ -107,7 +117,7 @@ class VerdictStore:
         """Return the keys of the judges of which anything is stored."""
         try:
             return sorted(path.name for path in self.base.iterdir() if path.is_dir())
-        except FileNotFoundError:
+        except NOT_THERE:
             return []
 
     def compact(self, judge_key: str, *, min_shards: int = 2) -> int:

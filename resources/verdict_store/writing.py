@@ -14,7 +14,8 @@ class VerdictWriter:
     """A context manager that stores what it is given, every so many rows or seconds.
 
     The clock runs in a thread of its own: a judge that thinks for long does not keep what it
-    said before from being stored. Leaving the context stores the rest, after an error too.
+    said before from being stored. Leaving the context stores the rest, after an error too. A
+    place that cannot be written to raises on entering, before anything is bought.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ class VerdictWriter:
         self._clock = threading.Thread(target=self._tick, name="verdict-writer", daemon=True)
 
     def __enter__(self) -> Self:
+        self._store.prepare(self._key)
         self._clock.start()
         return self
 
