@@ -3,11 +3,20 @@
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, field_validator
 from upath import UPath
 
 from resources.paths import verdicts_uri
 from resources.verdict_store.store import VerdictStore
+
+FAILURES = (
+    "parse_error",
+    "refusal",
+    "truncated",
+    "context_overflow",
+    "transport",
+    "content_filter",
+)
 
 
 class StoredVerdicts(dg.ConfigurableResource):
@@ -19,6 +28,13 @@ class StoredVerdicts(dg.ConfigurableResource):
     uri: str = ""
     storage_options: dict[str, Any] = Field(default={})
     retry_also: list[str] = Field(default=[])
+
+    @field_validator("retry_also")
+    @classmethod
+    def _require_classes(cls, value: list[str]) -> list[str]:
+        if unknown := sorted({*value} - set(FAILURES)):
+            raise ValueError(f"unknown failure class {unknown[0]!r}; known: {', '.join(FAILURES)}")
+        return value
 
     def open(self) -> VerdictStore:
         """Return the store; nothing is made before the first answer comes."""

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from pipelines import cli, verdicts
+from pipelines.outcome import RunOutcome
 from resources.judges.builtin import BuiltinJudge
+from resources.verdict_store.resource import StoredVerdicts
 
 N_CALLS = 600
 BUY = ["+verdicts"]
@@ -86,6 +88,21 @@ def test_the_store_can_lie_elsewhere(workshop, tmp_path, monkeypatch):
     assert not (workshop.home / "verdicts").exists()
     workshop.run("careful", dry_run=True)
     assert "no calls (600 answered already)" in workshop.printed
+
+
+def test_other_failures_are_asked_for_again_on_request(monkeypatch):
+    taken = {}
+
+    def noted(**options):
+        taken.update(options)
+        return RunOutcome(0, "tiny")
+
+    monkeypatch.setattr("pipelines.run.run_lineage", noted)
+    assert cli.main(["run", "--corpus", "tiny", "--retry", "refusal"]) == 0
+    assert taken["verdict_store"].retry_also == ["refusal"]
+    assert cli.main(["run", "--corpus", "tiny", "--retry", "boredom"]) == 1
+    with pytest.raises(ValueError, match="unknown failure class 'boredom'"):
+        StoredVerdicts(retry_also=["boredom"])
 
 
 # judgeline verdicts explain
