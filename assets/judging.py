@@ -15,8 +15,10 @@ from judgeline.outcomes import CRITERIA
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.annotation import annotate
+from resources.judges.buying import RETRIED, Account, Budget, Buyer
 from resources.judges.catalog import open_judge, recorded
 from resources.scoring import score_battles
+from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = (
     "battle_id",
@@ -61,19 +63,33 @@ def verdicts(
     sampled_battles: pd.DataFrame,
     recorded_verdicts: pd.DataFrame,
     catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: dg.ResourceParam[Budget],
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One answer of a judge to one presentation of a battle, or the reason why there is none.
 
-    Rubric scores in points, 1 to 10, oriented to the models whichever was shown first.
+    Rubric scores in points, 1 to 10, oriented to the models whichever was shown first. Only
+    what the verdict store does not hold is asked for.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     if judge.kind == "recorded":
         answers = recorded(recorded_verdicts, sampled_battles, slug)
-    else:
-        opened = open_judge(judge, catalog.corpus(corpus))
-        answers = annotate(opened, sampled_battles, slug=slug, on_progress=_told(context, slug))
-    return dg.MaterializeResult(value=answers, metadata=_account(answers))
+        return dg.MaterializeResult(value=answers, metadata=_account(answers))
+    buyer = Buyer(verdict_store.open(), budget, RETRIED.union(verdict_store.retry_also))
+    answers = annotate(
+        open_judge(judge, catalog.corpus(corpus)),
+        sampled_battles,
+        slug=slug,
+        n_replicates=judge.replicates,
+        on_progress=_told(context, slug),
+        buyer=buyer,
+    )
+    for file in buyer.account.damaged:
+        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    return dg.MaterializeResult(
+        value=answers, metadata={**_account(answers), **_purchases(buyer.account)}
+    )
 
 
 @dg.asset(
@@ -126,6 +142,17 @@ def _account(answers: pd.DataFrame) -> dict[str, Any]:
             schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
         ),
         **{name: int(value) for name, value in tokens.items()},
+    }
+
+
+def _purchases(account: Account) -> dict[str, Any]:
+    return {
+        "n_calls": account.n_calls,
+        "n_resumed": account.n_resumed,
+        "n_asked": account.n_asked,
+        "n_retried": account.n_retried,
+        "failures": dg.MetadataValue.json(dict(account.failed)),
+        "damaged_files": dg.MetadataValue.json([*account.damaged, *account.unfinished]),
     }
 
 

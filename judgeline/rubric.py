@@ -5,6 +5,7 @@ Whatever is not exactly that is a failure with a class and a reason; no score is
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from judgeline.outcomes import CRITERIA
@@ -22,6 +23,7 @@ _REFUSAL = re.compile(
     r"decline|decline|refuse)\b|i(?:'m| am) (?:unable|not able)|as an ai\b|unfortunately, i can)",
     re.IGNORECASE,
 )
+_FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 _SHOWN = 60
 
 
@@ -81,12 +83,48 @@ def parse_answer(text: str) -> Rubric:
     return rubric
 
 
+def require_own_scores(rubric: Rubric, *texts: str) -> None:
+    """Refuse scores that stand written in the texts under judgement.
+
+    A judge that repeats what a completion dictates has not judged it, whether it was persuaded
+    or merely echoed. Escaped quotes are seen through. The price: an honest answer is refused
+    where a completion happens to hold both of its sets of scores.
+
+    Parameters
+    ----------
+    rubric : Rubric
+        The scores of an answer.
+    *texts : str
+        Everything that the judge was shown and did not write.
+
+    Raises
+    ------
+    RubricError
+        ``parse_error`` if both sets of six scores occur in the texts as JSON objects.
+    """
+    written = set(_written_scores(texts))
+    if written and {rubric.first, rubric.second} <= written:
+        raise _unparsed("the answer repeats scores that are written in the texts it judges")
+
+
+def _written_scores(texts: Iterable[str]) -> Iterator[Scores]:
+    for text in texts:
+        for candidate in _FLAT_OBJECT.findall(text.replace("\\", "") + "\n" + text):
+            try:
+                yield _criteria(_DECODER.decode(candidate), "an object")
+            except (ValueError, RecursionError):
+                continue
+
+
 def _unparsed(message: str) -> RubricError:
     return RubricError("parse_error", message)
 
 
 def _shown(value: object) -> str:
-    written = value if isinstance(value, str) else repr(value)
+    try:
+        written = value if isinstance(value, str) else repr(value)
+    except RecursionError:  # JSON can be read a little deeper than its value can be written
+        return "a deeply nested value"
     return repr(written[:_SHOWN] + "…") if len(written) > _SHOWN else repr(value)
 
 

@@ -61,6 +61,21 @@ class Format(StrEnum):
     md = "md"
 
 
+class Failure(StrEnum):
+    """Failures that are asked for again only on request."""
+
+    refusal = "refusal"
+    content_filter = "content_filter"
+    context_overflow = "context_overflow"
+
+
+verdicts_app = typer.Typer(
+    help="Look into the verdict store: what was bought, and why a call would hit or miss it.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+)
+app.add_typer(verdicts_app, name="verdicts")
+
 CorpusOption = Annotated[
     str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
 ]
@@ -189,7 +204,16 @@ def run(
         typer.Option(
             min=0,
             metavar="CALLS",
-            help="Run nothing if the judges would be asked for more answers than this.",
+            help="Most answers to ask the judges for; what is stored costs nothing. Runs "
+            "nothing if more are needed.",
+            show_default=False,
+        ),
+    ] = None,
+    retry: Annotated[
+        list[Failure] | None,
+        typer.Option(
+            help="Ask again where a judge failed like this; repeat for more. Answers that were "
+            "lost, cut short or unreadable are always asked for again.",
             show_default=False,
         ),
     ] = None,
@@ -200,12 +224,18 @@ def run(
     blocking quality check fails: what depends on the failed asset is then not made.
     """
     from pipelines.run import run_lineage
+    from resources.verdict_store.resource import StoredVerdicts
 
-    asked: dict[str, Any] = {"corpus": corpus, "judges": judge or None, "select": select or None}
+    asked: dict[str, Any] = {
+        "corpus": corpus,
+        "judges": judge or None,
+        "select": select or None,
+        "verdict_store": StoredVerdicts(retry_also=list(retry or ())),
+    }
     console = open_console()
     if budget is not None:
         plan = run_lineage(**asked, dry_run=True, console=console)
-        n_calls = sum(step.n_calls for step in plan.plan)
+        n_calls = sum(step.n_calls for step in plan.plan)  # those in the verdict store cost none
         if plan.exit_code or dry_run:
             raise typer.Exit(plan.exit_code)
         if n_calls > budget:
@@ -213,7 +243,8 @@ def run(
                 f"the judges would be asked for {n_calls:,} answers, --budget allows {budget:,}; "
                 "name fewer judges, lower sample_size of the corpus, or raise the budget"
             )
-    raise typer.Exit(run_lineage(**asked, dry_run=dry_run, console=console).exit_code)
+    outcome = run_lineage(**asked, dry_run=dry_run, budget=budget, console=console)
+    raise typer.Exit(outcome.exit_code)
 
 
 @app.command()
@@ -274,6 +305,32 @@ def leaderboard(
         console.print(leaderboard_table(board, f"{escape(what)}, judged by {name}, in Elo"))
     if (report := home() / "reports" / f"{corpus}.html").exists():
         console.print(f"Report: {escape(str(report))}", soft_wrap=True)
+
+
+@verdicts_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + _EXIT_CODES
+)
+def explain(
+    battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
+    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
+    ] = None,
+) -> None:
+    """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
+
+    On a miss it names the parts of the call in which the nearest stored verdict differs.
+    """
+    from pipelines.terminal import plain_table
+    from pipelines.verdicts import explain_battle
+
+    where, rows = explain_battle(battle, judge, corpus)
+    columns = ("order", "replicate", "store", "why")
+    console = open_console()
+    console.print(f"{escape(battle)} of {escape(where)}, judged by {escape(judge)}", soft_wrap=True)
+    console.print(plain_table("", columns, rows))
 
 
 @app.command()

@@ -17,7 +17,9 @@ from assets import (
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
+from resources.judges.buying import Budget
 from resources.tables import ParquetTables
+from resources.verdict_store.resource import StoredVerdicts
 
 STAGES = (corpus, judging, calibration, ratings, uncertainty, diagnostics, comparison)
 
@@ -26,6 +28,8 @@ def build_definitions(
     *,
     catalog: Catalog | None = None,
     tables: ParquetTables | None = None,
+    verdict_store: StoredVerdicts | None = None,
+    budget: Budget | None = None,
     loggers: Mapping[str, dg.LoggerDefinition] | None = None,
     **resources: Any,
 ) -> dg.Definitions:
@@ -37,6 +41,10 @@ def build_definitions(
         Corpora and judges; by default those of the configuration folder.
     tables : ParquetTables, optional
         Where tables lie; by default the tables folder of the home.
+    verdict_store : StoredVerdicts, optional
+        Where bought verdicts lie; by default the verdicts folder of the home.
+    budget : Budget, optional
+        Cap on what is asked of judges; by default none.
     loggers : mapping of str to LoggerDefinition, optional
         Loggers by the name under which a run's configuration asks for them.
     **resources
@@ -50,7 +58,13 @@ def build_definitions(
         sensors=SENSORS,
         executor=dg.in_process_executor,
         loggers=loggers,
-        resources={"catalog": catalog or Catalog(), "io_manager": tables, **resources},
+        resources={
+            "catalog": catalog or Catalog(),
+            "io_manager": tables,
+            "verdict_store": verdict_store or StoredVerdicts(),
+            "budget": budget or Budget(),
+            **resources,
+        },
     )
 
 

@@ -25,11 +25,15 @@ class FailedCheck:
 
 @dataclass(frozen=True)
 class JudgePlan:
-    """What a judge would be asked: no calls for verdicts that came with the corpus."""
+    """What a judge would be asked: no calls for verdicts that came with the corpus.
+
+    `n_stored` calls more are answered in the verdict store.
+    """
 
     judge: str
     partition: str
     n_calls: int
+    n_stored: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
         console.print(f"Would judge {outcome.n_battles:,} battles of {escape(outcome.corpus)}:")
     for step in outcome.plan:
         calls = f"{step.n_calls:,} calls" if step.n_calls else "no calls"
-        console.print(f"  {escape(step.partition)}: {calls}", highlight=False)
+        stored = f" ({step.n_stored:,} answered already)" if step.n_stored else ""
+        console.print(f"  {escape(step.partition)}: {calls}{stored}", highlight=False)
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"

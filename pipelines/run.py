@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+import pandas as pd
 from rich.console import Console
 
 from assets.corpus import choose
@@ -30,11 +31,13 @@ from resources.catalog import Catalog
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.reading import read_corpus
+from resources.judges.buying import RETRIED, Budget, Buyer
+from resources.judges.calls import present
+from resources.judges.catalog import open_judge, was_probed
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetTables
-
-ORDERS_PER_BATTLE = 2
+from resources.verdict_store.resource import StoredVerdicts
 
 
 def run_lineage(
@@ -46,6 +49,8 @@ def run_lineage(
     instance: dg.DagsterInstance | None = None,
     catalog: Catalog | None = None,
     tables: ParquetTables | None = None,
+    verdict_store: StoredVerdicts | None = None,
+    budget: int | None = None,
     console: Console | None = None,
 ) -> RunOutcome:
     """Materialise the lineage of a corpus; print a line per step and check, and the outcome.
@@ -62,8 +67,11 @@ def run_lineage(
         Say what would run, and run nothing.
     instance : DagsterInstance, optional
         Where runs are recorded; by default the one that the UI of this installation shows.
-    catalog, tables : resources, optional
-        Corpora and judges, and where tables lie; by default those of this installation.
+    catalog, tables, verdict_store : resources, optional
+        Corpora and judges, and where tables and bought verdicts lie; by default those of this
+        installation.
+    budget : int, optional
+        Most answers that all judges together are asked for; the run stops before it asks more.
     console : rich Console, optional
         Where to print; standard output by default.
 
@@ -75,14 +83,23 @@ def run_lineage(
     """
     console = console or Console()
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
+    verdict_store = verdict_store or StoredVerdicts()
     try:
         definition = catalog.corpus(corpus)
         chosen = judges_of(definition, catalog, judges)
         if dry_run:
-            outcome = _plan(definition, chosen, tables, select)
+            buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
+            outcome = _plan(definition, chosen, tables, select, buyer)
         else:
             with _opened(instance) as recorded, RunReporter(console) as reporter:
-                lineage = _Lineage(recorded, reporter, catalog, tables, select)
+                defs = build_definitions(
+                    catalog=catalog,
+                    tables=tables,
+                    verdict_store=verdict_store,
+                    budget=Budget(budget),
+                    loggers={"console": reporter.logger()},
+                )
+                lineage = _Lineage(recorded, reporter, defs, select)
                 outcome = lineage.run(corpus, tuple(judge.slug for judge in chosen))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
@@ -140,15 +157,12 @@ class _Lineage:
         self,
         instance: dg.DagsterInstance,
         reporter: RunReporter,
-        catalog: Catalog,
-        tables: ParquetTables,
+        defs: dg.Definitions,
         select: Sequence[str] | None,
     ) -> None:
         self._instance = instance
         self._reporter = reporter
-        self._defs = build_definitions(
-            catalog=catalog, tables=tables, loggers={"console": reporter.logger()}
-        )
+        self._defs = defs
         self._graph = self._defs.resolve_asset_graph()
         self._selected = _selected(self._defs, select)
         self._failed_checks: list[FailedCheck] = []
@@ -220,22 +234,30 @@ def _plan(
     judges: Sequence[JudgeDefinition],
     tables: ParquetTables,
     select: Sequence[str] | None,
+    buyer: Buyer,
 ) -> RunOutcome:
     """Read and sample the corpus as a run would, and count what it would ask."""
     asks = dg.AssetKey("verdicts") in _selected(build_definitions(tables=tables), select)
     battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
     before = tables.create_io_manager(None).stored("sampled_battles", corpus.slug)
-    n_battles = len(choose(battles, corpus, before))
-    plan = [
-        JudgePlan(
-            judge.slug,
-            corpus_judge_key(corpus.slug, judge.slug),
-            ORDERS_PER_BATTLE * n_battles if asks and judge.kind != "recorded" else 0,
-        )
-        for judge in judges
-    ]
+    sample = choose(battles, corpus, before)
+    plan = []
+    for judge in judges:
+        pays = asks and judge.kind != "recorded"
+        counts = _count_calls(judge, corpus, sample, buyer) if pays else (0, 0)
+        plan.append(JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), *counts))
     names = tuple(judge.slug for judge in judges)
-    return RunOutcome(OK, corpus.slug, names, n_battles=n_battles, plan=tuple(plan))
+    return RunOutcome(OK, corpus.slug, names, n_battles=len(sample), plan=tuple(plan))
+
+
+def _count_calls(
+    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, buyer: Buyer
+) -> tuple[int, int]:
+    """Return how many calls a judge would get, and how many are answered in the store."""
+    presentations = present(sample, judge.replicates)
+    if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
+        return len(presentations), 0
+    return buyer.needed(open_judge(judge, corpus), presentations)
 
 
 def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:

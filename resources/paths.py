@@ -25,6 +25,11 @@ def tables_uri() -> str:
     return os.environ.get("JUDGELINE_TABLES") or str(home() / "tables")
 
 
+def verdicts_uri() -> str:
+    """Return the path or URI of bought verdicts: ``JUDGELINE_VERDICTS``, or those at home."""
+    return os.environ.get("JUDGELINE_VERDICTS") or str(home() / "verdicts")
+
+
 def _folder(variable: str, default: Path) -> Path:
     chosen = os.environ.get(variable)
     return Path(chosen).expanduser().resolve() if chosen else default

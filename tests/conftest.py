@@ -43,6 +43,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty JUDGELINE_HOME for one test, for this process and the ones it starts."""
     place = tmp_path / "home"
     monkeypatch.setenv("JUDGELINE_HOME", str(place))
-    for variable in ("JUDGELINE_TABLES", "JUDGELINE_CONFIG", "DAGSTER_HOME"):
+    for variable in (
+        "JUDGELINE_TABLES",
+        "JUDGELINE_VERDICTS",
+        "JUDGELINE_CONFIG",
+        "DAGSTER_HOME",
+    ):
         monkeypatch.delenv(variable, raising=False)
     return place

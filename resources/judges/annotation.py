@@ -1,17 +1,15 @@
 """Asks a judge about battles, in both orders, and keeps every answer as a verdict."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from judgeline.identity import identity_hash
 from judgeline.outcomes import CRITERIA
-from judgeline.rubric import Rubric, RubricError, parse_answer
+from judgeline.rubric import Rubric
+from resources.judges.buying import Buyer, Progress, paired
+from resources.judges.calls import call_identity, present, read_answer
 from resources.judges.judge import Answer, Judge, Presentation
-
-ORDERS: tuple[str, str] = ("AB", "BA")
 
 SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
 """Rubric scores of model A's completion, then of model B's, whichever was shown first."""
@@ -31,10 +29,9 @@ VERDICT_DTYPES: dict[str, str] = {
 }
 """Columns of the verdicts table and their types."""
 
-_TEXTS = ("instruction", "completion_a", "completion_b")
 _TOLD_EVERY = 500
 
-Progress = Callable[[int, int], None]
+_Pair = tuple[Presentation, Answer]
 
 
 def annotate(
@@ -44,6 +41,7 @@ def annotate(
     slug: str,
     n_replicates: int = 1,
     on_progress: Progress | None = None,
+    buyer: Buyer | None = None,
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, each shown in both orders.
 
@@ -59,6 +57,9 @@ def annotate(
         How often each order is shown.
     on_progress : callable, optional
         Called with the numbers of presentations answered and in all, now and then and at the end.
+    buyer : Buyer, optional
+        Answers from its store where it can, so that only the rest is asked of the judge, and
+        keeps what the judge says. The table is the same as if all had been asked now.
 
     Returns
     -------
@@ -71,61 +72,31 @@ def annotate(
     ValueError
         If a battle has no text, or fewer than one replicate is asked for.
     RuntimeError
-        If the judge does not answer every presentation once.
+        If the judge does not answer every presentation once, or the buyer's budget is spent.
     """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
-    presentations = _present(battles, n_replicates)
-    rows = []
-    for presentation, answer in _answered(judge, presentations):
-        rows.append(_verdict(presentation, answer, judge, slug))
-        if on_progress and (len(rows) % _TOLD_EVERY == 0 or len(rows) == len(presentations)):
-            on_progress(len(rows), len(presentations))
+    presentations = present(battles, n_replicates)
+    if buyer is None:
+        pairs = _told(paired(judge, presentations), len(presentations), on_progress)
+    else:
+        answers = buyer.answers(judge, presentations, slug=slug, on_progress=on_progress)
+        pairs = zip(presentations, answers, strict=True)
+    rows = [_verdict(presentation, answer, judge, slug) for presentation, answer in pairs]
     return pd.DataFrame(rows, columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
 
 
-def _present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-    _require_texts(battles)
-    columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
-    return [
-        Presentation(battle, order, replicate, question, *texts, *models)
-        for battle, question, text_a, text_b, model_a, model_b in zip(
-            *(battles[column].tolist() for column in columns), strict=True
-        )
-        for replicate in range(n_replicates)
-        for order, texts, models in (
-            ("AB", (text_a, text_b), (model_a, model_b)),
-            ("BA", (text_b, text_a), (model_b, model_a)),
-        )
-    ]
-
-
-def _require_texts(battles: pd.DataFrame) -> None:
-    silent = battles[list(_TEXTS)].isna().any(axis=1)
-    if silent.any():
-        battle = battles.loc[silent, "battle_id"].iloc[0]
-        raise ValueError(
-            f"{int(silent.sum())} of {len(battles)} battles have no text to judge, the first is "
-            f"{battle!r}; use a judge of kind 'recorded', or a corpus that publishes its texts"
-        )
-
-
-def _answered(
-    judge: Judge, presentations: Sequence[Presentation]
-) -> Iterator[tuple[Presentation, Answer]]:
-    for presentation, answer in zip_longest(presentations, judge.answer(presentations)):
-        if presentation is None or answer is None:
-            raise RuntimeError(
-                f"the judge gave {'more' if presentation is None else 'fewer'} answers than the "
-                f"{len(presentations)} presentations it was shown"
-            )
-        yield presentation, answer
+def _told(pairs: Iterator[_Pair], n_total: int, tell: Progress | None) -> Iterator[_Pair]:
+    for n_done, pair in enumerate(pairs, start=1):
+        yield pair
+        if tell and (n_done % _TOLD_EVERY == 0 or n_done == n_total):
+            tell(n_done, n_total)
 
 
 def _verdict(
     presentation: Presentation, answer: Answer, judge: Judge, slug: str
 ) -> tuple[Any, ...]:
-    status, scores = _read(answer)
+    status, scores = read_answer(answer)
     if scores is not None and presentation.order == "BA":
         scores = Rubric(scores.second, scores.first)
     marks = (None,) * len(SCORE_COLUMNS) if scores is None else (*scores.first, *scores.second)
@@ -141,26 +112,4 @@ def _verdict(
         answer.prompt_tokens,
         answer.completion_tokens,
         call_identity(judge, presentation),
-    )
-
-
-def _read(answer: Answer) -> tuple[str, Rubric | None]:
-    if answer.failure is not None:
-        return answer.failure, None
-    try:
-        return "ok", parse_answer(answer.text or "")
-    except RubricError as error:
-        return error.failure_class, None
-
-
-def call_identity(judge: Judge, presentation: Presentation) -> str:
-    """Return the hash of everything that determines an answer: judge, texts in order, run."""
-    return identity_hash(
-        {
-            **{f"judge.{name}": value for name, value in judge.identity.items()},
-            "instruction": presentation.instruction,
-            "first_completion": presentation.first_completion,
-            "second_completion": presentation.second_completion,
-            "replicate": str(presentation.replicate),
-        }
     )

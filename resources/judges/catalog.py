@@ -11,7 +11,7 @@ from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.builtin import BuiltinJudge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge import Judge
-from resources.paths import config_dir
+from resources.paths import config_dir, home
 
 
 def open_judge(definition: JudgeDefinition, corpus: CorpusDefinition) -> Judge:
@@ -22,6 +22,8 @@ def open_judge(definition: JudgeDefinition, corpus: CorpusDefinition) -> Judge:
     ValueError
         If the judge's kind cannot judge this corpus, or not in this version.
     """
+    if definition.kind == "openai":
+        return open_served(definition)
     if definition.kind != "builtin" or definition.builtin is None:
         raise ValueError(_unopened(definition))
     if corpus.reader != "arena":
@@ -39,9 +41,45 @@ def read_template(path: Path | None = None) -> str:
     file = path or config_dir() / "prompts" / "rubric.txt"
     if not file.is_file():
         raise FileNotFoundError(
-            f"no judge prompt at {file}; restore config/prompts/rubric.txt from the checkout"
+            f"no judge prompt at {file}; restore config/prompts/{file.name} from the checkout, or "
+            "correct the judge's 'template' in config/judges.yaml"
         )
     return file.read_text(encoding="utf-8")
+
+
+def open_served(definition: JudgeDefinition) -> Judge:
+    """Return a judge behind an endpoint; nothing is sent yet.
+
+    Raises
+    ------
+    ValueError
+        If an environment variable is unset, or the prompt lacks a placeholder.
+    FileNotFoundError
+        If there is no such prompt.
+    """
+    # the client takes half a second to import, and simulated judges do without it
+    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.served.prompt import require_template
+    from resources.judges.served.served import ServedJudge
+
+    file = config_dir() / "prompts" / definition.template  # an absolute path stays itself
+    template = read_template(file)
+    require_template(template, file)
+    endpoint = find_endpoint(definition.slug, definition)
+    return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
+
+
+def was_probed(definition: JudgeDefinition) -> bool:
+    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports.
+
+    Before that, no verdict of the judge can be stored: what it supports is in their identity.
+    """
+    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.served.probe import remembered
+
+    endpoint = find_endpoint(definition.slug, definition)
+    model = definition.model
+    return model is not None and remembered(home() / "endpoints", endpoint, model) is not None
 
 
 def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
@@ -80,5 +118,6 @@ def _unopened(definition: JudgeDefinition) -> str:
         )
     return (
         f"judge {definition.slug!r} is of kind {definition.kind!r}, which is not in this version; "
-        "choose a judge of kind 'recorded' or 'builtin'"
+        "start the server yourself and use kind 'openai' (docs/judges.md), or choose a judge of "
+        "kind 'recorded' or 'builtin'"
     )

@@ -5,16 +5,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from resources.judges.builtin import BuiltinTraits
+from resources.judges.served.fields import Decoding, Price, ServedFields
 from resources.paths import config_dir
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
+_NESTED: dict[str, type[BaseModel]] = {
+    "builtin": BuiltinTraits,
+    "decoding": Decoding,
+    "price_per_million": Price,
+}
+_NEVER_SHOWN = {"api_key_env", "base_url"}  # somebody may have put the key itself there
 
-class JudgeDefinition(BaseModel):
-    """A judge by name, and how its answers are obtained.
+
+class JudgeDefinition(ServedFields):
+    """A judge by name, and how its answers are obtained; `ServedFields` has the rest.
 
     Attributes
     ----------
@@ -24,28 +32,20 @@ class JudgeDefinition(BaseModel):
         Family of models the judge belongs to; same-family bias is measured against it.
     kind : str
         ``recorded`` verdicts come with the corpus, ``builtin`` ones from a simulation;
-        ``openai`` and ``vllm`` are served, which this version declares but does not ask.
+        ``openai`` is any endpoint of that protocol; ``vllm``, a server of our own, is declared
+        and not yet asked.
     builtin : BuiltinTraits or None
         Of a simulated judge, and of no other.
-    model, base_url, api_key_env : str or None
-        Of a served judge: the model's name there, the endpoint, and the name (never the value)
-        of the environment variable that holds the key.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     slug: str = Field(pattern=SLUG)
     display_name: str = Field(min_length=1)
     family: str = Field(min_length=1)
     kind: Literal["recorded", "builtin", "openai", "vllm"]
     builtin: BuiltinTraits | None = None
-    model: str | None = None
-    base_url: str | None = None
-    api_key_env: str | None = None
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
-        served = {"model": self.model, "base_url": self.base_url, "api_key_env": self.api_key_env}
         if (self.kind == "builtin") != (self.builtin is not None):
             raise ValueError(
                 "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
@@ -53,7 +53,7 @@ class JudgeDefinition(BaseModel):
         if self.kind in ("openai", "vllm"):
             if self.model is None:
                 raise ValueError(f"a judge of kind {self.kind!r} needs the name of its 'model'")
-        elif given := [name for name, value in served.items() if value is not None]:
+        elif given := [name for name in ServedFields.model_fields if name in self.model_fields_set]:
             raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
         return self
 
@@ -128,11 +128,15 @@ def _explained(slug: Any, error: Any) -> str:
     if key == "slug":
         return f"judge {slug!r}: a slug is lower-case letters, digits, dots, dashes; rename it"
     where = f", key '{key}'," if key else ""
-    return f"judge {slug!r}{where} is wrong: {error['msg']} (found {error['input']!r}); correct it"
+    value = error["input"]
+    hidden = key in _NEVER_SHOWN or isinstance(value, dict | JudgeDefinition)
+    found = "" if hidden else f" (found {value!r})"
+    return f"judge {slug!r}{where} is wrong: {error['msg']}{found}; correct it"
 
 
 def _alike(place: tuple[int | str, ...]) -> str:
-    known = BuiltinTraits.model_fields if len(place) > 1 else JudgeDefinition.model_fields
+    model = _NESTED[str(place[0])] if len(place) > 1 else JudgeDefinition
+    known = model.model_fields
     close = difflib.get_close_matches(str(place[-1]), [name for name in known if name != "slug"])
     if close:
         return f"did you mean {close[0]!r}? Correct or remove it"

@@ -29,12 +29,17 @@ class Presentation:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: text, or a failure class, or the text of a failed answer; and tokens."""
+    """What came back: text, or a failure class, or the text of a failed answer; and tokens.
+
+    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``, where they
+    were asked for.
+    """
 
     text: str | None
     failure: str | None
     prompt_tokens: int
     completion_tokens: int
+    log_probabilities: str | None = None
 
 
 class Judge(Protocol):

@@ -48,7 +48,7 @@ def test_a_simulated_judge_refuses_other_corpora() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [("openai", "not in this version"), ("recorded", "come with the corpus")]
+    ("kind", "message"), [("vllm", "not in this version"), ("recorded", "come with the corpus")]
 )
 def test_other_kinds_cannot_be_asked(kind: str, message: str) -> None:
     changed = JUDGES["careful"].model_copy(update={"kind": kind, "builtin": None})

@@ -1,0 +1,109 @@
+"""Why a call about a battle would be answered from the verdict store, or asked of the judge."""
+
+import pandas as pd
+from upath import UPath
+
+from resources.corpora.definitions import CorpusDefinition, load_corpora
+from resources.judges.buying import RETRIED
+from resources.judges.calls import call_identity, call_parts, judge_key, present
+from resources.judges.catalog import open_judge, was_probed
+from resources.judges.definitions import JudgeDefinition, load_judges
+from resources.judges.judge import Judge, Presentation
+from resources.paths import verdicts_uri
+from resources.suggest import unknown_name
+from resources.tables import open_store
+from resources.verdict_store.explaining import nearest, verdicts_of_battle
+from resources.verdict_store.store import VerdictStore
+
+_TABLES = ("sampled_battles", "battles")
+
+Row = tuple[str, int, str, str]
+
+
+def explain_battle(
+    battle: str, judge: str, corpus: str | None = None, *, store: VerdictStore | None = None
+) -> tuple[str, list[Row]]:
+    """Return the corpus of a battle, and per call its order, replicate, fate and reason.
+
+    Parameters
+    ----------
+    battle : str
+        Its id in the tables of a run.
+    judge : str
+        Slug of a configured judge.
+    corpus : str, optional
+        Slug of a configured corpus; by default the first whose tables hold the battle.
+    store : VerdictStore, optional
+        By default the one of this installation.
+
+    Raises
+    ------
+    ValueError
+        If the names are not configured, the battle is in no table or has no text, or the
+        judge's verdicts come with the corpus.
+    """
+    definition = _configured(judge)
+    found, row = _find(battle, corpus)
+    store = store or VerdictStore(UPath(verdicts_uri()))
+    shown = present(row, definition.replicates)
+    if definition.kind == "openai" and not was_probed(definition):
+        why = "its endpoint was never asked what it supports: no verdict of it can be stored"
+        return found.slug, [(one.order, one.replicate, "miss", why) for one in shown]
+    opened = open_judge(definition, found)
+    known = store.statuses(judge_key(opened))
+    return found.slug, [
+        (one.order, one.replicate, *_fate(store, opened, one, known)) for one in shown
+    ]
+
+
+def _fate(
+    store: VerdictStore, judge: Judge, call: Presentation, known: dict[str, str]
+) -> tuple[str, str]:
+    status = known.get(call_identity(judge, call))
+    if status is None:
+        return "miss", _why_not(store, judge, call)
+    if status == "ok":
+        return "hit", "answered"
+    if status in RETRIED:
+        return "miss", f"answered with {status}, which is asked for again"
+    return "hit", f"answered with {status}; --retry {status} asks for it again"
+
+
+def _why_not(store: VerdictStore, judge: Judge, call: Presentation) -> str:
+    parts = call_parts(judge, call)
+    near = nearest(verdicts_of_battle(store, call.battle_id, parts), call.order, parts)
+    if near is None:
+        return "no verdict of this battle is stored"
+    return (
+        f"the nearest stored verdict (of {near.judge}, battle {near.battle_id}, order "
+        f"{near.order}) differs in {'; '.join(near.differences)}"
+    )
+
+
+def _configured(slug: str) -> JudgeDefinition:
+    known = load_judges()
+    if slug not in known:
+        raise ValueError(unknown_name("judge", slug, known, "config/judges.yaml"))
+    if known[slug].kind == "recorded":
+        raise ValueError(
+            f"judge {slug!r} is recorded: its verdicts came with the corpus and are never asked "
+            "for; name a judge of another kind"
+        )
+    return known[slug]
+
+
+def _find(battle: str, corpus: str | None) -> tuple[CorpusDefinition, pd.DataFrame]:
+    known = load_corpora()
+    if corpus is not None and corpus not in known:
+        raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
+    tables = open_store()
+    for slug in [corpus] if corpus else known:
+        for name in _TABLES:
+            table = tables.stored(name, slug)
+            if table is not None and table["battle_id"].eq(battle).any():
+                return known[slug], table[table["battle_id"].eq(battle)].head(1)
+    where = f"corpus {corpus!r}" if corpus else "any configured corpus"
+    raise ValueError(
+        f"no battle {battle!r} in the tables of {where}; make them first: "
+        f"judgeline run --corpus {corpus or 'SLUG'} --select group:corpus"
+    )

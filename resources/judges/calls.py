@@ -1,0 +1,88 @@
+"""A call of a judge: what it is shown of a battle, and what identifies that for ever."""
+
+import pandas as pd
+
+from judgeline.identity import identity_hash, text_hash
+from judgeline.rubric import Rubric, RubricError, parse_answer
+from resources.judges.judge import Answer, Judge, Presentation
+
+ORDERS: tuple[str, str] = ("AB", "BA")
+
+_TEXTS = ("instruction", "completion_a", "completion_b")
+_LONGEST_SETTING = 500
+
+
+def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
+    """Return every presentation of battles, in their order: replicates, then both orders.
+
+    Raises
+    ------
+    ValueError
+        If a battle has no text.
+    """
+    _require_texts(battles)
+    columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
+    return [
+        Presentation(battle, order, replicate, question, *texts, *models)
+        for battle, question, text_a, text_b, model_a, model_b in zip(
+            *(battles[column].tolist() for column in columns), strict=True
+        )
+        for replicate in range(n_replicates)
+        for order, texts, models in (
+            ("AB", (text_a, text_b), (model_a, model_b)),
+            ("BA", (text_b, text_a), (model_b, model_a)),
+        )
+    ]
+
+
+def _require_texts(battles: pd.DataFrame) -> None:
+    silent = battles[list(_TEXTS)].isna().any(axis=1)
+    if silent.any():
+        battle = battles.loc[silent, "battle_id"].iloc[0]
+        raise ValueError(
+            f"{int(silent.sum())} of {len(battles)} battles have no text to judge, the first is "
+            f"{battle!r}; use a judge of kind 'recorded', or a corpus that publishes its texts"
+        )
+
+
+def call_identity(judge: Judge, presentation: Presentation) -> str:
+    """Return the hash of everything that determines an answer: judge, texts in order, run."""
+    return identity_hash(
+        {
+            **{f"judge.{name}": value for name, value in judge.identity.items()},
+            "instruction": presentation.instruction,
+            "first_completion": presentation.first_completion,
+            "second_completion": presentation.second_completion,
+            "replicate": str(presentation.replicate),
+        }
+    )
+
+
+def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
+    """Return what `call_identity` hashes, part by part and short: texts by their own hash."""
+    return {
+        **{f"judge.{name}": _brief(value) for name, value in judge.identity.items()},
+        "instruction": text_hash(presentation.instruction),
+        "first_completion": text_hash(presentation.first_completion),
+        "second_completion": text_hash(presentation.second_completion),
+        "replicate": str(presentation.replicate),
+    }
+
+
+def judge_key(judge: Judge) -> str:
+    """Return the name under which a judge's answers are stored; another judge has another."""
+    return identity_hash(judge.identity)[:32]
+
+
+def read_answer(answer: Answer) -> tuple[str, Rubric | None]:
+    """Return ``ok`` and the scores of an answer, or its failure class and None."""
+    if answer.failure is not None:
+        return answer.failure, None
+    try:
+        return "ok", parse_answer(answer.text or "")
+    except RubricError as error:
+        return error.failure_class, None
+
+
+def _brief(value: str) -> str:
+    return value if len(value) <= _LONGEST_SETTING else text_hash(value)

@@ -1,0 +1,1 @@
+"""Judges behind an HTTP endpoint that speaks the OpenAI protocol: prompt, client, failures."""

@@ -1,0 +1,88 @@
+"""Where a served judge is and what opens it; the key stays out of everything that is written."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import openai
+
+from resources.judges.served.fields import ENVIRONMENT_NAME, ServedFields, require_url
+
+OPENAI_URL = "https://api.openai.com/v1"
+_NO_KEY = "none"  # the client insists on one
+
+
+class EndpointError(RuntimeError):
+    """The endpoint cannot be used as configured: no further request could succeed."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A URL and the key to it; the key shows in no representation."""
+
+    url: str
+    key: str = field(repr=False)
+
+    def redact(self, text: str) -> str:
+        """Return a text without the key, whoever wrote it."""
+        return text if self.key == _NO_KEY else text.replace(self.key, "[key]")
+
+    def client(self, timeout_s: float) -> openai.AsyncOpenAI:
+        """Return a client that leaves retries to us: there is one policy, not two."""
+        client = openai.AsyncOpenAI(
+            api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0
+        )
+        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
+            client.organization = client.project = None
+        return client
+
+
+def find_endpoint(
+    slug: str, fields: ServedFields, environment: Mapping[str, str] | None = None
+) -> Endpoint:
+    """Return the endpoint of a judge, from its definition and the environment.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unset or holds what cannot be used, with its name and the judge's.
+    """
+    variables = os.environ if environment is None else environment
+    return Endpoint(_url(slug, fields, variables), _key(slug, fields, variables))
+
+
+def _url(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
+    named = fields.base_url
+    if named is None:
+        named, value = "OPENAI_BASE_URL", variables.get("OPENAI_BASE_URL") or OPENAI_URL
+    elif ENVIRONMENT_NAME.fullmatch(named):
+        value = _variable(slug, "base_url", named, variables)
+    else:
+        return require_url(named)
+    try:
+        return require_url(value.strip())
+    except ValueError as error:
+        raise ValueError(f"judge {slug!r}: variable {named} is no endpoint: {error}") from error
+
+
+def _key(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
+    name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
+    if name is None:
+        return _NO_KEY
+    key = _variable(slug, "api_key_env", name, variables).strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValueError(
+            f"judge {slug!r}: variable {name} holds characters that no key has, such as spaces "
+            "or line breaks; set it again (its value is not shown)"
+        )
+    return key
+
+
+def _variable(slug: str, key: str, name: str, variables: Mapping[str, str]) -> str:
+    value = variables.get(name, "")
+    if not value.strip():
+        raise ValueError(
+            f"judge {slug!r} reads its {key!r} from the environment variable {name}, which is "
+            f"not set; set {name}, or name another in config/judges.yaml"
+        )
+    return value

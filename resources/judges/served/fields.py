@@ -1,0 +1,136 @@
+"""What `config/judges.yaml` says about a served judge: where it is, how it is asked, its price."""
+
+import re
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+DEFAULT_TEMPLATE = "fenced-rubric.txt"
+
+Switch = Literal["on", "off", "auto"]
+
+
+class Decoding(BaseModel):
+    """How the judge chooses its words; null leaves a setting out of the request.
+
+    Attributes
+    ----------
+    temperature, top_p : float or None
+        Sampling; 0 and 1 unless set.
+    max_tokens : int
+        Most tokens of one answer; a longer one fails as ``truncated``.
+    seed : int or None
+        Of the endpoint's sampling, where it honours one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float | None = Field(default=0.0, ge=0, le=2)
+    top_p: float | None = Field(default=1.0, gt=0, le=1)
+    max_tokens: int = Field(default=4096, ge=16)
+    seed: int | None = None
+
+
+class Price(BaseModel):
+    """Price of a million prompt and completion tokens, in one currency of the user's choice."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
+class ServedFields(BaseModel):
+    """Everything that only a served judge declares.
+
+    Attributes
+    ----------
+    model, revision : str or None
+        The model's name at the endpoint, and its version where the name does not fix it.
+    base_url : str or None
+        The endpoint's URL up to ``/v1``, or the name of the environment variable that holds it;
+        ``OPENAI_BASE_URL``, else the OpenAI API, by default.
+    endpoint_name : str or None
+        What the identity of a verdict calls the endpoint; its URL by default. A name keeps
+        verdicts valid when a server moves.
+    api_key_env : str or None
+        Name, never value, of the environment variable that holds the key; ``OPENAI_API_KEY``
+        if no `base_url` is given, otherwise no key is sent by default.
+    decoding : Decoding
+        Sampling and length.
+    structured_output, log_probabilities : str
+        ``on`` demands them of the endpoint, ``auto`` uses them if its probe finds them.
+    replicates : int
+        How often each order is asked.
+    concurrency : int
+        Most requests in flight at a time.
+    price_per_million : Price or None
+        Of tokens; unknown if left out.
+    timeout_s : float
+        Seconds until a silent request is given up and tried again.
+    template : str
+        The prompt: a file in the configuration's ``prompts``, or an absolute path.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(default=None, min_length=1)
+    revision: str | None = Field(default=None, min_length=1)
+    base_url: str | None = None
+    endpoint_name: str | None = Field(default=None, min_length=1)
+    api_key_env: str | None = None
+    decoding: Decoding = Decoding()
+    structured_output: Switch = "auto"
+    log_probabilities: Switch = "off"
+    replicates: int = Field(default=1, ge=1)
+    concurrency: int = Field(default=16, ge=1, le=1024)
+    price_per_million: Price | None = None
+    timeout_s: float = Field(default=300.0, gt=0)
+    template: str = Field(default=DEFAULT_TEMPLATE, min_length=1)
+
+    @field_validator("structured_output", "log_probabilities", mode="before")
+    @classmethod
+    def _undo_yaml(cls, value: Any) -> Any:
+        """YAML reads a bare ``on`` or ``off`` as a truth value."""
+        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+    @field_validator("base_url")
+    @classmethod
+    def _require_place(cls, value: str | None) -> str | None:
+        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
+            require_url(value)
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _require_name(cls, value: str | None) -> str | None:
+        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
+            raise ValueError(
+                "it is not the name of an environment variable in capitals, such as "
+                "OPENAI_API_KEY; a key itself never belongs into this file"
+            )
+        return value
+
+
+def require_url(value: str) -> str:
+    """Return an endpoint's URL without a slash at its end.
+
+    Raises
+    ------
+    ValueError
+        If it is no http(s) URL, or carries a password or a query; the value is not repeated.
+    """
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            "it is neither a URL such as http://127.0.0.1:8000/v1 nor the name of an environment "
+            "variable in capitals, such as VLLM_BASE_URL"
+        )
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "the URL carries credentials or a query; put the key into an environment variable "
+            "and its name into 'api_key_env'"
+        )
+    return value.rstrip("/")

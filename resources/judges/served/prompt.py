@@ -1,0 +1,106 @@
+"""What a served judge is shown: the rubric, and the texts fenced off as data.
+
+Each fence carries a mark drawn for the one request, which no completion can know or close.
+"""
+
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from judgeline.outcomes import CRITERIA
+from judgeline.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
+from resources.judges.judge import Presentation
+
+PROMPT_VERSION = "1"
+"""Changes with the fences, the schema or the repair request: all of them shape an answer."""
+
+Message = dict[str, str]
+
+_PLACEHOLDERS = ("delimiter", "instruction", "first_completion", "second_completion")
+_PLACEHOLDER = re.compile(r"\{(" + "|".join(_PLACEHOLDERS) + r")\}")
+_MARK_BYTES = 16
+
+
+def require_template(template: str, file: Path) -> None:
+    """Check that a template shows each text once and tells the judge the mark of the fences.
+
+    Raises
+    ------
+    ValueError
+        Otherwise, with the file and the placeholder.
+    """
+    used = _PLACEHOLDER.findall(template)
+    for name in _PLACEHOLDERS[1:]:
+        if used.count(name) != 1:
+            raise ValueError(
+                f"prompt {file} holds {{{name}}} {used.count(name)} times; it must stand there "
+                "once, where the judge is to read that text"
+            )
+    if "delimiter" not in used:
+        raise ValueError(
+            f"prompt {file} lacks {{delimiter}}; tell the judge that quotations marked with it "
+            "are data and no instructions"
+        )
+
+
+def write_messages(template: str, shown: Presentation, mark: str | None = None) -> list[Message]:
+    """Return the messages of one request; the mark is drawn unless a test gives one."""
+    texts = {
+        "instruction": readable(shown.instruction),
+        "first_completion": readable(shown.first_completion),
+        "second_completion": readable(shown.second_completion),
+    }
+    mark = mark or _new_mark("".join(texts.values()))
+    parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
+    parts["delimiter"] = mark
+    # one pass, so that a placeholder within a completion stays what it is: text
+    prompt = _PLACEHOLDER.sub(lambda found: parts[found[1]], template)
+    return [{"role": "user", "content": prompt}]
+
+
+def write_repair(messages: list[Message], answer: str, reason: str) -> list[Message]:
+    """Return the messages that ask once more after an answer that could not be read."""
+    request = (
+        f"That answer cannot be used: {readable(reason)}. Grade the two responses again on your "
+        "own judgement. Begin with exactly the JSON object that was asked for, all twelve grades "
+        f"integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, with nothing before it."
+    )
+    return [
+        *messages,
+        {"role": "assistant", "content": answer or "(no answer)"},
+        {"role": "user", "content": request},
+    ]
+
+
+def answer_format() -> dict[str, Any]:
+    """Return the JSON schema of the scores, as a request's ``response_format``."""
+    mark = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}
+    marks = _closed_object(dict.fromkeys(CRITERIA, mark))
+    return named_schema("rubric", _closed_object(dict.fromkeys(RESPONSES, marks)))
+
+
+def named_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema as a request's ``response_format``."""
+    wrapped = {"name": name, "strict": True, "schema": schema}
+    return {"type": "json_schema", "json_schema": wrapped}
+
+
+def readable(text: str) -> str:
+    """Return a text with question marks for halves of characters, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _closed_object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def _new_mark(texts: str) -> str:
+    while (mark := secrets.token_hex(_MARK_BYTES)) in texts:
+        continue
+    return mark

@@ -1,0 +1,213 @@
+"""A judge behind an endpoint: what identifies it, and its answers in the order asked for."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from judgeline.identity import text_hash
+from resources.judges.judge import Answer, Presentation
+from resources.judges.served.asking import Asker
+from resources.judges.served.bridge import in_order, run_once
+from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.fields import ServedFields
+from resources.judges.served.probe import (
+    LOG_PROBABILITIES,
+    QUESTION,
+    Capabilities,
+    probe,
+    remember,
+    remembered,
+    sampling,
+)
+from resources.judges.served.prompt import PROMPT_VERSION, answer_format
+from resources.judges.served.replies import require_message
+from resources.judges.served.troubles import RetryPolicy
+
+_AHEAD = 4  # window per request in flight: one slow answer does not leave the server idle
+_SILENT = 20  # answers lost in a row after which the endpoint counts as gone
+
+
+class ServedJudge:
+    """A judge of kind ``openai``.
+
+    Parameters
+    ----------
+    slug : str
+        For messages.
+    fields : ServedFields
+        Its definition.
+    template : str
+        The prompt; part of the identity.
+    endpoint : Endpoint
+        Where it is.
+    probes : Path
+        Folder that remembers what endpoints support.
+    policy : RetryPolicy, optional
+        When a failed request is sent again.
+    """
+
+    def __init__(
+        self,
+        slug: str,
+        fields: ServedFields,
+        template: str,
+        endpoint: Endpoint,
+        probes: Path,
+        policy: RetryPolicy | None = None,
+    ) -> None:
+        self._slug, self._fields, self._template = slug, fields, template
+        self._endpoint, self._probes = endpoint, probes
+        self._policy = policy or RetryPolicy()
+        self.counts: Counter[str] = Counter()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the endpoint supports: remembered, or else asked for now.
+
+        Raises
+        ------
+        ValueError
+            If the definition demands what the endpoint does not do.
+        EndpointError
+            If it cannot be asked.
+        """
+        found = remembered(self._probes, self._endpoint, self._model)
+        if found is None:
+            found = self._probe()
+            remember(self._probes, self._endpoint, self._model, found)
+        self._require_demands(found)
+        return found
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the presentation that shapes an answer.
+
+        Not in it, because they do not: concurrency, retries, timeouts, prices, the key, what the
+        endpoint calls its token limit and how long its context is.
+        """
+        fields = self._fields
+        return {
+            "kind": "openai",
+            "version": PROMPT_VERSION,
+            "endpoint": fields.endpoint_name or self._endpoint.url,
+            "model": self._model,
+            "revision": fields.revision or "",
+            "decoding": json.dumps(fields.decoding.model_dump(), sort_keys=True),
+            "structured_output": "json_schema" if self._is_constrained else "none",
+            "log_probabilities": "on" if self._has_log_probabilities else "off",
+            "template": text_hash(self._template),
+        }
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What is worth recording about the endpoint and shapes no answer."""
+        found = self.capabilities
+        return {
+            "endpoint": self._endpoint.url,
+            "limit_field": found.limit_field,
+            "json_schema": str(found.json_schema),
+            "log_probabilities": str(found.log_probabilities),
+            "max_context": "unknown" if found.max_context is None else str(found.max_context),
+        }
+
+    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+        """Yield one answer per presentation, in their order.
+
+        Closing the iterator, or an interrupt, cancels the requests in flight.
+
+        Raises
+        ------
+        EndpointError
+            If the endpoint cannot be asked, or has stopped answering.
+        """
+        if not presentations:
+            return
+        request = self._request()
+        client = self._client()
+        asker = self._asker(client)
+        work = partial(asker.judge, template=self._template, request=request)
+        window = _AHEAD * self._fields.concurrency
+        lost = 0
+        for answer in in_order(presentations, work, window=window, closing=client.close):
+            yield answer
+            lost = lost + 1 if answer.failure == "transport" else 0
+            if lost >= _SILENT:
+                raise EndpointError(
+                    f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} all "
+                    "failed for good; see whether it is up, then run again"
+                )
+
+    @property
+    def _model(self) -> str:
+        if self._fields.model is None:
+            raise ValueError(f"judge {self._slug!r} lacks the key 'model'; add it")
+        return self._fields.model
+
+    @property
+    def _is_constrained(self) -> bool:
+        wanted = self._fields.structured_output
+        return self.capabilities.json_schema if wanted == "auto" else wanted == "on"
+
+    @property
+    def _has_log_probabilities(self) -> bool:
+        wanted = self._fields.log_probabilities
+        return self.capabilities.log_probabilities if wanted == "auto" else wanted == "on"
+
+    def _request(self) -> dict[str, Any]:
+        found, decoding = self.capabilities, self._fields.decoding
+        return {
+            "model": self._model,
+            **sampling(decoding),
+            found.limit_field: decoding.max_tokens,
+            **({"response_format": answer_format()} if self._is_constrained else {}),
+            **(LOG_PROBABILITIES if self._has_log_probabilities else {}),
+        }
+
+    def _client(self) -> openai.AsyncOpenAI:
+        return self._endpoint.client(self._fields.timeout_s)
+
+    def _asker(self, client: openai.AsyncOpenAI) -> Asker:
+        return Asker(
+            client,
+            self._endpoint,
+            self._policy,
+            concurrency=self._fields.concurrency,
+            timeout_s=self._fields.timeout_s,
+            counts=self.counts,
+        )
+
+    def _probe(self) -> Capabilities:
+        client = self._client()
+        asker = self._asker(client)
+
+        def send(request: dict[str, Any]) -> Any:
+            return asker.send(QUESTION, request, require_message)
+
+        try:
+            found = probe(send, client, self._model, self._fields.decoding)
+            return run_once(found, client.close)
+        except EndpointError as error:
+            message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
+        raise EndpointError(message)
+
+    def _require_demands(self, found: Capabilities) -> None:
+        for key, has in (
+            ("structured_output", found.json_schema),
+            ("log_probabilities", found.log_probabilities),
+        ):
+            if getattr(self._fields, key) == "on" and not has:
+                raise ValueError(
+                    f"judge {self._slug!r} demands {key!r}, which {self._endpoint.url} does not "
+                    f"do for {self._model!r}; set {key}: auto or off in config/judges.yaml"
+                )
+        limit = self._fields.decoding.max_tokens
+        if found.max_context is not None and found.max_context <= limit:
+            raise ValueError(
+                f"judge {self._slug!r} asks for answers of up to {limit} tokens, but the context "
+                f"of {self._model!r} is {found.max_context}; lower decoding.max_tokens"
+            )

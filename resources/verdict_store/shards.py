@@ -1,0 +1,125 @@
+"""Parquet files that are written once and whole, in a folder that many processes share.
+
+What belongs here: how a shard gets onto disk or into object storage so that nobody ever sees
+half of one, and how shards are listed and read. What does not: what a row means (`store`).
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+NOT_THERE = (FileNotFoundError, NotADirectoryError)
+"""What listing a place raises where nothing was written yet; object storage has no folders."""
+
+SUFFIX, UNFINISHED = ".parquet", ".part"
+
+
+def write_shard(folder: UPath, table: pa.Table) -> UPath:
+    """Write a table as a new shard and return its place.
+
+    When this returns, the shard survives a kill of the process and, on a local disk, a power
+    cut. Names never collide: time, process and chance are in them.
+    """
+    name = f"{time.time_ns():020d}-{os.getpid()}-{token_hex(8)}{SUFFIX}"
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    shard, written = folder / name, sink.getvalue()
+    if is_local(folder):
+        _write_durably(Path(shard.path), written)
+    else:  # one PUT is atomic; a rename would be a copy and a delete
+        shard.fs.pipe_file(shard.path, written.to_pybytes())
+    return shard
+
+
+def list_shards(folder: UPath) -> tuple[list[UPath], list[UPath]]:
+    """Return the shards of a folder by age, and the files that a writer left unfinished."""
+    if not is_local(folder):
+        folder.fs.invalidate_cache()  # it would not list what other processes wrote meanwhile
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except NOT_THERE:
+        return [], []
+    whole = [folder / name for name in names if name.endswith(SUFFIX)]
+    return whole, [folder / name for name in names if name.endswith(UNFINISHED)]
+
+
+def read_shard(shard: UPath, columns: Sequence[str]) -> pa.Table | None:
+    """Return some columns of a shard, or None if it is damaged or no shard at all.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is gone: merged into another one since it was listed.
+    OSError
+        If the storage fails; that says nothing about the shard.
+    """
+    with shard.open("rb") as source:
+        try:
+            table = pq.read_table(source, columns=list(columns), page_checksum_verification=True)
+        except pa.ArrowInvalid:
+            return None
+        except OSError as error:
+            if error.errno is not None or not is_local(shard):
+                raise
+            return None  # what a broken footer or a wrong checksum raises
+    return table if table.column_names == list(columns) else None
+
+
+def make_folder(folder: UPath) -> None:
+    """Make a local folder so that it survives a power cut; object storage has none.
+
+    Raises
+    ------
+    PermissionError
+        If the folder cannot be written to.
+    """
+    if not is_local(folder):
+        return
+    _make_durably(Path(folder.path))
+    if not os.access(folder.path, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"cannot write to {folder}, where verdicts are stored; change its permissions, or set "
+            "JUDGELINE_VERDICTS to another place"
+        )
+
+
+def is_local(path: UPath) -> bool:
+    """Return whether a place is a folder of this machine."""
+    return path.protocol in ("", "file", "local")
+
+
+def _write_durably(final: Path, content: pa.Buffer) -> None:
+    _make_durably(final.parent)
+    part = final.with_name(f".{final.name}{UNFINISHED}")
+    try:
+        with part.open("xb") as sink:
+            sink.write(content)
+            sink.flush()
+            os.fsync(sink.fileno())
+        part.replace(final)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _sync_folder(final.parent)
+
+
+def _make_durably(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_durably(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,175 @@
+"""What was bought of each judge, looked up by the identity of the call.
+
+A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
+so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
+row, and readers agree on which of them counts.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from upath import UPath
+
+from resources.verdict_store.shards import (
+    NOT_THERE,
+    list_shards,
+    make_folder,
+    read_shard,
+    write_shard,
+)
+
+SCHEMA = pa.schema(
+    [
+        ("identity", pa.string()),
+        ("status", pa.string()),
+        ("answered_at", pa.timestamp("us", tz="UTC")),
+        ("answer", pa.string()),
+        ("failure", pa.string()),
+        ("log_probabilities", pa.string()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("judge", pa.string()),
+        ("battle_id", pa.string()),
+        ("order", pa.string()),
+        ("replicate", pa.int64()),
+        ("parts", pa.string()),
+    ]
+)
+"""A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
+are what the call was made for first, which its identity does not hold; `parts` is a JSON object
+of what it does hold, long texts by their hash."""
+
+_STATUS = ("identity", "status", "answered_at")
+_ATTEMPTS = 20
+
+
+class Scan(NamedTuple):
+    """Rows found, and the files that hold none because they are damaged or unfinished."""
+
+    table: pa.Table
+    damaged: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+class VerdictStore:
+    """The answers under one folder or URI; many processes may read and write at a time.
+
+    Parameters
+    ----------
+    base : UPath
+        Local folder or object storage; made when the first answer comes.
+    """
+
+    def __init__(self, base: UPath) -> None:
+        self.base = base
+
+    def statuses(self, judge_key: str) -> dict[str, str]:
+        """Return the status of every call of a judge that was ever answered, by identity."""
+        found = collapse(self.scan(judge_key, _STATUS).table)
+        return dict(zip(found["identity"], found["status"], strict=True))
+
+    def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
+        """Return the answers to some calls, one row per identity, and what was scanned."""
+        scan = self.scan(judge_key, SCHEMA.names)
+        wanted = pa.array(list(identities), pa.string())
+        mask = pc.is_in(scan.table["identity"], value_set=wanted)
+        return collapse(scan.table.filter(mask)), scan
+
+    def prepare(self, judge_key: str) -> None:
+        """Make a judge's folder; raises OSError where nothing could be stored."""
+        make_folder(self.base / judge_key)
+
+    def append(self, judge_key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
+        """Store answers; when this returns, no kill of the process can lose them."""
+        return write_shard(self.base / judge_key, pa.Table.from_pylist(list(rows), SCHEMA))
+
+    def scan(self, judge_key: str, columns: Sequence[str]) -> Scan:
+        """Return some columns of everything stored of a judge, repeated attempts included.
+
+        Raises
+        ------
+        RuntimeError
+            If shards vanish faster than they can be read.
+        """
+        for _ in range(_ATTEMPTS):
+            shards, unfinished = list_shards(self.base / judge_key)
+            try:
+                tables = [read_shard(shard, columns) for shard in shards]
+            except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
+                continue
+            empty = SCHEMA.empty_table().select(list(columns))
+            whole = [table.cast(empty.schema) for table in tables if table is not None]
+            damaged = [s for s, table in zip(shards, tables, strict=True) if table is None]
+            return Scan(
+                pa.concat_tables([empty, *whole]),
+                tuple(map(str, damaged)),
+                tuple(map(str, unfinished)),
+            )
+        raise RuntimeError(
+            f"shards in {self.base / judge_key} were merged {_ATTEMPTS} times while being read; "
+            "stop the other processes that write there, and run again"
+        )
+
+    def judge_keys(self) -> list[str]:
+        """Return the keys of the judges of which anything is stored."""
+        try:
+            return sorted(path.name for path in self.base.iterdir() if path.is_dir())
+        except NOT_THERE:
+            return []
+
+    def compact(self, judge_key: str, *, min_shards: int = 2) -> int:
+        """Merge the shards of a judge into one, and return how many were merged.
+
+        The merged shard is durable before the first old one goes: a crash in between leaves
+        rows twice, which readers collapse. Damaged files stay where they are.
+        """
+        shards, _ = list_shards(self.base / judge_key)
+        if len(shards) < min_shards:
+            return 0
+        read = dict(_readable(shards))
+        if len(read) < min_shards:
+            return 0
+        merged = collapse(pa.concat_tables(table.cast(SCHEMA) for table in read.values()))
+        write_shard(
+            self.base / judge_key, pa.Table.from_pandas(merged, SCHEMA, preserve_index=False)
+        )
+        for shard in read:
+            _delete(shard)
+        return len(read)
+
+
+def _readable(shards: Sequence[UPath]) -> Iterator[tuple[UPath, pa.Table]]:
+    for shard in shards:
+        try:
+            table = read_shard(shard, SCHEMA.names)
+        except FileNotFoundError:  # another process merged it, and keeps what it held
+            continue
+        if table is not None:
+            yield shard, table
+
+
+def _delete(shard: UPath) -> None:
+    try:
+        shard.unlink()
+    except FileNotFoundError:
+        return  # another process merged it as well
+
+
+def collapse(table: pa.Table) -> pd.DataFrame:
+    """Return one row per identity, whichever shards, in whatever order, the rows came from.
+
+    Of usable answers the first counts, so that what was concluded from it stays; of failures
+    the last.
+    """
+    rows = table.to_pandas()
+    if rows["identity"].is_unique:
+        return rows
+    failed = rows["status"].ne("ok")
+    time = rows["answered_at"].astype("int64")
+    ties = [name for name in ("status", "answer", "battle_id") if name in rows]
+    ranked = rows.assign(_failed=failed, _time=time.where(~failed, -time))
+    ranked = ranked.sort_values(["_failed", "_time", *ties], kind="stable")
+    return ranked.drop_duplicates("identity")[list(rows.columns)].reset_index(drop=True)

@@ -1,0 +1,83 @@
+"""Collects answers as they stream in, and stores them before many could be lost."""
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from resources.verdict_store.store import VerdictStore
+
+FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
+
+
+class VerdictWriter:
+    """A context manager that stores what it is given, every so many rows or seconds.
+
+    The clock runs in a thread of its own: a judge that thinks for long does not keep what it
+    said before from being stored. Leaving the context stores the rest, after an error too. A
+    place that cannot be written to raises on entering, before anything is bought.
+
+    Parameters
+    ----------
+    store : VerdictStore
+        Where to.
+    judge_key : str
+        Whose answers.
+    rows, seconds : int, float
+        Most answers, and longest time in seconds, that an answer waits to be stored.
+    """
+
+    def __init__(
+        self,
+        store: VerdictStore,
+        judge_key: str,
+        *,
+        rows: int = FLUSH_ROWS,
+        seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._store, self._key = store, judge_key
+        self._most, self._seconds = rows, seconds
+        self._waiting: list[Mapping[str, Any]] = []
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._error: Exception | None = None
+        self._clock = threading.Thread(target=self._tick, name="verdict-writer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._store.prepare(self._key)
+        self._clock.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._closing.set()
+        self._clock.join()
+        self._flush()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take an answer; raises what went wrong when earlier ones were stored."""
+        if self._error is not None:
+            raise self._error
+        with self._lock:
+            self._waiting.append(row)
+            is_full = len(self._waiting) >= self._most
+        if is_full:
+            self._flush()
+
+    def _flush(self) -> None:
+        with self._lock:  # held while writing: rows leave the list only once they are stored
+            if self._waiting:
+                self._store.append(self._key, self._waiting)
+                self._waiting = []
+
+    def _tick(self) -> None:
+        while not self._closing.wait(self._seconds):
+            try:
+                self._flush()
+            except Exception as error:  # raised again by the next add
+                self._error = error
+                return

@@ -1,0 +1,169 @@
+"""The verdict store under runs of the lineage: nothing asked twice, budgets kept, misses told."""
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from pipelines import cli, verdicts
+from pipelines.outcome import RunOutcome
+from resources.judges.builtin import BuiltinJudge
+from resources.verdict_store.resource import StoredVerdicts
+
+N_CALLS = 600
+BUY = ["+verdicts"]
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[int]:
+    """How many presentations built-in judges were shown, per time they were asked."""
+    counts: list[int] = []
+    real = BuiltinJudge.answer
+
+    def counting(self, presentations):
+        counts.append(len(presentations))
+        return real(self, presentations)
+
+    monkeypatch.setattr(BuiltinJudge, "answer", counting)
+    return counts
+
+
+def _metadata(workshop) -> dict:
+    event = workshop.instance.get_latest_materialization_event(dg.AssetKey("verdicts"))
+    return {name: value.value for name, value in event.asset_materialization.metadata.items()}
+
+
+def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, asked):
+    workshop.run("careful", select=BUY)
+    first = workshop.stored("verdicts", "tiny", "careful")
+    assert asked == [N_CALLS]
+    seen = _metadata(workshop)
+    assert (seen["n_asked"], seen["n_resumed"], seen["n_retried"]) == (N_CALLS, 0, 0)
+    assert workshop.run("careful", select=["verdicts"]).exit_code == 0
+    assert sum(asked) == N_CALLS
+    pd.testing.assert_frame_equal(workshop.stored("verdicts", "tiny", "careful"), first)
+    seen = _metadata(workshop)
+    assert (seen["n_asked"], seen["n_resumed"]) == (0, N_CALLS)
+    assert seen["failures"] == {}
+    assert seen["damaged_files"] == []
+
+
+def test_dry_run_counts_what_is_missing(workshop, asked):
+    workshop.run("careful", select=BUY)
+    workshop.tiny["sample_size"] = 350
+    outcome = workshop.run("careful", "hasty", dry_run=True)
+    assert [(step.n_calls, step.n_stored) for step in outcome.plan] == [(100, N_CALLS), (700, 0)]
+    assert "tiny|careful: 100 calls (600 answered already)" in workshop.printed
+    workshop.run("careful", select=BUY)
+    assert sum(asked) == N_CALLS + 100
+    workshop.run("careful", dry_run=True)
+    assert "tiny|careful: no calls (700 answered already)" in workshop.printed
+
+
+def test_a_budget_is_a_cap_in_the_run_too(workshop, asked):
+    outcome = workshop.run("careful", "hasty", select=BUY, budget=650)
+    assert outcome.exit_code == 1
+    assert sum(asked) == 650
+    (error,) = outcome.errors
+    assert "budget of 650 calls is spent" in error
+    assert "550 of the 600 calls to judge 'hasty' are missing" in error
+    assert workshop.stored("verdicts", "tiny", "hasty") is None
+    plan = workshop.run("careful", "hasty", dry_run=True).plan
+    assert [step.n_calls for step in plan] == [0, 550]
+    assert workshop.run("careful", "hasty", select=BUY, budget=550).exit_code == 0
+    assert sum(asked) == 2 * N_CALLS
+
+
+def test_failures_are_asked_for_again_and_counted(workshop, asked):
+    workshop.run("mumbler", select=BUY)
+    n_failed = workshop.stored("verdicts", "tiny", "mumbler")["status"].ne("ok").sum()
+    workshop.run("mumbler", select=["verdicts"])
+    assert asked == [N_CALLS, n_failed]
+    assert _metadata(workshop)["n_retried"] == n_failed
+    assert _metadata(workshop)["failures"] == {"parse_error": n_failed}
+
+
+def test_the_store_can_lie_elsewhere(workshop, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUDGELINE_VERDICTS", f"memory://{tmp_path.name}")
+    workshop.run("careful", select=BUY)
+    assert not (workshop.home / "verdicts").exists()
+    workshop.run("careful", dry_run=True)
+    assert "no calls (600 answered already)" in workshop.printed
+
+
+def test_other_failures_are_asked_for_again_on_request(monkeypatch):
+    taken = {}
+
+    def noted(**options):
+        taken.update(options)
+        return RunOutcome(0, "tiny")
+
+    monkeypatch.setattr("pipelines.run.run_lineage", noted)
+    assert cli.main(["run", "--corpus", "tiny", "--retry", "refusal"]) == 0
+    assert taken["verdict_store"].retry_also == ["refusal"]
+    assert cli.main(["run", "--corpus", "tiny", "--retry", "boredom"]) == 1
+    with pytest.raises(ValueError, match="unknown failure class 'boredom'"):
+        StoredVerdicts(retry_also=["boredom"])
+
+
+# judgeline verdicts explain
+
+
+@pytest.fixture
+def explained(workshop, monkeypatch):
+    """A workshop whose battles the careful judge has judged, and what explains one of them."""
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    prompts = workshop.home / "prompts"
+    prompts.mkdir()
+    (prompts / "rubric.txt").write_text("Compare {first} and {second}.", encoding="utf-8")
+    workshop.run("careful", select=BUY)
+    battle = workshop.stored("sampled_battles", "tiny")["battle_id"][0]
+    return workshop, battle
+
+
+def test_a_hit_is_explained(explained):
+    _, battle = explained
+    assert verdicts.explain_battle(battle, "careful") == (
+        "tiny",
+        [("AB", 0, "hit", "answered"), ("BA", 0, "hit", "answered")],
+    )
+
+
+def test_another_prompt_misses_and_is_told(explained, asked):
+    workshop, battle = explained
+    prompt = workshop.home / "prompts" / "rubric.txt"
+    prompt.write_text("Compare {second} and {first}!", encoding="utf-8")
+    _, rows = verdicts.explain_battle(battle, "careful", "tiny")
+    assert [row[:3] for row in rows] == [("AB", 0, "miss"), ("BA", 0, "miss")]
+    assert all(row[3].endswith("differs in the template") for row in rows)
+    assert asked == []
+
+
+def test_another_judge_misses_and_is_told(explained):
+    _, battle = explained
+    _, rows = verdicts.explain_battle(battle, "hasty")
+    assert "of careful" in rows[0][3]
+    assert "judge setting family (stored cedar, now fern)" in rows[0][3]
+    assert "noise 0.6, seed 1, now noise 1.2, seed 2" in rows[0][3]
+
+
+def test_the_command_prints_a_row_per_order(explained, capsys):
+    _, battle = explained
+    assert cli.main(["verdicts", "explain", battle, "--judge", "careful"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{battle} of tiny, judged by careful" in printed
+    assert printed.count("answered") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["b", "--judge", "carefull"], "'careful'"),
+        (["nobody", "--judge", "careful"], "no battle 'nobody'"),
+        (["b", "--judge", "careful", "--corpus", "tyni"], "'tiny'"),
+        (["b", "--judge", "recorded"], "came with the corpus"),
+    ],
+)
+def test_wrong_names_are_explained(explained, capsys, arguments, told):
+    assert cli.main(["verdicts", "explain", *arguments]) == 1
+    assert told in capsys.readouterr().err

@@ -1,0 +1,227 @@
+"""Asking only for what is missing: hits, misses, retries and budgets."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from upath import UPath
+
+from judgeline.outcomes import CRITERIA
+from resources.judges.annotation import annotate
+from resources.judges.buying import RETRIED, Budget, BudgetError, Buyer
+from resources.judges.calls import present
+from resources.judges.judge import Answer, Presentation
+from resources.verdict_store.store import VerdictStore
+
+BATTLES = pd.DataFrame(
+    {
+        "battle_id": [f"b{i}" for i in range(6)],
+        "model_a": ["x", "y"] * 3,
+        "model_b": ["y", "z"] * 3,
+        "instruction": [f"Question {i}" for i in range(6)],
+        "completion_a": [f"first of {i}" for i in range(6)],
+        "completion_b": [f"second of {i}" for i in range(6)],
+    }
+)
+N_CALLS = 12
+
+
+def graded(first: int, second: int) -> str:
+    scores = (dict.fromkeys(CRITERIA, mark) for mark in (first, second))
+    return json.dumps(dict(zip(("response_1", "response_2"), scores, strict=True)))
+
+
+class Counting:
+    """A judge that grades by length, fails where it is told to, and keeps what it was asked."""
+
+    def __init__(self, failing: Mapping[str, str | None] | None = None, **identity: str) -> None:
+        self.identity = {"kind": "counting", "template": "t1", "model": "m", **identity}
+        self.failing = dict(failing or {})
+        self.asked: list[str] = []
+        self.stops_after: int | None = None
+
+    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+        for shown in presentations:
+            if self.stops_after is not None and len(self.asked) >= self.stops_after:
+                raise KeyboardInterrupt
+            call = f"{shown.battle_id}{shown.order}{shown.replicate}"
+            self.asked.append(call)
+            text = graded(1 + len(shown.first_completion) % 9, 1 + (len(shown.instruction) + 4) % 9)
+            failure = self.failing.get(call)
+            yield Answer(None if failure else text, failure, 11, 7)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> VerdictStore:
+    return VerdictStore(UPath(tmp_path / "verdicts"))
+
+
+def asked(store: VerdictStore, battles: pd.DataFrame = BATTLES, **changes: object) -> list[str]:
+    """What a judge is asked of battles, given what is stored."""
+    judge = Counting(**changes.pop("judge", {}))
+    annotate(judge, battles, slug="s", buyer=Buyer(store), **changes)
+    return judge.asked
+
+
+def test_nothing_is_asked_twice_and_the_table_is_the_same(store: VerdictStore) -> None:
+    plain = annotate(Counting(), BATTLES, slug="s")
+    buyer, judge = Buyer(store), Counting()
+    assert buyer.needed(judge, present(BATTLES, 1)) == (N_CALLS, 0)
+    pd.testing.assert_frame_equal(annotate(judge, BATTLES, slug="s", buyer=buyer), plain)
+    assert len(judge.asked) == N_CALLS
+    assert (buyer.account.n_asked, buyer.account.n_resumed) == (N_CALLS, 0)
+    again = Counting()
+    pd.testing.assert_frame_equal(annotate(again, BATTLES, slug="s", buyer=buyer), plain)
+    assert again.asked == []
+    assert (buyer.account.n_asked, buyer.account.n_resumed) == (0, N_CALLS)
+    assert buyer.needed(judge, present(BATTLES, 1)) == (0, N_CALLS)
+
+
+def test_names_are_no_part_of_a_call_and_rows_carry_the_current_ones(store: VerdictStore) -> None:
+    asked(store)
+    renamed = BATTLES.assign(battle_id=[f"new{i}" for i in range(6)], model_a="p", model_b="q")
+    judge = Counting()
+    verdicts = annotate(judge, renamed, slug="other", buyer=Buyer(store))
+    assert judge.asked == []
+    assert set(verdicts["battle_id"]) == set(renamed["battle_id"])
+    assert set(verdicts["judge"]) == {"other"}
+
+
+@pytest.mark.parametrize("column", ["instruction", "completion_a", "completion_b"])
+def test_another_text_misses_in_its_battle_only(store: VerdictStore, column: str) -> None:
+    asked(store)
+    changed = BATTLES.copy()
+    changed.loc[2, column] += "."
+    assert asked(store, changed) == ["b2AB0", "b2BA0"]
+
+
+@pytest.mark.parametrize(
+    "identity", [{"kind": "k"}, {"template": "t2"}, {"model": "n"}, {"seed": "1"}]
+)
+def test_another_judge_setting_misses_everywhere(store: VerdictStore, identity) -> None:
+    asked(store)
+    assert len(asked(store, judge=identity)) == N_CALLS
+    assert asked(store) == []
+    assert asked(store, judge=identity) == []
+
+
+def test_another_replicate_misses_alone(store: VerdictStore) -> None:
+    asked(store)
+    new = asked(store, n_replicates=2)
+    assert len(new) == N_CALLS
+    assert all(call.endswith("1") for call in new)
+
+
+def test_swapped_sides_are_the_same_calls_seen_from_the_other_side(store: VerdictStore) -> None:
+    straight = annotate(Counting(), BATTLES, slug="s", buyer=Buyer(store))
+    sides = {"completion_a": "completion_b", "completion_b": "completion_a"}
+    judge = Counting()
+    swapped = annotate(judge, BATTLES.rename(columns=sides), slug="s", buyer=Buyer(store))
+    assert judge.asked == []
+    ab, ba = (straight[straight["order"].eq(order)] for order in ("AB", "BA"))
+    back = swapped[swapped["order"].eq("BA")]
+    assert back["clarity_b"].tolist() == ab["clarity_a"].tolist()
+    assert back["clarity_b"].tolist() != ba["clarity_a"].tolist()
+
+
+def test_equal_calls_in_one_table_are_asked_once(store: VerdictStore) -> None:
+    twice = pd.concat([BATTLES, BATTLES.assign(battle_id=lambda t: "x" + t["battle_id"])])
+    judge = Counting()
+    verdicts = annotate(judge, twice, slug="s", buyer=Buyer(store))
+    assert len(judge.asked) == N_CALLS
+    assert len(verdicts) == 2 * N_CALLS
+    assert verdicts["battle_id"].tolist()[N_CALLS] == "xb0"
+
+
+def test_only_what_another_attempt_may_mend_is_asked_again(store: VerdictStore) -> None:
+    classes = ("transport", "truncated", "refusal", "content_filter", "context_overflow", None)
+    failing = {f"b{i}AB0": failure for i, failure in enumerate(classes)}
+    broken = Counting(failing)
+    buyer = Buyer(store)
+    first = annotate(broken, BATTLES, slug="s", buyer=buyer)
+    assert buyer.account.failed == {failure: 1 for failure in classes if failure}
+    mended = Counting()
+    second = annotate(mended, BATTLES, slug="s", buyer=buyer)
+    assert mended.asked == ["b0AB0", "b1AB0"]
+    assert (buyer.account.n_retried, buyer.account.n_resumed) == (2, 10)
+    assert buyer.account.failed == {"refusal": 1, "content_filter": 1, "context_overflow": 1}
+    kept = first["status"].isin(["refusal", "content_filter", "context_overflow"])
+    assert second.loc[kept, "status"].tolist() == first.loc[kept, "status"].tolist()
+    willing = Counting()
+    annotate(willing, BATTLES, slug="s", buyer=Buyer(store, retried={*RETRIED, "refusal"}))
+    assert willing.asked == ["b2AB0"]
+
+
+def test_unreadable_answers_are_kept_word_for_word_and_asked_again(store: VerdictStore) -> None:
+    class Babbling(Counting):
+        def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+            for one in super().answer(presentations):
+                yield Answer("So \ud800 it is.", None, one.prompt_tokens, 1)
+
+    babble = annotate(Babbling(), BATTLES, slug="s", buyer=Buyer(store))
+    assert set(babble["status"]) == {"parse_error"}
+    assert babble["answer"][0].startswith("So ")
+    babble.to_parquet(Path(store.base.path) / "writable.parquet")
+    assert len(asked(store)) == N_CALLS
+
+
+def test_what_was_answered_before_an_interrupt_is_not_asked_again(store: VerdictStore) -> None:
+    judge = Counting()
+    judge.stops_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        annotate(judge, BATTLES, slug="s", buyer=Buyer(store))
+    again = Counting()
+    resumed = annotate(again, BATTLES, slug="s", buyer=Buyer(store))
+    assert again.asked == [call for call in _calls() if call not in judge.asked]
+    pd.testing.assert_frame_equal(resumed, annotate(Counting(), BATTLES, slug="s"))
+
+
+def _calls() -> list[str]:
+    return [f"b{i}{order}0" for i in range(6) for order in ("AB", "BA")]
+
+
+def test_a_budget_is_spent_to_the_end_never_exceeded_and_says_what_is_missing(
+    store: VerdictStore,
+) -> None:
+    judge = Counting()
+    with pytest.raises(BudgetError, match=r"budget of 5 calls.*7 of the 12 calls.*run the same"):
+        annotate(judge, BATTLES, slug="s", buyer=Buyer(store, Budget(5)))
+    assert judge.asked == _calls()[:5]
+    rest = Counting()
+    annotate(rest, BATTLES, slug="s", buyer=Buyer(store, Budget(7)))
+    assert rest.asked == _calls()[5:]
+    annotate(Counting(), BATTLES, slug="s", buyer=Buyer(store, Budget(0)))  # hits cost nothing
+
+
+def test_a_budget_is_shared_by_the_judges_of_a_run(store: VerdictStore) -> None:
+    budget = Budget(20)
+    annotate(Counting(), BATTLES, slug="s", buyer=Buyer(store, budget))
+    other = Counting(model="n")
+    with pytest.raises(BudgetError, match="4 of the 12"):
+        annotate(other, BATTLES, slug="t", buyer=Buyer(store, budget))
+    assert len(other.asked) == 8
+
+
+def test_progress_counts_what_was_there(store: VerdictStore) -> None:
+    asked(store, BATTLES.head(4))
+    told: list[tuple[int, int]] = []
+    asked(store, on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(9, 12), (10, 12), (11, 12), (12, 12)]
+
+
+def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
+    for number in range(70):
+        asked(store, BATTLES.head(1).assign(instruction=f"Q{number}"))
+    (key,) = store.judge_keys()
+    assert len(list((store.base / key).iterdir())) < 64
+    assert len(store.statuses(key)) == 140
+
+
+def test_a_place_that_cannot_be_written_to_costs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    judge = Counting()
+    with pytest.raises(OSError, match="file"):
+        annotate(judge, BATTLES, slug="s", buyer=Buyer(VerdictStore(UPath(tmp_path / "file"))))
+    assert judge.asked == []

@@ -1,0 +1,102 @@
+"""kill -9 of an annotating process, again and again: nothing lost, nothing bought twice."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from upath import UPath
+
+from judgeline.identity import text_hash
+from judgeline.outcomes import CRITERIA
+from judgeline.rubric import RESPONSES
+from resources.judges import buying
+from resources.judges.annotation import annotate
+from resources.judges.calls import call_identity, judge_key
+from resources.judges.judge import Answer, Presentation
+from resources.verdict_store.store import VerdictStore
+from resources.verdict_store.writing import VerdictWriter
+
+N_BATTLES, N_KILLS, FLUSH_ROWS = 400, 20, 5
+BATTLES = pd.DataFrame(
+    {
+        "battle_id": [f"b{i}" for i in range(N_BATTLES)],
+        "model_a": "x",
+        "model_b": "y",
+        "instruction": [f"Question {i}" for i in range(N_BATTLES)],
+        "completion_a": [f"first of {i}" for i in range(N_BATTLES)],
+        "completion_b": [f"second of {i}" for i in range(N_BATTLES)],
+    }
+)
+
+
+class Slow:
+    """A judge that thinks for 2 ms, and writes down each call before it answers."""
+
+    identity = {"kind": "slow"}  # noqa: RUF012
+
+    def __init__(self, ledger: Path, seconds: float = 0.002) -> None:
+        self._ledger, self._seconds = ledger, seconds
+
+    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+        descriptor = os.open(self._ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        for shown in presentations:
+            os.write(descriptor, f"{call_identity(self, shown)}\n".encode())
+            time.sleep(self._seconds)
+            marks = text_hash(shown.first_completion + shown.order)
+            scores = (dict.fromkeys(CRITERIA, 1 + int(digit, 16) % 10) for digit in marks[:2])
+            text = str(dict(zip(RESPONSES, scores, strict=True))).replace("'", '"')
+            failure = "refusal" if marks[2] == "0" else None
+            yield Answer(text, failure, len(shown.instruction), len(text))
+
+
+def _annotate(base: Path, ledger: Path, seconds: float = 0.002) -> pd.DataFrame:
+    buyer = buying.Buyer(VerdictStore(UPath(base)))
+    return annotate(Slow(ledger, seconds), BATTLES, slug="slow", buyer=buyer)
+
+
+def _calls(ledger: Path) -> list[str]:
+    return ledger.read_text(encoding="ascii").split() if ledger.exists() else []
+
+
+def test_twenty_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeypatch) -> None:
+    writer = partial(VerdictWriter, rows=FLUSH_ROWS, seconds=0.01)
+    monkeypatch.setattr(buying, "VerdictWriter", writer)
+    undisturbed = _annotate(tmp_path / "calm", tmp_path / "calm.txt", 0.0)
+    base, ledger = tmp_path / "killed", tmp_path / "killed.txt"
+    store, key = VerdictStore(UPath(base)), judge_key(Slow(ledger))
+    rng = random.Random(2)  # noqa: S311
+    fork = multiprocessing.get_context("fork")
+    acknowledged: list[tuple[int, set[str]]] = []
+    for number in range(N_KILLS):
+        n_before = len(_calls(ledger))
+        process = fork.Process(target=_annotate, args=(base, ledger))
+        process.start()
+        while number % 2 and len(_calls(ledger)) == n_before and process.is_alive():
+            time.sleep(0.005)  # every other kill hits a process that certainly buys
+        time.sleep(rng.uniform(0.0, 0.12))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        acknowledged.append((len(_calls(ledger)), set(store.statuses(key))))
+    disturbed = _annotate(base, ledger)
+
+    pd.testing.assert_frame_equal(disturbed, undisturbed)
+    calls = _calls(ledger)
+    for n_before, kept in acknowledged:
+        assert not kept.intersection(calls[n_before:])  # acknowledged is never asked again
+    counts = Counter(calls)
+    extra = len(calls) - len(counts)
+    stored = store.scan(key, ["identity"]).table["identity"].to_pylist()
+    assert sorted(stored) == sorted(counts)
+    assert len(counts) == 2 * N_BATTLES
+    assert extra <= N_KILLS * (FLUSH_ROWS + 1)  # those waiting for their shard, one in flight
+    survivors = [len(kept) for _, kept in acknowledged]
+    assert 0 < survivors[-1] < 2 * N_BATTLES  # the kills came while there was something to do
+    print(f"{N_KILLS} kills: {len(calls)} calls for {len(counts)} verdicts, {extra} extra")  # noqa: T201

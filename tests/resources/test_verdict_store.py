@@ -1,0 +1,298 @@
+"""Shards: whole or absent, read while written, merged without loss."""
+
+import itertools
+import multiprocessing
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from upath import UPath
+
+from resources.verdict_store import shards
+from resources.verdict_store import store as store_module
+from resources.verdict_store.store import SCHEMA, VerdictStore
+from resources.verdict_store.writing import VerdictWriter
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KEY = "judge"
+_spaces = itertools.count()
+
+
+def row(identity: str, status: str = "ok", *, minutes: int = 0, answer: str = "{}") -> dict:
+    return {
+        "identity": identity,
+        "status": status,
+        "answered_at": NOON + timedelta(minutes=minutes),
+        "answer": answer,
+        "failure": None if status == "ok" else status,
+        "log_probabilities": None,
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "judge": "j",
+        "battle_id": "b",
+        "order": "AB",
+        "replicate": 0,
+        "parts": "{}",
+    }
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request, tmp_path: Path) -> VerdictStore:
+    if request.param == "local":
+        return VerdictStore(UPath(tmp_path / "deep" / "verdicts"))
+    return VerdictStore(UPath(f"memory://verdicts-{next(_spaces)}"))
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> VerdictStore:
+    return VerdictStore(UPath(tmp_path / "verdicts"))
+
+
+def files(store: VerdictStore) -> list[UPath]:
+    return sorted((store.base / KEY).iterdir(), key=lambda path: path.name)
+
+
+def test_what_was_stored_is_found_and_nothing_else(store: VerdictStore) -> None:
+    assert store.statuses(KEY) == {}
+    assert store.judge_keys() == []
+    store.append(KEY, [row("a"), row("b", "refusal")])
+    store.append(KEY, [row("c", answer="say 'ü'")])
+    store.append("other", [row("z")])
+    assert store.statuses(KEY) == {"a": "ok", "b": "refusal", "c": "ok"}
+    assert store.judge_keys() == [KEY, "other"]
+    found, scan = store.find(KEY, ["c", "z", "unknown"])
+    assert found["identity"].tolist() == ["c"]
+    assert found["answer"].tolist() == ["say 'ü'"]
+    assert (scan.damaged, scan.unfinished) == ((), ())
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_first_usable_answer_counts_else_the_last_failure(local: VerdictStore, order) -> None:
+    rows = [
+        row("a", "truncated", minutes=9, answer="late failure"),
+        row("a", minutes=2, answer="second"),
+        row("a", minutes=1, answer="first"),
+        row("b", "transport", minutes=1),
+    ]
+    for index in order:
+        local.append(KEY, [rows[index]])
+    local.append(KEY, [row("b", "parse_error", minutes=5)])
+    found, _ = local.find(KEY, ["a", "b"])
+    found = found.set_index("identity")
+    assert found.loc["a", "answer"] == "first"
+    assert found.loc["b", "status"] == "parse_error"
+    assert local.statuses(KEY) == {"a": "ok", "b": "parse_error"}
+
+
+def test_compaction_keeps_every_answer_in_one_shard(store: VerdictStore) -> None:
+    for index in range(5):
+        store.append(KEY, [row(f"i{index}"), row("again", minutes=index, answer=f"{index}")])
+    identities = [*(f"i{index}" for index in range(5)), "again"]
+    before, _ = store.find(KEY, identities)
+    assert store.compact(KEY, min_shards=6) == 0
+    assert store.compact(KEY) == 5
+    assert len(files(store)) == 1
+    after, _ = store.find(KEY, identities)
+    assert after.set_index("identity").loc["again", "answer"] == "0"
+    pd.testing.assert_frame_equal(
+        *(table.sort_values("identity", ignore_index=True) for table in (before, after))
+    )
+    assert store.compact(KEY) == 0
+
+
+def test_a_crash_while_compacting_loses_nothing_and_doubles_nothing(
+    local: VerdictStore, monkeypatch
+) -> None:
+    for index in range(4):
+        local.append(KEY, [row(f"i{index}", minutes=index)])
+    deleted = []
+
+    def crash(shard: UPath) -> None:
+        if len(deleted) == 2:
+            raise KeyboardInterrupt
+        deleted.append(shard)
+        shard.unlink()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "_delete", crash)
+        with pytest.raises(KeyboardInterrupt):
+            local.compact(KEY)
+    assert len(files(local)) == 3  # two old ones and the merged one
+    found, _ = local.find(KEY, [f"i{index}" for index in range(4)])
+    assert sorted(found["identity"]) == ["i0", "i1", "i2", "i3"]
+    assert local.compact(KEY) == 3
+    assert local.statuses(KEY) == {f"i{index}": "ok" for index in range(4)}
+
+
+def test_damaged_and_unfinished_files_are_skipped_reported_and_kept(local: VerdictStore) -> None:
+    local.append(KEY, [row("a")])
+    folder = Path((local.base / KEY).path)
+    noise = "".join(random.Random(1).choices("0123456789abcdef", k=8000))  # noqa: S311
+    whole = local.append(KEY, [row("b", answer=noise)])
+    content = bytearray(Path(whole.path).read_bytes())
+    half, flipped, empty = (folder / f"9-{name}.parquet" for name in ("half", "flip", "empty"))
+    part = folder / ".9-torn.parquet.part"
+    half.write_bytes(content[: len(content) // 2])
+    content[len(content) // 3] ^= 0xFF
+    flipped.write_bytes(content)
+    empty.write_bytes(b"")
+    part.write_bytes(b"PAR1")
+    pq.write_table(SCHEMA.empty_table().select(["identity"]), folder / "9-foreign.parquet")
+    found, scan = local.find(KEY, ["a", "b"])
+    assert sorted(found["identity"]) == ["a", "b"]
+    names = {Path(name).name for name in scan.damaged}
+    assert names == {"9-half.parquet", "9-flip.parquet", "9-empty.parquet", "9-foreign.parquet"}
+    assert [Path(name).name for name in scan.unfinished] == [part.name]
+    assert local.compact(KEY) == 2
+    assert {path.name for path in files(local)} >= {*names, part.name}
+    assert local.statuses(KEY) == {"a": "ok", "b": "ok"}
+
+
+def test_a_failing_disk_is_no_damaged_shard(local: VerdictStore, monkeypatch) -> None:
+    local.append(KEY, [row("a")])
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(shards.pq, "read_table", fails)
+    with pytest.raises(OSError, match="Input/output"):
+        local.statuses(KEY)
+
+
+def test_a_shard_that_cannot_be_made_durable_is_not_there(local, monkeypatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    local.append(KEY, [row("a")])
+    with monkeypatch.context() as patch:
+        patch.setattr(shards.os, "fsync", fails)
+        with pytest.raises(OSError, match="No space"):
+            local.append(KEY, [row("b")])
+    assert local.statuses(KEY) == {"a": "ok"}
+    assert len(files(local)) == 1
+
+
+def test_file_and_folders_are_synced_before_a_shard_is_acknowledged(local, monkeypatch) -> None:
+    synced = []
+    real = shards.os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real(descriptor)
+
+    monkeypatch.setattr(shards.os, "fsync", noting)
+    shard = Path(local.append(KEY, [row("a")]).path)
+    folder = shard.parent
+    assert [path for path in synced if path.suffix != ".part"] == [
+        folder.parent.parent,
+        folder.parent,
+        folder,
+    ]
+    assert synced[-2].name == f".{shard.name}.part"  # the content first, then its name
+
+
+def test_no_shard_holds_a_pickle(store: VerdictStore) -> None:
+    shard = store.append(KEY, [row("a")])
+    assert shard.read_bytes()[:4] == b"PAR1"
+
+
+# Streaming
+
+
+def test_a_writer_stores_every_so_many_rows_and_the_rest_at_the_end(local: VerdictStore) -> None:
+    with VerdictWriter(local, KEY, rows=10, seconds=60) as writer:
+        for index in range(25):
+            writer.add(row(f"i{index}"))
+        assert len(local.statuses(KEY)) == 20
+    assert len(local.statuses(KEY)) == 25
+    assert len(files(local)) == 3
+
+
+def test_a_writer_stores_while_nothing_new_comes(local: VerdictStore) -> None:
+    with VerdictWriter(local, KEY, rows=10, seconds=0.05) as writer:
+        writer.add(row("a"))
+        deadline = time.monotonic() + 5
+        while not local.statuses(KEY) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert local.statuses(KEY) == {"a": "ok"}
+
+
+def test_a_writer_stores_what_came_before_an_error(local: VerdictStore) -> None:
+    def interrupted() -> None:
+        with VerdictWriter(local, KEY, rows=10) as writer:
+            writer.add(row("a"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert local.statuses(KEY) == {"a": "ok"}
+
+
+def test_a_writer_that_cannot_store_says_so(local: VerdictStore, monkeypatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(local, "append", fails)
+    n_taken = 0
+
+    def streamed() -> None:
+        nonlocal n_taken
+        with VerdictWriter(local, KEY, rows=1000, seconds=0.02) as writer:
+            for n_taken in range(500):
+                writer.add(row(f"i{n_taken}"))
+                time.sleep(0.01)
+
+    with pytest.raises(OSError, match="No space"):
+        streamed()
+    assert n_taken < 499  # it does not buy on where nothing can be kept
+
+
+# Several processes
+
+
+def _write(base: str, writer: int, n_shards: int) -> None:
+    store = VerdictStore(UPath(base))
+    for index in range(n_shards):
+        store.append(KEY, [row(f"w{writer}-{index}"), row("common", minutes=writer)])
+
+
+def _compact(base: str, n_times: int) -> None:
+    for _ in range(n_times):
+        VerdictStore(UPath(base)).compact(KEY)
+
+
+def test_writers_readers_and_compactors_at_once_lose_nothing(local: VerdictStore) -> None:
+    context = multiprocessing.get_context("fork")
+    base = local.base.path
+    processes = [context.Process(target=_write, args=(base, w, 25)) for w in range(3)]
+    processes += [context.Process(target=_compact, args=(base, 15)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    seen: set[str] = set()
+    while any(process.is_alive() for process in processes):
+        now = set(local.statuses(KEY))
+        assert seen <= now  # what was there once never goes
+        seen = now
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert set(local.statuses(KEY)) == {
+        "common",
+        *(f"w{w}-{index}" for w in range(3) for index in range(25)),
+    }
+    assert local.find(KEY, ["common"])[0]["answered_at"].tolist() == [pd.Timestamp(NOON)]
+
+
+def test_a_hundred_thousand_verdicts_are_looked_up_fast(local: VerdictStore) -> None:
+    for block in range(10):
+        rows = [row(f"{block:02d}{i:062d}", answer="x" * 200) for i in range(10_000)]
+        local.append(KEY, rows)
+    started = time.perf_counter()
+    assert len(local.statuses(KEY)) == 100_000
+    elapsed = time.perf_counter() - started
+    print(f"100,000 identities looked up in {elapsed:.2f} s")  # noqa: T201
+    assert elapsed < 5  # about a fifth of a second on two idle cores
