@@ -3,19 +3,16 @@
 import dagster as dg
 import numpy as np
 import pandas as pd
-from scipy.stats import betabinom
 
 from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import intervals
 from assets.partitions import corpus_and_judge
-from judgeline.conformal import calibrate_intervals
+from judgeline.conformal import calibrate_intervals, coverage_limits
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import rank_models
 from resources.catalog import Catalog
 from resources.expectations import evaluate
-
-COVERAGE_TAIL = 0.005
 
 
 @dg.asset(
@@ -105,7 +102,7 @@ def coverage_is_nominal(conformal_calibration: pd.DataFrame) -> dg.AssetCheckRes
 
     evaluated = conformal_calibration[conformal_calibration["coverage"].notna()]
     lower, upper = coverage_limits(
-        evaluated["n_calibration"], evaluated["n_test"], evaluated["miscoverage"]
+        evaluated["n_calibration"], evaluated["n_test"], miscoverage=evaluated["miscoverage"]
     )
     return evaluate(
         evaluated.assign(lower_limit=lower, upper_limit=upper),
@@ -128,38 +125,6 @@ def coverage_is_nominal(conformal_calibration: pd.DataFrame) -> dg.AssetCheckRes
         "read these intervals as holding for it.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-def coverage_limits(
-    n_calibration: pd.Series, n_test: pd.Series, miscoverage: pd.Series
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return between which shares coverage lies by chance, were models exchangeable.
-
-    The number of covered test models of one split is beta-binomial; the mean over splits
-    spreads less, so that the limits err on the quiet side.
-
-    Parameters
-    ----------
-    n_calibration, n_test : Series of int, shape (n,)
-        Models on either side of a split.
-    miscoverage : Series of float, shape (n,)
-        Tolerated probability of a miss.
-
-    Returns
-    -------
-    tuple of ndarray, shape (n,)
-        Lowest and highest share, each exceeded in one split of 200; both 1 where too few
-        calibration models make every interval infinite.
-    """
-    calibration = n_calibration.to_numpy(dtype=float)
-    test = n_test.to_numpy(dtype=float)
-    n_above = np.floor((calibration + 1) * miscoverage.to_numpy(dtype=float) + 1e-9)
-    infinite = n_above < 1
-    beyond = np.where(infinite, 1, n_above)
-    spread = betabinom(test, np.maximum(calibration + 1 - beyond, 1), beyond)
-    limits = (spread.ppf(COVERAGE_TAIL) / test, spread.ppf(1 - COVERAGE_TAIL) / test)
-    lower, upper = (np.where(infinite, 1.0, limit) for limit in limits)
-    return lower, upper
 
 
 @judge_check(leaderboard, blocking=True)

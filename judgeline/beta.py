@@ -144,6 +144,7 @@ class _Direction(NamedTuple):
     slope_at_zero: Floats
 
     def status(self) -> NDArray[np.str_]:
+        """Return the status of each fold's slope, as `BetaFit` explains it, shape (F,)."""
         return np.select(
             [
                 self.n_agree + self.n_against == 0,

@@ -9,12 +9,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import betabinom
 
 from judgeline.heldout import HeldOutRatings
 from judgeline.streams import keyed_rng
 
 Floats = NDArray[np.float64]
 StdErrorKind = Literal["analytic", "bootstrap"]
+
+COVERAGE_TAIL = 0.005
+"""Probability beyond either of the limits that `coverage_limits` gives."""
 
 
 class ConformalCalibration(NamedTuple):
@@ -299,6 +303,43 @@ def interval_half_width(threshold: ArrayLike, std_error: ArrayLike) -> Floats:
     reach, spread = np.broadcast_arrays(np.asarray(threshold, float), np.asarray(std_error, float))
     known = spread > 0
     return np.where(known, reach * np.where(known, spread, 1.0), math.inf)
+
+
+def coverage_limits(
+    n_calibration: ArrayLike, n_test: ArrayLike, *, miscoverage: ArrayLike
+) -> tuple[Floats, Floats]:
+    """Return between which shares coverage on one split lies by chance.
+
+    If calibration and test models are exchangeable, the number of covered test models is
+    beta-binomial. The mean over several splits spreads less: the limits err on the quiet side.
+
+    Parameters
+    ----------
+    n_calibration, n_test : array_like of int, shape (n,)
+        Models on either side of a split; at least one to test.
+    miscoverage : array_like, shape (n,)
+        Tolerated probability of a miss, in (0, 1).
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (n,)
+        Shares, each exceeded in at most one split of 200; both 1 where too few calibration
+        models make every interval infinite.
+
+    References
+    ----------
+    A. N. Angelopoulos and S. Bates (2021), "A Gentle Introduction to Conformal Prediction and
+    Distribution-Free Uncertainty Quantification", arXiv:2107.07511.
+    """
+    calibration = np.asarray(n_calibration, dtype=float)
+    test = np.asarray(n_test, dtype=float)
+    n_above = np.floor((calibration + 1) * np.asarray(miscoverage, dtype=float) + 1e-9)
+    infinite = n_above < 1
+    beyond = np.where(infinite, 1, n_above)
+    spread = betabinom(test, np.maximum(calibration + 1 - beyond, 1), beyond)
+    lower = np.where(infinite, 1.0, spread.ppf(COVERAGE_TAIL) / test)
+    upper = np.where(infinite, 1.0, spread.ppf(1 - COVERAGE_TAIL) / test)
+    return lower, upper
 
 
 def _no_spread(scores: Floats) -> str:

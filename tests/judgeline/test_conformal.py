@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from ratings_by_hand import Rated, heldout_of
 from twins import conformal_rank, conformal_threshold
 
-from judgeline.conformal import calibrate_intervals, conformal_quantile, nonconformity_scores
+from judgeline.conformal import (
+    calibrate_intervals,
+    conformal_quantile,
+    coverage_limits,
+    nonconformity_scores,
+)
 from judgeline.heldout import HeldOutRatings
 
 
@@ -197,3 +202,16 @@ def test_bad_settings_are_refused() -> None:
         calibrate_intervals(heldout, std_error="bootstrap")
     with pytest.raises(ValueError, match=r"1\.5"):
         calibrate_intervals(heldout, miscoverage=1.5)
+
+
+def test_limits_hold_the_coverage_of_simulated_splits() -> None:
+    rng = np.random.default_rng(3)
+    n_calibration, n_test, miscoverage = 12, 15, 0.2
+    rank = math.ceil((n_calibration + 1) * (1 - miscoverage))
+    draws = rng.exponential(size=(20_000, n_calibration + n_test))
+    threshold = np.sort(draws[:, :n_calibration], axis=1)[:, rank - 1 : rank]
+    coverage = (draws[:, n_calibration:] <= threshold).mean(axis=1)
+    lower, upper = coverage_limits([n_calibration], [n_test], miscoverage=[miscoverage])
+    assert np.mean(coverage < lower[0]) <= 0.005 + 0.002
+    assert np.mean(coverage > upper[0]) <= 0.005 + 0.002
+    assert np.mean(coverage <= lower[0]) > 0.005 - 0.002  # no wider than need be
