@@ -265,6 +265,12 @@ def test_battles_nobody_decided_are_refused() -> None:
         rank_battles(_scored(simulated_battles()).assign(human_outcome=0.5), QUICK)
 
 
+def test_nothing_but_ties_is_refused() -> None:
+    ties = simulated_battles().assign(human_outcome=0.5, score_difference=0.0)
+    with pytest.raises(UnusableJudgeError, match="no-decisive-votes"):
+        rank_battles(_scored(ties), QUICK)
+
+
 def test_unconnected_models_are_named() -> None:
     table = simulated_battles(n_models=6)
     lone = pd.DataFrame(
@@ -279,12 +285,15 @@ def test_unconnected_models_are_named() -> None:
         rank_battles(_scored(pd.concat([table, lone], ignore_index=True)), QUICK)
 
 
-def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_models", [4, 6])  # 2 and 3 calibrate a split
+def test_too_few_models_say_why_a_threshold_is_infinite(tmp_path: Path, n_models: int) -> None:
     path = tmp_path / "few.csv"
-    simulated_battles(n_models=6).to_csv(path, index=False)
+    simulated_battles(n_models=n_models).to_csv(path, index=False)
     ranked = rank_file(path, tmp_path / "out", QUICK, report=False)
     calibration = pd.read_csv(tmp_path / "out" / "conformal.csv")
-    assert np.isinf(calibration["threshold"]).all()
+    assert calibration["n_calibration"].eq(n_models // 2).all()
+    assert np.isinf(calibration[["threshold", "split_threshold"]]).all(axis=None)
+    assert calibration["note"].str.contains(f"there are {n_models // 2} calibration models").all()
     assert calibration["note"].str.contains("at least 9 models").all()
     assert np.isinf(ranked.ranking.leaderboard["upper"]).all()
 
