@@ -1,7 +1,6 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
@@ -14,25 +13,15 @@ from judgeline.connectivity import connected_components, cut_models
 from judgeline.outcomes import CRITERIA
 from resources.catalog import Catalog
 from resources.expectations import evaluate
-from resources.judges.annotation import annotate
-from resources.judges.buying import RETRIED, Account, Budget, Buyer
+from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.budget import Budget
+from resources.judges.buying import RETRIED, Account, Buyer
 from resources.judges.catalog import open_judge, recorded
+from resources.judges.ledger import Ledger
 from resources.scoring import score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
-VERDICT_COLUMNS = (
-    "battle_id",
-    "judge",
-    "order",
-    "replicate",
-    "status",
-    *(f"{criterion}_{side}" for side in "ab" for criterion in CRITERIA),
-    "recorded_outcome",
-    "answer",
-    "prompt_tokens",
-    "completion_tokens",
-    "identity",
-)
+VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
 STATUSES = (
     "ok",
     "parse_error",
@@ -44,7 +33,7 @@ STATUSES = (
 )
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
-SECONDS_BETWEEN_WORDS = 1.0
+MOST_SECONDS_BETWEEN_WORDS = 30.0
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95
 WARN_JUDGED = 0.95
@@ -76,19 +65,27 @@ def verdicts(
     if judge.kind == "recorded":
         answers = recorded(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=_account(answers))
-    buyer = Buyer(verdict_store.open(), budget, RETRIED.union(verdict_store.retry_also))
+    buyer = Buyer(
+        verdict_store.open(),
+        budget,
+        RETRIED.union(verdict_store.retry_also),
+        on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+    )
+    opened = open_judge(judge, catalog.corpus(corpus))
+    ledger = Ledger(slug, judge.price_per_million)
     answers = annotate(
-        open_judge(judge, catalog.corpus(corpus)),
+        opened,
         sampled_battles,
         slug=slug,
         n_replicates=judge.replicates,
-        on_progress=_told(context, slug),
+        on_progress=_told(context, ledger),
         buyer=buyer,
     )
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     return dg.MaterializeResult(
-        value=answers, metadata={**_account(answers), **_purchases(buyer.account)}
+        value=answers,
+        metadata={**_account(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
     )
 
 
@@ -117,18 +114,28 @@ def scored_battles(
     )
 
 
-def _told(context: dg.AssetExecutionContext, judge: str) -> Callable[[int, int], None]:
-    """Return what says how far a judge is, at most once a second: each word is stored."""
+def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
+    """Return what says how far a judge is: often at first, then less, since each word is kept."""
     last = 0.0
 
-    def tell(n_done: int, n_total: int) -> None:
+    def tell(account: Account) -> None:
         nonlocal last
-        if time.monotonic() - last < SECONDS_BETWEEN_WORDS and n_done < n_total:
+        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
+        if account.seconds - last < pause and account.n_asked < account.n_needed:
             return
-        last = time.monotonic()
-        context.log.info(f"{PROGRESS}{judge} answered {n_done:,} of {n_total:,} presentations")
+        last = account.seconds
+        context.log.info(f"{PROGRESS}{ledger.told(account)}")
 
     return tell
+
+
+def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
+    plain = (int, float, str)
+    return {
+        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
+        for name, value in entries.items()
+    }
 
 
 def _account(answers: pd.DataFrame) -> dict[str, Any]:
@@ -142,17 +149,6 @@ def _account(answers: pd.DataFrame) -> dict[str, Any]:
             schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
         ),
         **{name: int(value) for name, value in tokens.items()},
-    }
-
-
-def _purchases(account: Account) -> dict[str, Any]:
-    return {
-        "n_calls": account.n_calls,
-        "n_resumed": account.n_resumed,
-        "n_asked": account.n_asked,
-        "n_retried": account.n_retried,
-        "failures": dg.MetadataValue.json(dict(account.failed)),
-        "damaged_files": dg.MetadataValue.json([*account.damaged, *account.unfinished]),
     }
 
 

@@ -177,7 +177,7 @@ def rank(
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline run --corpus arena\n\n"
     "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
-    + _EXIT_CODES
+    "  judgeline run --corpus lmarena-100k --judge gpt-4o-mini --budget 20USD\n\n" + _EXIT_CODES
 )
 def run(
     corpus: CorpusOption,
@@ -200,12 +200,11 @@ def run(
         bool, typer.Option("--dry-run", help="Say what would run and what it would cost; stop.")
     ] = False,
     budget: Annotated[
-        int | None,
+        list[str] | None,
         typer.Option(
-            min=0,
-            metavar="CALLS",
-            help="Most answers to ask the judges for; what is stored costs nothing. Runs "
-            "nothing if more are needed.",
+            metavar="CAP",
+            help="Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat "
+            "to cap several. What is stored costs nothing. Runs nothing if more is expected.",
             show_default=False,
         ),
     ] = None,
@@ -223,7 +222,9 @@ def run(
     Needs no server; everything it leaves is visible in `judgeline ui`. Exits with 2 when a
     blocking quality check fails: what depends on the failed asset is then not made.
     """
+    from pipelines.judge_plan import require_covered
     from pipelines.run import run_lineage
+    from resources.judges.budget import Budget
     from resources.verdict_store.resource import StoredVerdicts
 
     asked: dict[str, Any] = {
@@ -233,17 +234,14 @@ def run(
         "verdict_store": StoredVerdicts(retry_also=list(retry or ())),
     }
     console = open_console()
-    if budget is not None:
+    if budget:
+        cap = Budget.parse(budget)
         plan = run_lineage(**asked, dry_run=True, console=console)
-        n_calls = sum(step.n_calls for step in plan.plan)  # those in the verdict store cost none
         if plan.exit_code or dry_run:
             raise typer.Exit(plan.exit_code)
-        if n_calls > budget:
-            raise ValueError(
-                f"the judges would be asked for {n_calls:,} answers, --budget allows {budget:,}; "
-                "name fewer judges, lower sample_size of the corpus, or raise the budget"
-            )
-    outcome = run_lineage(**asked, dry_run=dry_run, budget=budget, console=console)
+        require_covered(plan.plan, cap)
+        asked["budget"] = cap
+    outcome = run_lineage(**asked, dry_run=dry_run, console=console)
     raise typer.Exit(outcome.exit_code)
 
 

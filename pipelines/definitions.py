@@ -17,7 +17,7 @@ from assets import (
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
-from resources.judges.buying import Budget
+from resources.judges.budget import Budget
 from resources.tables import ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
 

@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
+from pipelines.judge_plan import JudgePlan, told
+
 OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
 
 
@@ -21,19 +23,6 @@ class FailedCheck:
     partition: str
     is_gate: bool
     description: str
-
-
-@dataclass(frozen=True)
-class JudgePlan:
-    """What a judge would be asked: no calls for verdicts that came with the corpus.
-
-    `n_stored` calls more are answered in the verdict store.
-    """
-
-    judge: str
-    partition: str
-    n_calls: int
-    n_stored: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,9 +71,10 @@ def print_outcome(outcome: RunOutcome, console: Console) -> None:
     if outcome.n_battles is not None:
         console.print(f"Would judge {outcome.n_battles:,} battles of {escape(outcome.corpus)}:")
     for step in outcome.plan:
-        calls = f"{step.n_calls:,} calls" if step.n_calls else "no calls"
-        stored = f" ({step.n_stored:,} answered already)" if step.n_stored else ""
-        console.print(f"  {escape(step.partition)}: {calls}{stored}", highlight=False)
+        calls, *details = told(step)
+        console.print(f"  {escape(calls)}", highlight=False, soft_wrap=True)
+        for detail in details:
+            console.print(f"    {escape(detail)}", highlight=False, soft_wrap=True)
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"

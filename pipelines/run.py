@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
-import pandas as pd
 from rich.console import Console
 
-from assets.corpus import choose
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
@@ -22,18 +20,15 @@ from pipelines.outcome import (
     COULD_NOT_RUN,
     OK,
     FailedCheck,
-    JudgePlan,
     RunOutcome,
     exit_code,
     print_outcome,
 )
+from pipelines.plan import plan_run
 from resources.catalog import Catalog
-from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.reading import read_corpus
-from resources.judges.buying import RETRIED, Budget, Buyer
-from resources.judges.calls import present
-from resources.judges.catalog import open_judge, was_probed
+from resources.judges.budget import Budget
+from resources.judges.buying import RETRIED, Buyer
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetTables
@@ -50,7 +45,7 @@ def run_lineage(
     catalog: Catalog | None = None,
     tables: ParquetTables | None = None,
     verdict_store: StoredVerdicts | None = None,
-    budget: int | None = None,
+    budget: Budget | None = None,
     console: Console | None = None,
 ) -> RunOutcome:
     """Materialise the lineage of a corpus; print a line per step and check, and the outcome.
@@ -70,8 +65,8 @@ def run_lineage(
     catalog, tables, verdict_store : resources, optional
         Corpora and judges, and where tables and bought verdicts lie; by default those of this
         installation.
-    budget : int, optional
-        Most answers that all judges together are asked for; the run stops before it asks more.
+    budget : Budget, optional
+        Cap on what all judges together are asked; the run stops before it asks more.
     console : rich Console, optional
         Where to print; standard output by default.
 
@@ -89,14 +84,18 @@ def run_lineage(
         chosen = judges_of(definition, catalog, judges)
         if dry_run:
             buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
-            outcome = _plan(definition, chosen, tables, select, buyer)
+            asks = dg.AssetKey("verdicts") in _selected(build_definitions(tables=tables), select)
+            store = tables.create_io_manager(None)
+            n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
+            names = tuple(judge.slug for judge in chosen)
+            outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
         else:
             with _opened(instance) as recorded, RunReporter(console) as reporter:
                 defs = build_definitions(
                     catalog=catalog,
                     tables=tables,
                     verdict_store=verdict_store,
-                    budget=Budget(budget),
+                    budget=budget,
                     loggers={"console": reporter.logger()},
                 )
                 lineage = _Lineage(recorded, reporter, defs, select)
@@ -227,37 +226,6 @@ class _Lineage:
         for event in result.get_asset_materialization_events():
             if event.asset_key == dg.AssetKey("report"):
                 self._report = Path(event.materialization.metadata["path"].value)
-
-
-def _plan(
-    corpus: CorpusDefinition,
-    judges: Sequence[JudgeDefinition],
-    tables: ParquetTables,
-    select: Sequence[str] | None,
-    buyer: Buyer,
-) -> RunOutcome:
-    """Read and sample the corpus as a run would, and count what it would ask."""
-    asks = dg.AssetKey("verdicts") in _selected(build_definitions(tables=tables), select)
-    battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
-    before = tables.create_io_manager(None).stored("sampled_battles", corpus.slug)
-    sample = choose(battles, corpus, before)
-    plan = []
-    for judge in judges:
-        pays = asks and judge.kind != "recorded"
-        counts = _count_calls(judge, corpus, sample, buyer) if pays else (0, 0)
-        plan.append(JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), *counts))
-    names = tuple(judge.slug for judge in judges)
-    return RunOutcome(OK, corpus.slug, names, n_battles=len(sample), plan=tuple(plan))
-
-
-def _count_calls(
-    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, buyer: Buyer
-) -> tuple[int, int]:
-    """Return how many calls a judge would get, and how many are answered in the store."""
-    presentations = present(sample, judge.replicates)
-    if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
-        return len(presentations), 0
-    return buyer.needed(open_judge(judge, corpus), presentations)
 
 
 def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:

@@ -40,6 +40,7 @@ MEANINGS: dict[str, str] = {
     "length_a": "Characters of model A's completion.",
     "length_b": "Characters of model B's completion.",
     "level": "Bin, language or budget of a diagnostic; empty for the whole.",
+    "log_probabilities": "JSON: per token of the answer its log-probability and its rivals'.",
     "lower": "Elo points: lower end of the conformal interval.",
     "mae": "Elo points: mean absolute residual.",
     "mean_beta": "Logits per rubric point, mean over folds.",

@@ -125,6 +125,11 @@ class ParquetStore(dg.UPathIOManager):
         path = self._with_extension(path)
         return self.load_from_path(None, path) if path.exists() else None
 
+    def partitions(self, asset: str, corpus: str) -> list[str]:
+        """Return the judges of whom an asset's table of a corpus is stored."""
+        folder = self.make_safe_partition_path(self._base_path / asset, corpus)
+        return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
+
 
 class ParquetTables(dg.ConfigurableIOManagerFactory):
     """Where tables lie: the local tables folder, or a URI such as ``s3://bucket/tables``."""

@@ -1,13 +1,16 @@
 """Asks a judge about battles, in both orders, and keeps every answer as a verdict."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import pandas as pd
 
 from judgeline.outcomes import CRITERIA
 from judgeline.rubric import Rubric
-from resources.judges.buying import Buyer, Progress, paired
+from resources.judges.budget import Budget
+from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.calls import call_identity, present, read_answer
 from resources.judges.judge import Answer, Judge, Presentation
 
@@ -23,13 +26,14 @@ VERDICT_DTYPES: dict[str, str] = {
     **dict.fromkeys(SCORE_COLUMNS, "float64"),
     "recorded_outcome": "float64",
     "answer": "str",
+    "log_probabilities": "str",
     "prompt_tokens": "Int64",
     "completion_tokens": "Int64",
     "identity": "str",
 }
 """Columns of the verdicts table and their types."""
 
-_TOLD_EVERY = 500
+_CHUNK = 5000
 
 _Pair = tuple[Presentation, Answer]
 
@@ -56,7 +60,7 @@ def annotate(
     n_replicates : int
         How often each order is shown.
     on_progress : callable, optional
-        Called with the numbers of presentations answered and in all, now and then and at the end.
+        Called with the buyer's account after each answer that is given now.
     buyer : Buyer, optional
         Answers from its store where it can, so that only the rest is asked of the judge, and
         keeps what the judge says. The table is the same as if all had been asked now.
@@ -78,19 +82,34 @@ def annotate(
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     presentations = present(battles, n_replicates)
     if buyer is None:
-        pairs = _told(paired(judge, presentations), len(presentations), on_progress)
+        answers = _asked(judge, presentations)
     else:
         answers = buyer.answers(judge, presentations, slug=slug, on_progress=on_progress)
-        pairs = zip(presentations, answers, strict=True)
-    rows = [_verdict(presentation, answer, judge, slug) for presentation, answer in pairs]
-    return pd.DataFrame(rows, columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
+    verdicts = _tabulate(zip(presentations, answers, strict=True), judge, slug)
+    if buyer is not None:
+        statuses = Counter(verdicts["status"])
+        del statuses["ok"]
+        buyer.account.failed = statuses
+    return verdicts
 
 
-def _told(pairs: Iterator[_Pair], n_total: int, tell: Progress | None) -> Iterator[_Pair]:
-    for n_done, pair in enumerate(pairs, start=1):
-        yield pair
-        if tell and (n_done % _TOLD_EVERY == 0 or n_done == n_total):
-            tell(n_done, n_total)
+def _asked(judge: Judge, presentations: Sequence[Presentation]) -> list[Answer]:
+    given = dict(once_each(judge.answer(presentations, Budget()), len(presentations)))
+    if len(given) != len(presentations):
+        raise RuntimeError(
+            f"the judge gave {len(given)} answers to {len(presentations)} presentations"
+        )
+    return [given[position] for position in range(len(presentations))]
+
+
+def _tabulate(pairs: Iterable[_Pair], judge: Judge, slug: str) -> pd.DataFrame:
+    """Return the verdicts as a table, made piece by piece: rows of Python objects are large."""
+    columns = list(VERDICT_DTYPES)
+    pieces = [pd.DataFrame([], columns=columns).astype(VERDICT_DTYPES)]
+    rows = (_verdict(presentation, answer, judge, slug) for presentation, answer in pairs)
+    while piece := list(islice(rows, _CHUNK)):
+        pieces.append(pd.DataFrame(piece, columns=columns).astype(VERDICT_DTYPES))
+    return pd.concat(pieces[1:] or pieces, ignore_index=True)
 
 
 def _verdict(
@@ -109,6 +128,7 @@ def _verdict(
         *marks,
         None,
         answer.text,
+        answer.log_probabilities,
         answer.prompt_tokens,
         answer.completion_tokens,
         call_identity(judge, presentation),

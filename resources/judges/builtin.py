@@ -18,6 +18,7 @@ from judgeline.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
 from judgeline.streams import keyed_rng
 from resources.arena.checker import Reading, read_completion
 from resources.arena.prompts import Prompt
+from resources.judges.budget import Budget, Cost
 from resources.judges.judge import Answer, Presentation
 
 _VERSION = "1"
@@ -97,8 +98,12 @@ class BuiltinJudge:
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
         self._key = identity_hash(self.identity)
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        """Yield one answer per presentation, in their order.
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield one answer per presentation, in their order, until the budget is spent.
+
+        Tokens are words, so that budgets can be tried out; money it costs none.
 
         Raises
         ------
@@ -106,14 +111,17 @@ class BuiltinJudge:
             If an instruction is none of the arena's.
         """
         opinions: dict[tuple[str, str], tuple[Reading, float]] = {}
-        for shown in presentations:
+        for position, shown in enumerate(presentations):
             pair = []
             for text in (shown.first_completion, shown.second_completion):
                 known = (shown.instruction, text)
                 if known not in opinions:
                     opinions[known] = self._opinion(shown, text)
                 pair.append(opinions[known])
-            yield self._grade(shown, pair[0], pair[1])
+            answer = self._grade(shown, pair[0], pair[1])
+            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
+                return
+            yield position, answer
 
     def _opinion(self, shown: Presentation, text: str) -> tuple[Reading, float]:
         """Return what the judge finds in a text, and its lasting opinion of it in points."""

@@ -1,16 +1,17 @@
 """Gets answers from the store where it has them, and buys the others, within a budget."""
 
+import contextlib
 import json
-import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
 
+from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, call_parts, judge_key, read_answer
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.verdict_store.store import Scan, VerdictStore
@@ -20,41 +21,17 @@ RETRIED = frozenset({"transport", "truncated", "parse_error"})
 """Failures that another attempt may mend. A refusal, a filter or a text that is too long would
 only be paid for again."""
 
-_MANY_SHARDS = 64
-
-Progress = Callable[[int, int], None]
+_CHUNK = 2000
+_FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities")
 
 
 class BudgetError(RuntimeError):
     """The budget ran out before every call was answered; what was bought is stored."""
 
 
-class Budget:
-    """A hard cap on answers asked for, shared by everything that draws on it.
-
-    Parameters
-    ----------
-    limit : int or None
-        Most answers; None for no cap.
-    """
-
-    def __init__(self, limit: int | None = None) -> None:
-        self.limit = limit
-        self._spent = 0
-        self._lock = threading.Lock()
-
-    def take(self, wanted: int) -> int:
-        """Return how many of the wanted answers may be asked for, and count them as asked."""
-        with self._lock:
-            left = wanted if self.limit is None else max(self.limit - self._spent, 0)
-            granted = min(wanted, left)
-            self._spent += granted
-            return granted
-
-
 @dataclass
 class Account:
-    """What became of the calls of one annotation.
+    """What became of the calls of one annotation, so far or in the end.
 
     Attributes
     ----------
@@ -62,21 +39,42 @@ class Account:
         Different calls; battles with equal texts share one.
     n_resumed : int
         Answered from the store.
-    n_asked, n_retried : int
-        Asked of the judge, and those of them that had failed before.
+    n_needed, n_asked : int
+        To be asked of the judge, and answered by it.
+    n_retried : int
+        Of those to be asked, the ones that had failed before.
+    prompt_tokens, completion_tokens : int
+        Of the answers given now.
     failed : Counter
-        Calls without a usable answer, by failure class.
+        Answers without scores, by failure class: those given now while it runs, all in the end.
+    seconds : float
+        Since the first question.
     damaged, unfinished : tuple of str
         Files in the store that hold no answers: damaged, or left by a writer that was killed.
     """
 
     n_calls: int = 0
     n_resumed: int = 0
+    n_needed: int = 0
     n_asked: int = 0
     n_retried: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
     damaged: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+
+    def add(self, answer: Answer, status: str) -> None:
+        """Count an answer that came now."""
+        self.n_asked += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
+        if status != "ok":
+            self.failed[status] += 1
+
+
+Progress = Callable[[Account], None]
 
 
 @dataclass
@@ -91,19 +89,24 @@ class Buyer:
         Cap on what is asked for.
     retried : collection of str
         Failure classes that are asked for again.
+    on_wait : callable or None
+        Called when another process is buying from the same judge and has to end first.
     """
 
     store: VerdictStore
     budget: Budget = field(default_factory=Budget)
     retried: Collection[str] = RETRIED
+    on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
 
-    def needed(self, judge: Judge, presentations: Sequence[Presentation]) -> tuple[int, int]:
-        """Return how many calls would be made, and how many the store answers; nothing is asked."""
+    def missing(
+        self, judge: Judge, presentations: Sequence[Presentation]
+    ) -> tuple[list[Presentation], int]:
+        """Return what would be asked, and how many calls the store answers; nothing is asked."""
+        calls = _distinct(judge, presentations)
         known = self.store.statuses(judge_key(judge))
-        calls = {call_identity(judge, one) for one in presentations}
-        n_needed = sum(known.get(call) in (None, *self.retried) for call in calls)
-        return n_needed, len(calls) - n_needed
+        needed = [shown for call, shown in calls.items() if self._is_needed(known.get(call))]
+        return needed, len(calls) - len(needed)
 
     def answers(
         self,
@@ -113,83 +116,97 @@ class Buyer:
         slug: str,
         on_progress: Progress | None = None,
     ) -> Iterator[Answer]:
-        """Yield an answer per presentation, in their order, once all of them are there.
+        """Return an answer per presentation, in their order, once all of them are stored.
 
-        Each call is asked for at most once, and stored within seconds of its answer.
+        Each call is asked for at most once, and stored within seconds of its answer. Of several
+        processes on one machine only one at a time buys from a judge; the others wait, and find
+        what it bought.
 
         Raises
         ------
         BudgetError
             If the budget does not cover what is missing; it is spent to the end first.
         RuntimeError
-            If the judge does not answer every presentation once.
+            If the judge answers a presentation twice, or leaves one out.
         """
-        identities = [call_identity(judge, one) for one in presentations]
-        calls = dict(zip(reversed(identities), reversed(presentations), strict=True))
-        calls = {identity: calls[identity] for identity in dict.fromkeys(identities)}
-        found, scan = self.store.find(judge_key(judge), calls)
-        known = dict(zip(found["identity"], found["status"], strict=True))
-        needed = [i for i in calls if known.get(i) in (None, *self.retried)]
-        self.account = _opened(scan, calls, needed, known)
-        granted = self.budget.take(len(needed))
-        asked = {identity: calls[identity] for identity in needed[:granted]}
-        answered = _stored_answers(found)
-        answered |= self._ask(judge, asked, slug, on_progress)
-        self._require_all(slug, len(needed) - granted)
-        self._close(answered)
-        return (answered[identity] for identity in identities)
+        calls = _distinct(judge, presentations)
+        key = judge_key(judge)
+        with self.store.exclusive(key, self.on_wait):
+            known, scan = self.store.survey(key)
+            needed = {i: shown for i, shown in calls.items() if self._is_needed(known.get(i))}
+            self.account = _opened(scan, calls, needed, known)
+            if needed:
+                self._ask(judge, needed, slug, on_progress)
+        self._require_all(slug)
+        found, _ = self.store.find(key, calls)
+        return _in_order(found, [call_identity(judge, one) for one in presentations])
+
+    def _is_needed(self, status: str | None) -> bool:
+        return status is None or status in self.retried
 
     def _ask(
-        self, judge: Judge, asked: dict[str, Presentation], slug: str, on_progress: Progress | None
-    ) -> dict[str, Answer]:
-        answers: dict[str, Answer] = {}
-        account = self.account
-        key = judge_key(judge)
-        with VerdictWriter(self.store, key) as writer:
-            pairs = paired(judge, list(asked.values()))
-            for (presentation, answer), identity in zip(pairs, asked, strict=True):
-                answers[identity] = _storable(answer)
-                row = _row(judge, presentation, answers[identity], slug)
-                writer.add({"identity": identity, **row})
-                account.n_asked += 1
-                if on_progress:
-                    on_progress(account.n_resumed + account.n_asked, account.n_calls)
-        self.store.compact(key, min_shards=_MANY_SHARDS)
-        return answers
+        self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
+    ) -> None:
+        account, began = self.account, time.monotonic()
+        identities, shown = list(needed), list(needed.values())
+        given = once_each(judge.answer(shown, self.budget), len(shown))
+        with (
+            VerdictWriter(self.store, judge_key(judge)) as writer,
+            contextlib.closing(given),
+        ):
+            for position, answer in given:
+                answer = _storable(answer)
+                row = _row(judge, shown[position], answer, slug)
+                writer.add({"identity": identities[position], **row})
+                account.add(answer, row["status"])
+                account.seconds = time.monotonic() - began
+                if tell:
+                    tell(account)
 
-    def _require_all(self, slug: str, n_missing: int) -> None:
+    def _require_all(self, slug: str) -> None:
+        account = self.account
+        n_missing = account.n_needed - account.n_asked
+        if n_missing and not self.budget.has_refused:
+            raise RuntimeError(
+                f"judge {slug!r} left {n_missing:,} of {account.n_needed:,} presentations without "
+                "an answer; what it did answer is kept"
+            )
         if n_missing:
-            account = self.account
             raise BudgetError(
-                f"the budget of {self.budget.limit:,} calls is spent: {n_missing:,} of the "
+                f"the budget of {self.budget} is spent: {n_missing:,} of the "
                 f"{account.n_calls:,} calls to judge {slug!r} are missing ({account.n_asked:,} "
                 f"were made now, {account.n_resumed:,} answers were there). Every answer bought is "
                 "kept; run the same again with another --budget and only the rest is asked for"
             )
 
-    def _close(self, answered: dict[str, Answer]) -> None:
-        statuses = Counter(read_answer(answer)[0] for answer in answered.values())
-        del statuses["ok"]
-        self.account.failed = statuses
 
-
-def paired(
-    judge: Judge, presentations: Sequence[Presentation]
-) -> Iterator[tuple[Presentation, Answer]]:
-    """Yield each presentation with its answer, as they come.
+def once_each(
+    given: Iterator[tuple[int, Answer]], n_presentations: int
+) -> Iterator[tuple[int, Answer]]:
+    """Yield what a judge gives.
 
     Raises
     ------
     RuntimeError
-        If the judge does not answer every presentation once.
+        If it answers a presentation twice, or one that it was not shown.
     """
-    for presentation, answer in zip_longest(presentations, judge.answer(presentations)):
-        if presentation is None or answer is None:
+    is_open = bytearray(b"\x01") * n_presentations
+    for position, answer in given:
+        if not 0 <= position < n_presentations or not is_open[position]:
             raise RuntimeError(
-                f"the judge gave {'more' if presentation is None else 'fewer'} answers than the "
-                f"{len(presentations)} presentations it was shown"
+                f"the judge answered presentation {position} of {n_presentations} twice, or was "
+                "never shown it"
             )
-        yield presentation, answer
+        is_open[position] = 0
+        yield position, answer
+
+
+def _distinct(judge: Judge, presentations: Sequence[Presentation]) -> dict[str, Presentation]:
+    """Return the calls by identity, in the order of their first presentations."""
+    calls: dict[str, Presentation] = {}
+    for shown in presentations:
+        calls.setdefault(call_identity(judge, shown), shown)
+    return calls
 
 
 def _opened(
@@ -198,6 +215,7 @@ def _opened(
     return Account(
         n_calls=len(calls),
         n_resumed=len(calls) - len(needed),
+        n_needed=len(needed),
         n_retried=sum(identity in known for identity in needed),
         damaged=scan.damaged,
         unfinished=scan.unfinished,
@@ -229,11 +247,11 @@ def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) ->
     }
 
 
-def _stored_answers(found: pd.DataFrame) -> dict[str, Answer]:
-    columns = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities")
-    texts = ("answer", "failure", "log_probabilities")
-    values = {name: found[name].astype(object) for name in columns}
-    for name in texts:
-        values[name] = values[name].where(found[name].notna(), None)
-    rows = zip(*(values[name] for name in columns), strict=True)
-    return {identity: Answer(*row) for identity, row in zip(found["identity"], rows, strict=True)}
+def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer]:
+    """Yield the answer to each call; a chunk at a time, since many answers are much text."""
+    rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
+    for start in range(0, len(rows), _CHUNK):
+        chunk = found.iloc[rows[start : start + _CHUNK]]
+        values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]
+        for answer, failure, *tokens, logs in zip(*values, strict=True):
+            yield Answer(answer, failure, *tokens, logs)

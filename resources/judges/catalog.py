@@ -62,11 +62,19 @@ def open_served(definition: JudgeDefinition) -> Judge:
     from resources.judges.served.prompt import require_template
     from resources.judges.served.served import ServedJudge
 
-    file = config_dir() / "prompts" / definition.template  # an absolute path stays itself
-    template = read_template(file)
-    require_template(template, file)
+    template = template_of(definition)
+    require_template(template, _template_file(definition))
     endpoint = find_endpoint(definition.slug, definition)
     return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
+
+
+def template_of(definition: JudgeDefinition) -> str:
+    """Return the prompt of a served judge."""
+    return read_template(_template_file(definition))
+
+
+def _template_file(definition: JudgeDefinition) -> Path:
+    return config_dir() / "prompts" / definition.template  # an absolute path stays itself
 
 
 def was_probed(definition: JudgeDefinition) -> bool:

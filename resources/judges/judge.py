@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from resources.judges.budget import Budget
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Presentation:
     """One question with two completions in the order in which the judge sees them.
 
@@ -27,7 +29,7 @@ class Presentation:
     second_model: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What came back: text, or a failure class, or the text of a failed answer; and tokens.
 
@@ -50,6 +52,13 @@ class Judge(Protocol):
 
     identity: Mapping[str, str]
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        """Yield one answer per presentation, in their order."""
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield answers as they come, each with the position of its presentation.
+
+        Everything that is paid for is reserved in the budget before it is asked, and settled
+        after. A presentation goes without an answer only where the budget refused it; none
+        gets two.
+        """
         ...

@@ -5,7 +5,10 @@ so that a lookup reads no other judge's. Rows are never changed: a second attemp
 row, and readers agree on which of them counts.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+import fcntl
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,6 +18,7 @@ from upath import UPath
 
 from resources.verdict_store.shards import (
     NOT_THERE,
+    is_local,
     list_shards,
     make_folder,
     read_shard,
@@ -42,7 +46,22 @@ SCHEMA = pa.schema(
 are what the call was made for first, which its identity does not hold; `parts` is a JSON object
 of what it does hold, long texts by their hash."""
 
+ANSWER = (
+    "identity",
+    "status",
+    "answered_at",
+    "answer",
+    "failure",
+    "log_probabilities",
+    "prompt_tokens",
+    "completion_tokens",
+    "battle_id",
+)
+"""Columns that make an answer, and say which of several counts."""
+
 _STATUS = ("identity", "status", "answered_at")
+_LOCK = ".lock"
+_SMALL_BYTES = 1 << 20
 _ATTEMPTS = 20
 
 
@@ -68,15 +87,49 @@ class VerdictStore:
 
     def statuses(self, judge_key: str) -> dict[str, str]:
         """Return the status of every call of a judge that was ever answered, by identity."""
-        found = collapse(self.scan(judge_key, _STATUS).table)
-        return dict(zip(found["identity"], found["status"], strict=True))
+        return self.survey(judge_key)[0]
+
+    def survey(self, judge_key: str) -> tuple[dict[str, str], Scan]:
+        """Return the status of every call of a judge, and what was scanned for it."""
+        scan = self.scan(judge_key, _STATUS)
+        found = collapse(scan.table)
+        return dict(zip(found["identity"], found["status"], strict=True)), scan
 
     def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
-        """Return the answers to some calls, one row per identity, and what was scanned."""
-        scan = self.scan(judge_key, SCHEMA.names)
-        wanted = pa.array(list(identities), pa.string())
-        mask = pc.is_in(scan.table["identity"], value_set=wanted)
-        return collapse(scan.table.filter(mask)), scan
+        """Return the answers to some calls, and what was scanned for them.
+
+        One row per identity, with the columns of `ANSWER`.
+        """
+        scan = self.scan(judge_key, ANSWER, among=pa.array(list(identities), pa.string()))
+        return collapse(scan.table), scan
+
+    @contextlib.contextmanager
+    def exclusive(
+        self, judge_key: str, on_wait: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        """Keep other processes of this machine from buying from the same judge meanwhile.
+
+        The lock goes with the process, however it ends. Object storage has none.
+
+        Parameters
+        ----------
+        judge_key : str
+            Whose answers are bought.
+        on_wait : callable, optional
+            Called once if another process holds the lock.
+        """
+        if not is_local(self.base):
+            yield
+            return
+        self.prepare(judge_key)
+        with (Path(self.base.path) / judge_key / _LOCK).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if on_wait:
+                    on_wait()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def prepare(self, judge_key: str) -> None:
         """Make a judge's folder; raises OSError where nothing could be stored."""
@@ -86,8 +139,10 @@ class VerdictStore:
         """Store answers; when this returns, no kill of the process can lose them."""
         return write_shard(self.base / judge_key, pa.Table.from_pylist(list(rows), SCHEMA))
 
-    def scan(self, judge_key: str, columns: Sequence[str]) -> Scan:
+    def scan(self, judge_key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
         """Return some columns of everything stored of a judge, repeated attempts included.
+
+        Only calls `among` those identities, where they are given.
 
         Raises
         ------
@@ -97,7 +152,7 @@ class VerdictStore:
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / judge_key)
             try:
-                tables = [read_shard(shard, columns) for shard in shards]
+                tables = [_among(read_shard(shard, columns), among) for shard in shards]
             except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
                 continue
             empty = SCHEMA.empty_table().select(list(columns))
@@ -121,12 +176,13 @@ class VerdictStore:
             return []
 
     def compact(self, judge_key: str, *, min_shards: int = 2) -> int:
-        """Merge the shards of a judge into one, and return how many were merged.
+        """Merge the small shards of a judge into one, and return how many were merged.
 
-        The merged shard is durable before the first old one goes: a crash in between leaves
-        rows twice, which readers collapse. Damaged files stay where they are.
+        Large ones stay, so that the work and the memory do not grow with the store. The merged
+        shard is durable before the first old one goes: a crash in between leaves rows twice,
+        which readers collapse. Damaged files stay where they are.
         """
-        shards, _ = list_shards(self.base / judge_key)
+        shards = [s for s in list_shards(self.base / judge_key)[0] if _is_small(s)]
         if len(shards) < min_shards:
             return 0
         read = dict(_readable(shards))
@@ -139,6 +195,19 @@ class VerdictStore:
         for shard in read:
             _delete(shard)
         return len(read)
+
+
+def _among(table: pa.Table | None, identities: pa.Array | None) -> pa.Table | None:
+    if table is None or identities is None:
+        return table
+    return table.filter(pc.is_in(table["identity"], value_set=identities))
+
+
+def _is_small(shard: UPath) -> bool:
+    try:
+        return shard.stat().st_size < _SMALL_BYTES
+    except FileNotFoundError:  # another process merged it
+        return False
 
 
 def _readable(shards: Sequence[UPath]) -> Iterator[tuple[UPath, pa.Table]]:

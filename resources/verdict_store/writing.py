@@ -8,6 +8,7 @@ from typing import Any, Self
 from resources.verdict_store.store import VerdictStore
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
+MANY_SHARDS = 64
 
 
 class VerdictWriter:
@@ -41,6 +42,7 @@ class VerdictWriter:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._error: Exception | None = None
+        self._n_shards = MANY_SHARDS - 1  # what earlier writers left counts after the first flush
         self._clock = threading.Thread(target=self._tick, name="verdict-writer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -73,6 +75,10 @@ class VerdictWriter:
             if self._waiting:
                 self._store.append(self._key, self._waiting)
                 self._waiting = []
+                self._n_shards += 1
+            if self._n_shards >= MANY_SHARDS:
+                self._n_shards = 0
+                self._store.compact(self._key, min_shards=MANY_SHARDS)
 
     def _tick(self) -> None:
         while not self._closing.wait(self._seconds):

@@ -68,6 +68,7 @@ def verdicts(sampled_battles: pd.DataFrame) -> pd.DataFrame:
             **scores,
             "recorded_outcome": np.nan,
             "answer": "{}",
+            "log_probabilities": pd.Series([None] * n, dtype="str"),
             "prompt_tokens": pd.Series([10] * n, dtype="Int64"),
             "completion_tokens": pd.Series([5] * n, dtype="Int64"),
             "identity": [f"{i:064x}" for i in range(n)],

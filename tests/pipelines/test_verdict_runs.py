@@ -6,6 +6,7 @@ import pytest
 
 from pipelines import cli, verdicts
 from pipelines.outcome import RunOutcome
+from resources.judges.budget import Budget
 from resources.judges.builtin import BuiltinJudge
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -19,9 +20,11 @@ def asked(monkeypatch) -> list[int]:
     counts: list[int] = []
     real = BuiltinJudge.answer
 
-    def counting(self, presentations):
-        counts.append(len(presentations))
-        return real(self, presentations)
+    def counting(self, presentations, budget):
+        counts.append(0)
+        for given in real(self, presentations, budget):
+            counts[-1] += 1
+            yield given
 
     monkeypatch.setattr(BuiltinJudge, "answer", counting)
     return counts
@@ -60,7 +63,7 @@ def test_dry_run_counts_what_is_missing(workshop, asked):
 
 
 def test_a_budget_is_a_cap_in_the_run_too(workshop, asked):
-    outcome = workshop.run("careful", "hasty", select=BUY, budget=650)
+    outcome = workshop.run("careful", "hasty", select=BUY, budget=Budget(650))
     assert outcome.exit_code == 1
     assert sum(asked) == 650
     (error,) = outcome.errors
@@ -69,7 +72,7 @@ def test_a_budget_is_a_cap_in_the_run_too(workshop, asked):
     assert workshop.stored("verdicts", "tiny", "hasty") is None
     plan = workshop.run("careful", "hasty", dry_run=True).plan
     assert [step.n_calls for step in plan] == [0, 550]
-    assert workshop.run("careful", "hasty", select=BUY, budget=550).exit_code == 0
+    assert workshop.run("careful", "hasty", select=BUY, budget=Budget(550)).exit_code == 0
     assert sum(asked) == 2 * N_CALLS
 
 

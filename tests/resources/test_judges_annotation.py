@@ -6,6 +6,7 @@ import pytest
 
 from judgeline.outcomes import CRITERIA
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
+from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation
 
 BATTLES = pd.DataFrame(
@@ -38,12 +39,15 @@ class Scripted:
         self.instead = instead
         self.seen: list[Presentation] = []
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        for one in presentations:
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        for position, one in reversed(list(enumerate(presentations))):
             self.seen.append(one)
             marks = {"good": 8, "poor": 3}
             text = graded(marks[one.first_completion], marks[one.second_completion])
-            yield self.instead.get(f"{one.battle_id}{one.order}", Answer(text, None, 11, 7))
+            answer = self.instead.get(f"{one.battle_id}{one.order}", Answer(text, None, 11, 7))
+            yield position, answer
 
 
 def test_both_orders_are_shown_and_scores_belong_to_the_models() -> None:
@@ -52,8 +56,8 @@ def test_both_orders_are_shown_and_scores_belong_to_the_models() -> None:
     assert list(verdicts.columns) == list(VERDICT_DTYPES)
     assert verdicts.dtypes.astype(str).to_dict() == VERDICT_DTYPES
     assert verdicts["order"].tolist() == ["AB", "BA", "AB", "BA"]
-    assert [p.first_completion for p in judge.seen] == ["good", "poor", "poor", "good"]
-    assert [p.first_model for p in judge.seen] == ["x", "y", "y", "z"]
+    assert [p.first_completion for p in judge.seen[::-1]] == ["good", "poor", "poor", "good"]
+    assert [p.first_model for p in judge.seen[::-1]] == ["x", "y", "y", "z"]
     assert verdicts["clarity_a"].tolist() == [8, 8, 3, 3]
     assert verdicts["clarity_b"].tolist() == [3, 3, 8, 8]
     assert verdicts["recorded_outcome"].isna().all()
@@ -102,13 +106,6 @@ def test_replicates_are_numbered() -> None:
     ]
 
 
-def test_progress_ends_at_the_end() -> None:
-    told: list[tuple[int, int]] = []
-    many = pd.concat([BATTLES] * 300, ignore_index=True)
-    annotate(Scripted(), many, slug="s", on_progress=lambda done, total: told.append((done, total)))
-    assert told == [(500, 1200), (1000, 1200), (1200, 1200)]
-
-
 def test_no_battles_make_an_empty_table() -> None:
     verdicts = annotate(Scripted(), BATTLES.head(0), slug="s")
     assert len(verdicts) == 0
@@ -121,14 +118,18 @@ def test_battles_without_text_are_refused() -> None:
         annotate(Scripted(), mute, slug="s")
 
 
-@pytest.mark.parametrize(("surplus", "word"), [(-1, "fewer"), (1, "more")])
-def test_a_judge_that_loses_count_is_refused(surplus: int, word: str) -> None:
+@pytest.mark.parametrize(
+    ("surplus", "message"), [(-1, "3 answers to 4 presentations"), (1, "presentation 3 of 4 twice")]
+)
+def test_a_judge_that_loses_count_is_refused(surplus: int, message: str) -> None:
     class Miscounting(Scripted):
-        def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-            answers = list(super().answer(presentations))
+        def answer(
+            self, presentations: Sequence[Presentation], budget: Budget
+        ) -> Iterator[tuple[int, Answer]]:
+            answers = list(super().answer(presentations, budget))
             yield from (answers + answers)[: len(answers) + surplus]
 
-    with pytest.raises(RuntimeError, match=f"{word} answers than the 4"):
+    with pytest.raises(RuntimeError, match=message):
         annotate(Miscounting(), BATTLES, slug="s")
 
 

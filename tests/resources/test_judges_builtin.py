@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from answering import answered
 
 from judgeline.outcomes import CRITERIA
 from judgeline.rubric import RubricError, parse_answer
@@ -49,7 +50,7 @@ def judge(traits: BuiltinTraits, family: str = "cedar") -> Judge:
 
 
 def differences(traits: BuiltinTraits, presentations: list[Presentation]) -> np.ndarray:
-    rubrics = [parse_answer(a.text or "") for a in judge(traits).answer(presentations)]
+    rubrics = [parse_answer(a.text or "") for a in answered(judge(traits), presentations)]
     return np.array([np.mean(r.first) - np.mean(r.second) for r in rubrics])
 
 
@@ -62,7 +63,7 @@ def test_a_judge_without_flaws_sees_the_better_text_wherever_it_stands() -> None
 
 
 def test_marks_follow_what_the_text_holds() -> None:
-    rubrics = [parse_answer(a.text or "") for a in judge(FLAWLESS).answer(shown(GOOD, POOR))]
+    rubrics = [parse_answer(a.text or "") for a in answered(judge(FLAWLESS), shown(GOOD, POOR))]
     assert {mark for rubric in rubrics for mark in rubric.first[:4]} == {9}
     assert min(mark for rubric in rubrics for mark in rubric.second) >= 2
 
@@ -118,19 +119,19 @@ def test_noise_has_the_declared_spread() -> None:
 
 def test_answers_depend_on_nothing_but_what_is_shown() -> None:
     pairs = shown(GOOD, POOR)
-    alone = [next(iter(judge(NOISY).answer([one]))) for one in pairs]
-    assert list(judge(NOISY).answer(pairs)) == alone
-    assert list(judge(NOISY).answer(pairs[::-1])) == alone[::-1]
+    alone = [answered(judge(NOISY), [one])[0] for one in pairs]
+    assert answered(judge(NOISY), pairs) == alone
+    assert answered(judge(NOISY), pairs[::-1]) == alone[::-1]
     renamed = [replace(one, battle_id="?", first_model="?", second_model="!") for one in pairs]
-    assert list(judge(NOISY).answer(renamed)) == alone
+    assert answered(judge(NOISY), renamed) == alone
 
 
 def test_replicates_seeds_and_families_draw_anew() -> None:
     pairs = shown(GOOD, POOR)
-    base = list(judge(NOISY).answer(pairs))
-    again = list(judge(NOISY).answer([replace(one, replicate=1) for one in pairs]))
-    seeded = list(judge(NOISY.model_copy(update={"seed": 9})).answer(pairs))
-    related = list(judge(NOISY, family="fern").answer(pairs))
+    base = answered(judge(NOISY), pairs)
+    again = answered(judge(NOISY), [replace(one, replicate=1) for one in pairs])
+    seeded = answered(judge(NOISY.model_copy(update={"seed": 9})), pairs)
+    related = answered(judge(NOISY, family="fern"), pairs)
     for other in (again, seeded, related):
         assert sum(a == b for a, b in zip(base, other, strict=True)) < 10
 
@@ -145,7 +146,7 @@ def statuses(traits: BuiltinTraits) -> list[str]:
             return error.failure_class
         return "ok"
 
-    return [status(answer) for answer in judge(traits).answer(shown(GOOD, POOR))]
+    return [status(answer) for answer in answered(judge(traits), shown(GOOD, POOR))]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_failures_come_at_their_declared_rate(rate: str, failure: str) -> None:
 
 
 def test_the_answer_is_an_object_and_then_prose() -> None:
-    answer = next(iter(judge(FLAWLESS).answer(shown(GOOD, POOR))))
+    answer = answered(judge(FLAWLESS), shown(GOOD, POOR))[0]
     assert answer.text is not None
     scores, _, prose = answer.text.partition("\n\n")
     assert {tuple(marks) for marks in json.loads(scores).values()} == {CRITERIA}
@@ -177,4 +178,4 @@ def test_the_answer_is_an_object_and_then_prose() -> None:
 def test_an_unknown_instruction_is_named() -> None:
     odd = replace(shown(GOOD, POOR)[0], instruction="Tell me a joke.", battle_id="b7")
     with pytest.raises(ValueError, match=r"'b7' asks 'Tell me a joke.'.*no prompt"):
-        list(judge(FLAWLESS).answer([odd]))
+        answered(judge(FLAWLESS), [odd])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answering import answered
 from fault_server import (
     FINAL,
     KEY,
@@ -28,6 +29,7 @@ from fault_server import (
 
 from judgeline.identity import identity_hash
 from judgeline.rubric import parse_answer
+from resources.judges.budget import Budget
 from resources.judges.catalog import read_template
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.endpoint import Endpoint, EndpointError
@@ -58,7 +60,7 @@ def judge(
 
 
 def answers(server: FaultServer, folder: Path, n: int = 1, **fields: Any) -> list[Answer]:
-    return list(judge(server, folder, **fields).answer([presentation(i) for i in range(n)]))
+    return answered(judge(server, folder, **fields), [presentation(i) for i in range(n)])
 
 
 def always(name: str) -> Callable[[tuple[str, ...], int], str | None]:
@@ -69,10 +71,10 @@ def once(name: str) -> Callable[[tuple[str, ...], int], str | None]:
     return lambda texts, n: name if n == 0 else None
 
 
-def test_answers_come_in_order_and_read_as_scores(tmp_path: Path) -> None:
+def test_answers_belong_to_their_presentations_and_read_as_scores(tmp_path: Path) -> None:
     shown = [presentation(i, order) for i in range(20) for order in ("AB", "BA")]
     with serving(FaultServer()) as server:
-        given = list(judge(server, tmp_path, concurrency=4).answer(shown))
+        given = answered(judge(server, tmp_path, concurrency=4), shown)
     for one, answer in zip(shown, given, strict=True):
         assert answer.failure is None
         expected = scores_of(texts(one))
@@ -107,7 +109,7 @@ def test_a_silent_server_is_given_up_and_asked_again(tmp_path: Path) -> None:
             tmp_path,
             QUICK,
         )
-        (answer,) = asked.answer([presentation(0)])
+        (answer,) = answered(asked, [presentation(0)])
     assert answer.failure is None
     assert asked.counts["retries"] == 1
 
@@ -152,7 +154,7 @@ def test_a_third_of_failures_changes_no_verdict(tmp_path: Path) -> None:
         expected = [answer.text for answer in answers(calm, tmp_path / "calm", 150)]
     with serving(FaultServer(fault)) as stormy:
         asked = judge(stormy, tmp_path / "stormy", RetryPolicy(20, 0.001, 0.005))
-        given = list(asked.answer([presentation(i) for i in range(150)]))
+        given = answered(asked, [presentation(i) for i in range(150)])
     failed = len(stormy.presentations) - 150
     assert failed / len(stormy.presentations) > 0.25
     spoilt = [answer for answer in given if answer.failure]
@@ -176,7 +178,7 @@ def test_retry_after_holds_everybody_back(tmp_path: Path) -> None:
         asked = judge(server, tmp_path, concurrency=1)
         asked.capabilities  # noqa: B018  probed before the clock starts
         started = time.monotonic()
-        given = [answer.failure for answer in asked.answer([presentation(i) for i in range(3)])]
+        given = [answer.failure for answer in answered(asked, [presentation(i) for i in range(3)])]
     assert given == [None] * 3
     assert server.asked.total() == 4
     assert time.monotonic() - started >= 1.0
@@ -241,14 +243,14 @@ def test_an_endpoint_that_has_gone_stops_the_run(tmp_path: Path) -> None:
     with serving(FaultServer(always("500"))) as server:
         asked = judge(server, tmp_path, RetryPolicy(2, 0.001, 0.001))
         with pytest.raises(EndpointError, match="20 requests"):
-            given.extend(asked.answer([presentation(i) for i in range(200)]))
+            given.extend(asked.answer([presentation(i) for i in range(200)], Budget()))
     assert len(server.presentations) < 200
 
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
     asked = judge(FaultServer(url="http://127.0.0.1:9/v1"), tmp_path, RetryPolicy(2, 0.001, 0.001))
     with pytest.raises(EndpointError, match="did not answer a plain request"):
-        list(asked.answer([presentation(0)]))
+        answered(asked, [presentation(0)])
 
 
 def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
@@ -256,8 +258,10 @@ def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
         return None if texts[0] == "question 0" else "slow"
 
     with serving(FaultServer(fault, slow_s=1.5)) as server:
-        given = judge(server, tmp_path, concurrency=8).answer([presentation(i) for i in range(99)])
-        assert next(given).failure is None
+        given = judge(server, tmp_path, concurrency=8).answer(
+            [presentation(i) for i in range(99)], Budget()
+        )
+        assert next(given)[1].failure is None
         time.sleep(0.1)
         started = time.monotonic()
         given.close()
@@ -272,10 +276,10 @@ def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
         import sys
         sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
         from pathlib import Path
-        from test_served_client import FaultServer, judge, presentation
+        from test_served_client import Budget, FaultServer, judge, presentation
         server = FaultServer(url=sys.argv[1])
         asked = judge(server, Path({str(tmp_path)!r}))
-        for answer in asked.answer([presentation(i) for i in range(99)]):
+        for answer in asked.answer([presentation(i) for i in range(99)], Budget()):
             print("answered", flush=True)
     """
 
@@ -298,7 +302,7 @@ def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
 
 def test_an_error_of_the_consumer_leaves_no_thread_behind(tmp_path: Path) -> None:
     with serving(FaultServer()) as server:
-        given = judge(server, tmp_path).answer([presentation(i) for i in range(50)])
+        given = judge(server, tmp_path).answer([presentation(i) for i in range(50)], Budget())
         next(given)
         assert any(thread.name == "served-judge" for thread in threading.enumerate())
         del given
@@ -314,7 +318,7 @@ def test_an_error_of_the_consumer_leaves_no_thread_behind(tmp_path: Path) -> Non
 def test_a_schema_is_used_only_where_it_binds(support: str, found: bool, tmp_path: Path) -> None:
     with serving(FaultServer(json_schema=support)) as server:
         asked = judge(server, tmp_path)
-        assert [answer.failure for answer in asked.answer([presentation(0)])] == [None]
+        assert [answer.failure for answer in answered(asked, [presentation(0)])] == [None]
     assert asked.capabilities.json_schema is found
     assert asked.identity["structured_output"] == ("json_schema" if found else "none")
     assert all(("response_format" in body) is found for body in server.presentations)
@@ -374,7 +378,7 @@ def test_what_is_stored_already_needs_no_endpoint(tmp_path: Path) -> None:
     nowhere = FaultServer(url="http://127.0.0.1:9/v1")
     asked = judge(nowhere, tmp_path, structured_output="off")
     assert len(identity_hash(asked.identity)) == 64
-    assert list(asked.answer([])) == []
+    assert answered(asked, []) == []
 
 
 # identity
@@ -436,7 +440,7 @@ def test_the_key_shows_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     caplog.set_level(logging.DEBUG)
     with serving(FaultServer(once("500"))) as server:
         asked = judge(server, tmp_path)
-        (answer,) = asked.answer([presentation(0)])
+        (answer,) = answered(asked, [presentation(0)])
         shown = [repr(asked), repr(asked._endpoint), repr(answer), str(asked.identity)]
         shown += [str(asked.metadata), caplog.text, *map(repr, vars(asked).values())]
     assert "Bearer " + KEY in server.keys

@@ -4,6 +4,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from answering import answered
 from fault_server import FINAL, KEY, FaultServer, judged, serving
 
 from resources.corpora.definitions import CorpusDefinition
@@ -151,7 +152,7 @@ def test_one_entry_and_one_variable_make_a_judge(
     with serving(FaultServer()) as server:
         monkeypatch.setenv("MY_URL", server.url)
         definition = define(tmp_path, base_url="MY_URL")
-        (answer,) = open_judge(definition, CORPUS).answer([shown])
+        (answer,) = answered(open_judge(definition, CORPUS), [shown])
     assert answer.text == judged(server.presentations[0])
     assert server.keys == {"Bearer none"}
     assert "openai-organization" not in server.headers

@@ -10,7 +10,8 @@ from upath import UPath
 
 from judgeline.outcomes import CRITERIA
 from resources.judges.annotation import annotate
-from resources.judges.buying import RETRIED, Budget, BudgetError, Buyer
+from resources.judges.budget import Budget, Cost
+from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
 from resources.judges.calls import present
 from resources.judges.judge import Answer, Presentation
 from resources.verdict_store.store import VerdictStore
@@ -42,15 +43,19 @@ class Counting:
         self.asked: list[str] = []
         self.stops_after: int | None = None
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        for shown in presentations:
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        for position, shown in enumerate(presentations):
             if self.stops_after is not None and len(self.asked) >= self.stops_after:
                 raise KeyboardInterrupt
+            if not budget.spend(Cost(1, 11, 7)):
+                return
             call = f"{shown.battle_id}{shown.order}{shown.replicate}"
             self.asked.append(call)
             text = graded(1 + len(shown.first_completion) % 9, 1 + (len(shown.instruction) + 4) % 9)
             failure = self.failing.get(call)
-            yield Answer(None if failure else text, failure, 11, 7)
+            yield position, Answer(None if failure else text, failure, 11, 7)
 
 
 @pytest.fixture
@@ -68,7 +73,8 @@ def asked(store: VerdictStore, battles: pd.DataFrame = BATTLES, **changes: objec
 def test_nothing_is_asked_twice_and_the_table_is_the_same(store: VerdictStore) -> None:
     plain = annotate(Counting(), BATTLES, slug="s")
     buyer, judge = Buyer(store), Counting()
-    assert buyer.needed(judge, present(BATTLES, 1)) == (N_CALLS, 0)
+    needed, n_stored = buyer.missing(judge, present(BATTLES, 1))
+    assert (len(needed), n_stored) == (N_CALLS, 0)
     pd.testing.assert_frame_equal(annotate(judge, BATTLES, slug="s", buyer=buyer), plain)
     assert len(judge.asked) == N_CALLS
     assert (buyer.account.n_asked, buyer.account.n_resumed) == (N_CALLS, 0)
@@ -76,7 +82,7 @@ def test_nothing_is_asked_twice_and_the_table_is_the_same(store: VerdictStore) -
     pd.testing.assert_frame_equal(annotate(again, BATTLES, slug="s", buyer=buyer), plain)
     assert again.asked == []
     assert (buyer.account.n_asked, buyer.account.n_resumed) == (0, N_CALLS)
-    assert buyer.needed(judge, present(BATTLES, 1)) == (0, N_CALLS)
+    assert buyer.missing(judge, present(BATTLES, 1)) == ([], N_CALLS)
 
 
 def test_names_are_no_part_of_a_call_and_rows_carry_the_current_ones(store: VerdictStore) -> None:
@@ -156,9 +162,11 @@ def test_only_what_another_attempt_may_mend_is_asked_again(store: VerdictStore) 
 
 def test_unreadable_answers_are_kept_word_for_word_and_asked_again(store: VerdictStore) -> None:
     class Babbling(Counting):
-        def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-            for one in super().answer(presentations):
-                yield Answer("So \ud800 it is.", None, one.prompt_tokens, 1)
+        def answer(
+            self, presentations: Sequence[Presentation], budget: Budget
+        ) -> Iterator[tuple[int, Answer]]:
+            for position, one in super().answer(presentations, budget):
+                yield position, Answer("So \ud800 it is.", None, one.prompt_tokens, 1)
 
     babble = annotate(Babbling(), BATTLES, slug="s", buyer=Buyer(store))
     assert set(babble["status"]) == {"parse_error"}
@@ -206,9 +214,13 @@ def test_a_budget_is_shared_by_the_judges_of_a_run(store: VerdictStore) -> None:
 
 def test_progress_counts_what_was_there(store: VerdictStore) -> None:
     asked(store, BATTLES.head(4))
-    told: list[tuple[int, int]] = []
-    asked(store, on_progress=lambda done, total: told.append((done, total)))
-    assert told == [(9, 12), (10, 12), (11, 12), (12, 12)]
+    told: list[tuple[int, ...]] = []
+
+    def tell(account: Account) -> None:
+        told.append((account.n_resumed, account.n_needed, account.n_asked, account.prompt_tokens))
+
+    asked(store, on_progress=tell)
+    assert told == [(8, 4, n, 11 * n) for n in range(1, 5)]
 
 
 def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
@@ -225,3 +237,15 @@ def test_a_place_that_cannot_be_written_to_costs_nothing(tmp_path: Path) -> None
     with pytest.raises(OSError, match="file"):
         annotate(judge, BATTLES, slug="s", buyer=Buyer(VerdictStore(UPath(tmp_path / "file"))))
     assert judge.asked == []
+
+
+def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictStore) -> None:
+    class Idle(Counting):
+        def answer(
+            self, presentations: Sequence[Presentation], budget: Budget
+        ) -> Iterator[tuple[int, Answer]]:
+            yield from list(super().answer(presentations, budget))[:-2]
+
+    with pytest.raises(RuntimeError, match="2 of 12 presentations without an answer"):
+        annotate(Idle(), BATTLES, slug="s", buyer=Buyer(store))
+    assert asked(store) == _calls()[-2:]

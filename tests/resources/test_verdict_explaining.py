@@ -10,6 +10,7 @@ import pytest
 from upath import UPath
 
 from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_parts, present
 from resources.judges.judge import Answer, Presentation
@@ -38,8 +39,10 @@ class Mute:
             **changes,
         }
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        return (Answer(None, "refusal", 1, 0) for _ in presentations)
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        return ((n, Answer(None, "refusal", 1, 0)) for n in range(len(presentations)))
 
 
 @pytest.fixture

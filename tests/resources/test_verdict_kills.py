@@ -18,6 +18,7 @@ from judgeline.outcomes import CRITERIA
 from judgeline.rubric import RESPONSES
 from resources.judges import buying
 from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.judge import Answer, Presentation
 from resources.verdict_store.store import VerdictStore
@@ -44,16 +45,18 @@ class Slow:
     def __init__(self, ledger: Path, seconds: float = 0.002) -> None:
         self._ledger, self._seconds = ledger, seconds
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
         descriptor = os.open(self._ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        for shown in presentations:
+        for position, shown in enumerate(presentations):
             os.write(descriptor, f"{call_identity(self, shown)}\n".encode())
             time.sleep(self._seconds)
             marks = text_hash(shown.first_completion + shown.order)
             scores = (dict.fromkeys(CRITERIA, 1 + int(digit, 16) % 10) for digit in marks[:2])
             text = str(dict(zip(RESPONSES, scores, strict=True))).replace("'", '"')
             failure = "refusal" if marks[2] == "0" else None
-            yield Answer(text, failure, len(shown.instruction), len(text))
+            yield position, Answer(text, failure, len(shown.instruction), len(text))
 
 
 def _annotate(base: Path, ledger: Path, seconds: float = 0.002) -> pd.DataFrame:

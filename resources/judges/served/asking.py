@@ -1,6 +1,7 @@
 """Sends one request until it is answered, or until it is clear that it will not be."""
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,13 +11,22 @@ from typing import Any, TypeVar
 import numpy as np
 import openai
 
+from resources.judges.budget import Budget, Cost
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.fields import Price
 from resources.judges.served.prompt import Message, write_messages, write_repair
-from resources.judges.served.replies import Reply, read_reply
+from resources.judges.served.replies import Reply, read_reply, tokens_of
 from resources.judges.served.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
 
 R = TypeVar("R")
+
+SPENT = Trouble("note", "", None, "the budget does not cover another request")
+"""What is returned instead of a reply when nothing was sent for want of budget."""
+
+_ENVELOPE = 64  # tokens that a chat template adds to a message, at most
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_WAIT_S = 0.02
 
 
 class Asker:
@@ -35,7 +45,11 @@ class Asker:
     timeout_s : float
         Seconds after which a request counts as lost.
     counts : Counter
-        Is added ``requests``, ``retries`` and ``repairs``.
+        Is added ``requests``, ``retries``, ``repairs`` and ``lost``: sent, and never answered.
+    budget : Budget
+        What requests are drawn on. One that was lost may have been billed and counts in full.
+    price : Price or None
+        Of tokens; with None requests cost no money.
     """
 
     def __init__(
@@ -47,16 +61,23 @@ class Asker:
         concurrency: int,
         timeout_s: float,
         counts: Counter[str],
+        budget: Budget,
+        price: Price | None = None,
     ) -> None:
         self._client, self._endpoint, self._policy = client, endpoint, policy
+        self._budget, self._price = budget, price
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout_s, self.counts = timeout_s, counts
         self._closed_until = 0.0
         # jitter decides when a request is sent, never what it is or what is made of it
         self._rng = np.random.default_rng()
 
-    async def judge(self, shown: Presentation, template: str, request: dict[str, Any]) -> Answer:
+    async def judge(
+        self, shown: Presentation, template: str, request: dict[str, Any]
+    ) -> Answer | None:
         """Return the answer to a presentation, asked a second time if it cannot be read.
+
+        None if the budget does not cover the question.
 
         Raises
         ------
@@ -65,17 +86,19 @@ class Asker:
         """
         messages = write_messages(template, shown)
         first = await self._read(messages, shown, request)
-        if first.answer.failure != "parse_error" or first.reason is None:
-            return first.answer
+        if first is None or first.answer.failure != "parse_error" or first.reason is None:
+            return first and first.answer
         self.counts["repairs"] += 1
         again = write_repair(messages, first.answer.text or "", first.reason)
         second = await self._read(again, shown, request)
-        return _added(second.answer, first.answer)
+        return _added(second.answer, first.answer) if second else first.answer
 
     async def _read(
         self, messages: list[Message], shown: Presentation, request: dict[str, Any]
-    ) -> Reply:
+    ) -> Reply | None:
         reply = await self.send(messages, request, partial(read_reply, shown=shown))
+        if reply is SPENT:
+            return None
         if isinstance(reply, Trouble):
             return Reply(Answer(None, reply.failure, 0, 0), None)
         return reply
@@ -107,13 +130,49 @@ class Asker:
         async with self._slots:
             while (wait := self._closed_until - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
+            most = self._most(messages, request)
+            if not await self._is_granted(most):
+                return SPENT
             self.counts["requests"] += 1
+            spent = most
             try:
                 async with asyncio.timeout(self._timeout_s):
                     reply = await self._client.chat.completions.create(messages=messages, **request)
+                spent = self._cost(*tokens_of(reply)) or most
                 return read(reply)
             except TROUBLES as error:
+                if isinstance(error, openai.APIStatusError):
+                    spent = Cost()  # nobody bills a request that he turned down
+                elif spent is most:
+                    self.counts["lost"] += 1
                 return diagnose(error, self._policy)
+            finally:
+                self._budget.settle(most, spent)
+
+    async def _is_granted(self, most: Cost) -> bool:
+        """Wait while other requests may leave over what this one needs."""
+        while not self._budget.reserve(most):
+            if self._budget.n_open == 0:
+                return False
+            await asyncio.sleep(_WAIT_S)
+        return True
+
+    def _most(self, messages: list[Message], request: dict[str, Any]) -> Cost:
+        """Return the most that a request can cost: a token is at least one byte of its text."""
+        written = "".join(message["content"] for message in messages)
+        schema = json.dumps(request.get("response_format", ""))
+        prompt = len(written.encode()) + len(schema) + _ENVELOPE * len(messages)
+        return self._priced(prompt, max(request.get(name, 0) for name in _LIMITS))
+
+    def _cost(self, prompt_tokens: int, completion_tokens: int) -> Cost | None:
+        """Return what an answered request cost, or None if the server does not say."""
+        if not prompt_tokens:
+            return None
+        return self._priced(prompt_tokens, completion_tokens)
+
+    def _priced(self, prompt_tokens: int, completion_tokens: int) -> Cost:
+        money = self._price.of(prompt_tokens, completion_tokens) if self._price else 0.0
+        return Cost(1, prompt_tokens, completion_tokens, money)
 
     async def _back_off(self, attempt: int, retry_after_s: float | None) -> None:
         """Wait before the next attempt; everybody waits where the server asked for it."""

@@ -34,12 +34,17 @@ class Decoding(BaseModel):
 
 
 class Price(BaseModel):
-    """Price of a million prompt and completion tokens, in one currency of the user's choice."""
+    """Price of a million prompt and completion tokens, in a currency of three capital letters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the price of some tokens."""
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
 class ServedFields(BaseModel):

@@ -36,7 +36,7 @@ def read_reply(completion: Any, shown: Presentation) -> Reply:
     answer = Answer(
         text or _refused(choice),
         failure,
-        *_tokens(completion),
+        *tokens_of(completion),
         log_probabilities=_log_probabilities(choice),
     )
     return Reply(answer, reason)
@@ -74,7 +74,8 @@ def _refused(choice: Any) -> str | None:
     return readable(refusal) if isinstance(refusal, str) and refusal else None
 
 
-def _tokens(completion: Any) -> tuple[int, int]:
+def tokens_of(completion: Any) -> tuple[int, int]:
+    """Return the prompt and completion tokens that a reply states; zeros where it does not."""
     usage = getattr(completion, "usage", None)
     asked, said = (getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion"))
     return asked or 0, said or 0

@@ -1,5 +1,6 @@
-"""A judge behind an endpoint: what identifies it, and its answers in the order asked for."""
+"""A judge behind an endpoint: what identifies it, and its answers as they come."""
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,9 +11,10 @@ from typing import Any
 import openai
 
 from judgeline.identity import text_hash
+from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.asking import Asker
-from resources.judges.served.bridge import in_order, run_once
+from resources.judges.served.bridge import as_completed, run_once
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.probe import (
@@ -28,7 +30,7 @@ from resources.judges.served.prompt import PROMPT_VERSION, answer_format
 from resources.judges.served.replies import require_message
 from resources.judges.served.troubles import RetryPolicy
 
-_AHEAD = 4  # window per request in flight: one slow answer does not leave the server idle
+_AHEAD = 4  # questions under work per request in flight: those that wait give their place away
 _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
 
 
@@ -115,32 +117,55 @@ class ServedJudge:
             "max_context": "unknown" if found.max_context is None else str(found.max_context),
         }
 
-    def answer(self, presentations: Sequence[Presentation]) -> Iterator[Answer]:
-        """Yield one answer per presentation, in their order.
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
 
         Raises
         ------
+        ValueError
+            If the budget is in money and the judge has no price in its currency.
         EndpointError
             If the endpoint cannot be asked, or has stopped answering.
         """
         if not presentations:
             return
-        request = self._request()
+        self._require_price(budget)
         client = self._client()
-        asker = self._asker(client)
-        work = partial(asker.judge, template=self._template, request=request)
-        window = _AHEAD * self._fields.concurrency
+        asker = self._asker(client, budget)
+        work = partial(asker.judge, template=self._template, request=self._request())
+        n_workers = _AHEAD * self._fields.concurrency
+        given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
         lost = 0
-        for answer in in_order(presentations, work, window=window, closing=client.close):
-            yield answer
-            lost = lost + 1 if answer.failure == "transport" else 0
-            if lost >= _SILENT:
-                raise EndpointError(
-                    f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} all "
-                    "failed for good; see whether it is up, then run again"
-                )
+        with contextlib.closing(given):
+            for position, answer in given:
+                if answer is None:  # for want of budget
+                    continue
+                yield position, answer
+                lost = lost + 1 if answer.failure == "transport" else 0
+                if lost >= _SILENT:
+                    raise EndpointError(
+                        f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} "
+                        "all failed for good; see whether it is up, then run again"
+                    )
+
+    def _require_price(self, budget: Budget) -> None:
+        if budget.money is None:
+            return
+        price = self._fields.price_per_million
+        if price is None:
+            raise ValueError(
+                f"the budget is {budget}, but judge {self._slug!r} has no price; add "
+                "'price_per_million' in config/judges.yaml, or cap calls or tokens instead"
+            )
+        if price.currency != budget.currency:
+            raise ValueError(
+                f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
+                f"{price.currency}; use one currency"
+            )
 
     @property
     def _model(self) -> str:
@@ -171,7 +196,7 @@ class ServedJudge:
     def _client(self) -> openai.AsyncOpenAI:
         return self._endpoint.client(self._fields.timeout_s)
 
-    def _asker(self, client: openai.AsyncOpenAI) -> Asker:
+    def _asker(self, client: openai.AsyncOpenAI, budget: Budget) -> Asker:
         return Asker(
             client,
             self._endpoint,
@@ -179,11 +204,13 @@ class ServedJudge:
             concurrency=self._fields.concurrency,
             timeout_s=self._fields.timeout_s,
             counts=self.counts,
+            budget=budget,
+            price=self._fields.price_per_million,
         )
 
     def _probe(self) -> Capabilities:
         client = self._client()
-        asker = self._asker(client)
+        asker = self._asker(client, Budget())  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:
             return asker.send(QUESTION, request, require_message)

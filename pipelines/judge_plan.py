@@ -1,0 +1,97 @@
+"""What a judge would be asked, and what it would cost and gain: in numbers and in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from resources.judges.budget import Budget
+from resources.judges.estimates import TokenEstimate
+
+
+@dataclass(frozen=True)
+class JudgePlan:
+    """What a judge would be asked: no calls for verdicts that came with the corpus.
+
+    Attributes
+    ----------
+    judge, partition : str
+        The judge, and its partition of the corpus.
+    n_calls, n_stored : int
+        Calls to be made, and calls that the verdict store answers.
+    tokens : TokenEstimate or None
+        Of the calls; None for judges that are not served.
+    money, most_money : float or None
+        Expected and largest price of the tokens, in `currency`; None without a price.
+    half_width : str
+        What the ratings' intervals would gain, in words; empty where nothing would be asked.
+    """
+
+    judge: str
+    partition: str
+    n_calls: int
+    n_stored: int = 0
+    tokens: TokenEstimate | None = None
+    money: float | None = None
+    most_money: float | None = None
+    currency: str = ""
+    half_width: str = ""
+
+    @property
+    def n_tokens(self) -> int:
+        """Expected prompt and completion tokens together."""
+        return self.tokens.prompt_tokens + self.tokens.completion_tokens if self.tokens else 0
+
+
+def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
+    """Check that a budget covers what a plan expects; what it does not foresee, the cap stops.
+
+    Raises
+    ------
+    ValueError
+        Otherwise, with the number and the remedy; or if a judge with calls has no price in the
+        currency of the budget.
+    """
+    priced = [step for step in plan if step.tokens is not None and step.n_calls]
+    expected = {"calls": float(sum(step.n_calls for step in plan))}
+    expected["tokens"] = float(sum(step.n_tokens for step in plan))
+    if cap.money is not None:
+        for step in priced:
+            if step.money is None or step.currency != cap.currency:
+                raise ValueError(
+                    f"the budget is {cap}, but judge {step.judge!r} has no price in "
+                    f"{cap.currency}; add 'price_per_million' to its entry in config/judges.yaml"
+                )
+        expected["money"] = sum(step.money or 0.0 for step in priced)
+    for unit, value in expected.items():
+        limit = getattr(cap, unit)
+        if limit is not None and value > limit:
+            what, digits = (cap.currency, 2) if unit == "money" else (unit, 0)
+            raise ValueError(
+                f"about {value:,.{digits}f} {what} would be needed, --budget allows "
+                f"{limit:,.{digits}f}; name fewer judges, lower sample_size of the corpus, or "
+                "raise the budget"
+            )
+
+
+def told(plan: JudgePlan) -> list[str]:
+    """Return a plan in words: the calls, what they take, and what they give."""
+    calls = f"{plan.n_calls:,} calls" if plan.n_calls else "no calls"
+    stored = f" ({plan.n_stored:,} answered already)" if plan.n_stored else ""
+    lines = [f"{plan.partition}: {calls}{stored}"]
+    if plan.tokens is not None:
+        lines.append(
+            f"about {plan.tokens.prompt_tokens:,} prompt and {plan.tokens.completion_tokens:,} "
+            f"completion tokens ({plan.tokens.basis})"
+        )
+        lines.append(_price(plan))
+    if plan.half_width:
+        lines.append(plan.half_width)
+    return lines
+
+
+def _price(plan: JudgePlan) -> str:
+    if plan.money is None or plan.most_money is None:
+        return "price unknown: the judge has no 'price_per_million'"
+    return (
+        f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at most "
+        f"{plan.most_money:,.2f} {plan.currency}"
+    )

@@ -1,0 +1,149 @@
+"""What a run would ask, cost and gain, found out without asking anybody anything."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from assets.corpus import choose
+from assets.partitions import corpus_judge_key
+from judgeline.planning import expected_half_width, sampling_half_width
+from pipelines.judge_plan import JudgePlan
+from resources.corpora.cleaning import filter_battles
+from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.reading import read_corpus
+from resources.judges.buying import Buyer
+from resources.judges.calls import call_identity, judge_key, present
+from resources.judges.catalog import open_judge, template_of, was_probed
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.estimates import Answered, estimate_tokens
+from resources.judges.judge import Judge, Presentation
+from resources.tables import ParquetStore
+
+_ANSWERS_LOOKED_AT = 500
+
+
+def plan_run(
+    corpus: CorpusDefinition,
+    judges: Sequence[JudgeDefinition],
+    tables: ParquetStore,
+    buyer: Buyer,
+    *,
+    asks: bool = True,
+) -> tuple[int, tuple[JudgePlan, ...]]:
+    """Return how many battles would be judged, and what each judge would be asked.
+
+    The corpus is read and sampled as a run would.
+
+    Parameters
+    ----------
+    corpus : CorpusDefinition
+        Whose battles.
+    judges : sequence of JudgeDefinition
+        Who would judge them.
+    tables : ParquetStore
+        Where earlier samples and leaderboards lie.
+    buyer : Buyer
+        Over the verdict store.
+    asks : bool
+        Whether the run would make verdicts at all.
+    """
+    battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
+    sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
+    plan = [
+        _plan_judge(judge, corpus, sample, tables, buyer)
+        if asks and judge.kind != "recorded"
+        else JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
+        for judge in judges
+    ]
+    return len(sample), tuple(plan)
+
+
+def _plan_judge(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    tables: ParquetStore,
+    buyer: Buyer,
+) -> JudgePlan:
+    partition = corpus_judge_key(corpus.slug, judge.slug)
+    needed, n_stored, answered = _calls(judge, corpus, sample, buyer)
+    if not needed:
+        return JudgePlan(judge.slug, partition, 0, n_stored)
+    tokens = None
+    if judge.kind in ("openai", "vllm"):
+        tokens = estimate_tokens(judge, template_of(judge), needed, answered)
+    price = judge.price_per_million
+    expected = most = None
+    if price is not None and tokens is not None:
+        expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
+        most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
+    return JudgePlan(
+        judge.slug,
+        partition,
+        len(needed),
+        n_stored,
+        tokens,
+        expected,
+        most,
+        price.currency if price else "",
+        _gain(judge, corpus, sample, tables),
+    )
+
+
+def _calls(
+    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, buyer: Buyer
+) -> tuple[list[Presentation], int, Answered | None]:
+    """Return what would be asked, how many calls are stored, and some of those with answers."""
+    presentations = present(sample, judge.replicates)
+    if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
+        return presentations, 0, None
+    opened = open_judge(judge, corpus)
+    needed, n_stored = buyer.missing(opened, presentations)
+    return needed, n_stored, _answered(opened, presentations, buyer) if n_stored else None
+
+
+def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
+    step = max(1, len(presentations) // _ANSWERS_LOOKED_AT)
+    calls = {call_identity(judge, shown): shown for shown in presentations[::step]}
+    found, _ = buyer.store.find(judge_key(judge), calls)
+    found = found[found["status"].eq("ok")]
+    return [calls[identity] for identity in found["identity"]], found
+
+
+def _gain(
+    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
+) -> str:
+    """Say what the ratings' intervals would be: by this judge's own, another's, or by theory."""
+    own = tables.stored("leaderboard", corpus.slug, judge.slug)
+    if own is not None and (now := _median_half_width(own)) is not None:
+        then = expected_half_width(now, _n_rated(own), len(sample))
+        return f"median half-width {now:.0f} Elo now, about {then:.0f} then"
+    others = [
+        expected_half_width(width, _n_rated(board), len(sample))
+        for other in tables.partitions("leaderboard", corpus.slug)
+        if (board := tables.stored("leaderboard", corpus.slug, other)) is not None
+        and (width := _median_half_width(board)) is not None
+    ]
+    if others:
+        return (
+            f"median half-width about {np.median(others):.0f} Elo if it judges like the "
+            f"{len(others)} judged before"
+        )
+    n_models = pd.concat([sample["model_a"], sample["model_b"]]).nunique()
+    per_model = 2 * len(sample) / n_models
+    least = sampling_half_width(per_model, miscoverage=corpus.rating.miscoverage)
+    return (
+        f"half-width about {least:.0f} Elo by sampling alone ({per_model:.0f} decisive battles a "
+        "model, equal opponents); the judge's own errors come on top"
+    )
+
+
+def _median_half_width(board: pd.DataFrame) -> float | None:
+    widths = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
+    widths = widths[np.isfinite(widths)]
+    return float(np.median(widths)) if widths.size else None
+
+
+def _n_rated(board: pd.DataFrame) -> float:
+    return max(float(board["n_battles"].sum()) / 2, 1.0)

@@ -1,0 +1,146 @@
+"""A hard cap on what judges may be asked for, and what it is counted in."""
+
+import re
+import threading
+from typing import NamedTuple, Self
+
+_LIMIT = re.compile(
+    r"\s*(?P<amount>\d+(?:[_,]\d{3})*(?:\.\d+)?)(?P<scale>[kM]?)\s*(?P<unit>calls|tokens|[A-Z]{3})?\s*"
+)
+_SCALES = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
+class Cost(NamedTuple):
+    """What asking costs: paid requests, tokens of both kinds, and money in the judge's currency."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float = 0.0
+
+    def plus(self, other: "Cost") -> "Cost":
+        """Return the sum of two costs."""
+        return Cost(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def minus(self, other: "Cost") -> "Cost":
+        """Return the difference of two costs."""
+        return Cost(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+ONE_CALL = Cost(calls=1)
+
+
+class Budget:
+    """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
+
+    Whoever asks reserves the most that a request can cost before it is sent, and settles what it
+    did cost: the cap holds whatever is in flight.
+
+    Parameters
+    ----------
+    calls, tokens : int or None
+        Most paid requests; most prompt and completion tokens together. None for no cap.
+    money : float or None
+        Most money, in `currency`.
+    currency : str or None
+        Three capital letters; given with `money`.
+
+    Attributes
+    ----------
+    spent : Cost
+        What is settled.
+    has_refused : bool
+        Whether anything was ever refused, if only for the moment.
+    """
+
+    def __init__(
+        self,
+        calls: int | None = None,
+        *,
+        tokens: int | None = None,
+        money: float | None = None,
+        currency: str | None = None,
+    ) -> None:
+        self.calls, self.tokens, self.money, self.currency = calls, tokens, money, currency
+        self.spent, self.has_refused = Cost(), False
+        self._reserved = Cost()
+        self._n_open = 0
+        self._lock = threading.Lock()
+
+    @classmethod
+    def parse(cls, texts: list[str]) -> Self:
+        """Return the budget that ``5000calls``, ``2Mtokens`` and ``12.50USD`` describe together.
+
+        Raises
+        ------
+        ValueError
+            If a text says none of these, or a unit is capped twice.
+        """
+        limits: dict[str, object] = {}
+        for text in texts:
+            for name, value in _limit(text).items():
+                if name in limits:
+                    raise ValueError(f"the budget caps {name} twice ({text!r}); keep one of them")
+                limits[name] = value
+        return cls(**limits)  # type: ignore[arg-type]
+
+    def reserve(self, most: Cost) -> bool:
+        """Return whether a request of at most this cost may be sent now, and hold it back."""
+        with self._lock:
+            fits = self._fits(self.spent.plus(self._reserved).plus(most))
+            self.has_refused |= not fits
+            if fits:
+                self._reserved = self._reserved.plus(most)
+                self._n_open += 1
+            return fits
+
+    def settle(self, most: Cost, spent: Cost) -> None:
+        """Replace a reservation by what the request did cost."""
+        with self._lock:
+            self._reserved = self._reserved.minus(most)
+            self._n_open -= 1
+            self.spent = self.spent.plus(spent)
+
+    def spend(self, cost: Cost) -> bool:
+        """Reserve and settle at once; for what is known before, or costs nothing until taken."""
+        granted = self.reserve(cost)
+        if granted:
+            self.settle(cost, cost)
+        return granted
+
+    @property
+    def n_open(self) -> int:
+        """Reservations that are not settled: what they leave over may still be granted."""
+        return self._n_open
+
+    def __str__(self) -> str:
+        caps = [
+            f"{self.calls:,} calls" if self.calls is not None else "",
+            f"{self.tokens:,} tokens" if self.tokens is not None else "",
+            f"{self.money:,.2f} {self.currency}" if self.money is not None else "",
+        ]
+        return " and ".join(filter(None, caps)) or "no cap"
+
+    def _fits(self, total: Cost) -> bool:
+        tokens = total.prompt_tokens + total.completion_tokens
+        return (
+            (self.calls is None or total.calls <= self.calls)
+            and (self.tokens is None or tokens <= self.tokens)
+            and (self.money is None or total.money <= self.money + 1e-9)  # sums of floats
+        )
+
+
+def _limit(text: str) -> dict[str, object]:
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"the budget {text!r} is none; write a number of calls, or such as 5000calls, "
+            "2Mtokens or 12.50USD"
+        )
+    amount = float(found["amount"].replace("_", "").replace(",", "")) * _SCALES[found["scale"]]
+    unit = found["unit"] or "calls"
+    if unit not in ("calls", "tokens"):
+        return {"money": amount, "currency": unit}
+    if amount != int(amount):
+        raise ValueError(f"the budget {text!r} is no whole number of {unit}")
+    return {unit: int(amount)}

@@ -1,0 +1,128 @@
+"""How many tokens a judge would be sent and would send, before anything is asked."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from resources.judges.judge import Presentation
+from resources.judges.served.fields import ServedFields
+from resources.judges.served.prompt import write_messages
+
+BYTES_PER_TOKEN = 4.0
+"""A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
+
+_SCHEMA_ANSWER, _EXPLAINED_ANSWER = 110, 400  # tokens: twelve keys and scores; with reasons
+_LOOKED_AT = 2000
+
+
+class TokenEstimate(NamedTuple):
+    """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
+
+    `most_tokens` counts every byte of a prompt as a token and every answer at its full length,
+    once: repairs and lost requests come on top.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    most_prompt_tokens: int
+    most_completion_tokens: int
+    basis: str
+
+
+Answered = tuple[Sequence[Presentation], pd.DataFrame]
+"""Presentations with the stored answers to them, row by row."""
+
+
+def estimate_tokens(
+    fields: ServedFields,
+    template: str,
+    needed: Sequence[Presentation],
+    answered: Answered | None = None,
+) -> TokenEstimate:
+    """Return the tokens that calls would take.
+
+    Prompts are counted with the model's tokenizer where it lies on this machine, else by the
+    stored answers of the same judge, else by their bytes; the `basis` says which. Long lists
+    are looked at in part, evenly spaced.
+
+    Parameters
+    ----------
+    fields : ServedFields
+        The judge's definition.
+    template : str
+        Its prompt.
+    needed : sequence of Presentation
+        What it would be asked.
+    answered : pair, optional
+        Presentations that the same judge answered, and a table of its answers with
+        ``prompt_tokens`` and ``completion_tokens``.
+    """
+    looked_at = needed[:: max(1, len(needed) // _LOOKED_AT)]
+    if not looked_at:
+        return TokenEstimate(0, 0, 0, 0, "nothing to ask")
+    scale = len(needed) / len(looked_at)
+    prompts = [_prompt(template, shown) for shown in looked_at]
+    n_bytes = sum(len(prompt.encode()) for prompt in prompts)
+    counter = find_tokenizer(fields)
+    completion = _SCHEMA_ANSWER if fields.structured_output != "off" else _EXPLAINED_ANSWER
+    if counter is not None:
+        n_prompt = float(sum(map(counter, prompts)))
+        basis = "prompts counted with the model's tokenizer, answers guessed"
+    else:
+        n_prompt = n_bytes / BYTES_PER_TOKEN
+        basis = f"estimated: {BYTES_PER_TOKEN:g} bytes a token, {completion} tokens an answer"
+    if answered is not None and len(answered[1]):
+        shown, answers = answered
+        completion = float(answers["completion_tokens"].mean())
+        seen = sum(len(_prompt(template, one).encode()) for one in shown)
+        told = float(answers["prompt_tokens"].sum())
+        if counter is None and told > 0:
+            n_prompt = n_bytes * told / seen
+        counted = "prompts counted with the model's tokenizer, answers " if counter else ""
+        basis = f"{counted}estimated from {len(answers):,} answers of this judge"
+    return TokenEstimate(
+        round(scale * n_prompt),
+        round(completion * len(needed)),
+        round(scale * n_bytes),
+        fields.decoding.max_tokens * len(needed),
+        basis if scale == 1 else f"{basis}; {len(looked_at):,} prompts looked at",
+    )
+
+
+def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
+    """Return what counts the tokens of a text as the judge's model does, without any download.
+
+    From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
+    None otherwise.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        return None
+    file = _tokenizer_file(fields)
+    if file is None:
+        return None
+    tokenizer: Any = Tokenizer.from_file(str(file))
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
+def _tokenizer_file(fields: ServedFields) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    if fields.model is None:
+        return None
+    local = Path(fields.model) / "tokenizer.json"
+    if local.is_file():
+        return local
+    try:
+        cached = try_to_load_from_cache(fields.model, local.name, revision=fields.revision)
+    except HFValidationError:  # the name is no repository of the hub
+        return None
+    return Path(cached) if isinstance(cached, str) else None
+
+
+def _prompt(template: str, shown: Presentation) -> str:
+    return "".join(message["content"] for message in write_messages(template, shown))

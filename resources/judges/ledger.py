@@ -1,0 +1,77 @@
+"""What asking a judge took: told while it runs, and entered in the books at the end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from resources.judges.buying import Account
+from resources.judges.judge import Judge
+from resources.judges.served.fields import Price
+
+
+class Ledger:
+    """Words and entries about the account of one judge.
+
+    Parameters
+    ----------
+    slug : str
+        The judge.
+    price : Price or None
+        Of its tokens; without one nothing is said about money.
+    """
+
+    def __init__(self, slug: str, price: Price | None) -> None:
+        self._slug, self._price = slug, price
+
+    def told(self, account: Account) -> str:
+        """Return how far a judge is, in a line: rate, time left, failures and what was spent."""
+        done = account.n_resumed + account.n_asked
+        parts = [f"{self._slug} answered {done:,} of {account.n_calls:,}"]
+        if account.seconds > 0:
+            rate = account.n_asked / account.seconds
+            left = (account.n_needed - account.n_asked) / rate
+            parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
+        if n_failed := account.failed.total():
+            parts.append(f"{n_failed:,} failed")
+        tokens = account.prompt_tokens + account.completion_tokens
+        parts.append(f"{tokens:,} tokens{self._money(account)}")
+        return ", ".join(parts)
+
+    def entries(self, account: Account, judge: Judge) -> dict[str, Any]:
+        """Return the ledger of a finished annotation: calls, tokens, money, failures, endpoint."""
+        entries = {
+            "n_calls": account.n_calls,
+            "n_resumed": account.n_resumed,
+            "n_asked": account.n_asked,
+            "n_retried": account.n_retried,
+            "prompt_tokens_bought": account.prompt_tokens,
+            "completion_tokens_bought": account.completion_tokens,
+            "seconds_asking": round(account.seconds, 3),
+            "failures": dict(account.failed),
+            "damaged_files": [*account.damaged, *account.unfinished],
+        }
+        if self._price is not None:
+            entries["spent"] = self._spent(account)
+            entries["currency"] = self._price.currency
+        if account.n_asked:
+            entries["endpoint"] = _endpoint(judge)
+        return entries
+
+    def _money(self, account: Account) -> str:
+        if self._price is None:
+            return ""
+        return f", {self._spent(account):,.4f} {self._price.currency}"
+
+    def _spent(self, account: Account) -> float:
+        assert self._price is not None  # noqa: S101
+        return self._price.of(account.prompt_tokens, account.completion_tokens)
+
+
+def _endpoint(judge: Judge) -> Mapping[str, Any]:
+    """Return what a judge says about where it was asked, and its requests by what came of them."""
+    return {**getattr(judge, "metadata", {}), **getattr(judge, "counts", {})}
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
