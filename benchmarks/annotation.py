@@ -226,9 +226,7 @@ def compare(url: str, label: str, fields: ServedFields, n_battles: int, repeats:
 
 def throughput(options: argparse.Namespace) -> None:
     """Print how much of a server's rate becomes verdicts."""
-    print(
-        f"{'server':<28}{'raw /s':>10}{'verdicts /s':>12}{'share':>9}   over {options.repeats} turns"
-    )
+    print(f"{'server':<28}{'raw /s':>10}{'verdicts /s':>12}{'share':>9}   median and range")
     if options.url:
         fields = ServedFields(
             model=options.model,
@@ -278,9 +276,8 @@ def memory(n_battles: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
         verdicts = annotate(judge, battles, slug="benchmark", buyer=buyer, on_progress=tell)
         stop.set()
-        print(
-            f"{'table':>8}{resident():>10.0f}{'':>12}  peak {peak[0]:.0f} MiB, {len(verdicts):,} rows"
-        )
+        made = f"{len(verdicts):,} rows, peak {peak[0]:.0f} MiB"
+        print(f"{'table':>8}{resident():>10.0f}{'':>12}  {made}")
 
 
 def main() -> None:

@@ -67,6 +67,8 @@ class Failure(StrEnum):
     refusal = "refusal"
     content_filter = "content_filter"
     context_overflow = "context_overflow"
+    truncated = "truncated"
+    parse_error = "parse_error"
 
 
 verdicts_app = typer.Typer(
@@ -212,7 +214,7 @@ def run(
         list[Failure] | None,
         typer.Option(
             help="Ask again where a judge failed like this; repeat for more. Answers that were "
-            "lost, cut short or unreadable are always asked for again.",
+            "lost on the way are always asked for again, those cut short or unreadable once.",
             show_default=False,
         ),
     ] = None,

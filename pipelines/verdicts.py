@@ -1,10 +1,13 @@
 """Why a call about a battle would be answered from the verdict store, or asked of the judge."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 from upath import UPath
 
 from resources.corpora.definitions import CorpusDefinition, load_corpora
-from resources.judges.buying import RETRIED
+from resources.judges.buying import is_retried
 from resources.judges.calls import call_identity, call_parts, judge_key, present
 from resources.judges.catalog import open_judge, was_probed
 from resources.judges.definitions import JudgeDefinition, load_judges
@@ -50,23 +53,26 @@ def explain_battle(
         why = "its endpoint was never asked what it supports: no verdict of it can be stored"
         return found.slug, [(one.order, one.replicate, "miss", why) for one in shown]
     opened = open_judge(definition, found)
-    known = store.statuses(judge_key(opened))
+    stored, _ = store.find(judge_key(opened), [call_identity(opened, one) for one in shown])
+    known = {row["identity"]: row for row in stored.to_dict("records")}
     return found.slug, [
         (one.order, one.replicate, *_fate(store, opened, one, known)) for one in shown
     ]
 
 
 def _fate(
-    store: VerdictStore, judge: Judge, call: Presentation, known: dict[str, str]
+    store: VerdictStore, judge: Judge, call: Presentation, known: Mapping[str, Any]
 ) -> tuple[str, str]:
-    status = known.get(call_identity(judge, call))
-    if status is None:
+    row = known.get(call_identity(judge, call))
+    if row is None:
         return "miss", _why_not(store, judge, call)
+    status, n_attempts = row["status"], int(row["n_attempts"])
     if status == "ok":
         return "hit", "answered"
-    if status in RETRIED:
-        return "miss", f"answered with {status}, which is asked for again"
-    return "hit", f"answered with {status}; --retry {status} asks for it again"
+    tries = f" {n_attempts} times" if n_attempts > 1 else ""
+    if is_retried(status, n_attempts):
+        return "miss", f"answered with {status}{tries}, which is asked for again"
+    return "hit", f"answered with {status}{tries}; --retry {status} asks for it again"
 
 
 def _why_not(store: VerdictStore, judge: Judge, call: Presentation) -> str:

@@ -17,9 +17,12 @@ from resources.judges.judge import Answer, Judge, Presentation
 from resources.verdict_store.store import Scan, VerdictStore
 from resources.verdict_store.writing import VerdictWriter
 
-RETRIED = frozenset({"transport", "truncated", "parse_error"})
-"""Failures that another attempt may mend. A refusal, a filter or a text that is too long would
-only be paid for again."""
+RETRIED = frozenset({"transport"})
+"""Failures that another attempt may mend, and that cost little."""
+
+RETRIED_ONCE = frozenset({"truncated", "parse_error"})
+"""Failures that another attempt rarely mends, and that are paid for each time. A refusal, a
+filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
 _FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities")
@@ -88,7 +91,7 @@ class Buyer:
     budget : Budget
         Cap on what is asked for.
     retried : collection of str
-        Failure classes that are asked for again.
+        Failure classes that are asked for again, however often they were.
     on_wait : callable or None
         Called when another process is buying from the same judge and has to end first.
     """
@@ -104,8 +107,8 @@ class Buyer:
     ) -> tuple[list[Presentation], int]:
         """Return what would be asked, and how many calls the store answers; nothing is asked."""
         calls = _distinct(judge, presentations)
-        known = self.store.statuses(judge_key(judge))
-        needed = [shown for call, shown in calls.items() if self._is_needed(known.get(call))]
+        found, _ = self.store.find(judge_key(judge), calls)
+        needed = list(self._needed(calls, found).values())
         return needed, len(calls) - len(needed)
 
     def answers(
@@ -132,17 +135,27 @@ class Buyer:
         calls = _distinct(judge, presentations)
         key = judge_key(judge)
         with self.store.exclusive(key, self.on_wait):
-            known, scan = self.store.survey(key)
-            needed = {i: shown for i, shown in calls.items() if self._is_needed(known.get(i))}
-            self.account = _opened(scan, calls, needed, known)
+            found, scan = self.store.find(key, calls)
+            needed = self._needed(calls, found)
+            self.account = _opened(scan, calls, needed, set(found["identity"]))
             if needed:
                 self._ask(judge, needed, slug, on_progress)
-        self._require_all(slug)
-        found, _ = self.store.find(key, calls)
+                self._require_all(slug)
+                found, _ = self.store.find(key, calls)
         return _in_order(found, [call_identity(judge, one) for one in presentations])
 
-    def _is_needed(self, status: str | None) -> bool:
-        return status is None or status in self.retried
+    def _needed(
+        self, calls: Mapping[str, Presentation], found: pd.DataFrame
+    ) -> dict[str, Presentation]:
+        """Return the calls that are not answered, or answered with what may be mended."""
+        settled = {
+            identity
+            for identity, status, n_attempts in zip(
+                found["identity"], found["status"], found["n_attempts"], strict=True
+            )
+            if not is_retried(status, n_attempts, self.retried)
+        }
+        return {identity: shown for identity, shown in calls.items() if identity not in settled}
 
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
@@ -178,6 +191,11 @@ class Buyer:
                 f"were made now, {account.n_resumed:,} answers were there). Every answer bought is "
                 "kept; run the same again with another --budget and only the rest is asked for"
             )
+
+
+def is_retried(status: str, n_attempts: int, retried: Collection[str] = RETRIED) -> bool:
+    """Return whether a call with this fate, after so many attempts, is asked again."""
+    return status in retried or (status in RETRIED_ONCE and n_attempts < 2)
 
 
 def once_each(
@@ -248,8 +266,19 @@ def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) ->
 
 
 def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer]:
-    """Yield the answer to each call; a chunk at a time, since many answers are much text."""
+    """Yield the answer to each call; a chunk at a time, since many answers are much text.
+
+    Raises
+    ------
+    RuntimeError
+        If a call has none.
+    """
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
+    if (n_lost := int((rows < 0).sum())) > 0:
+        raise RuntimeError(
+            f"{n_lost:,} answers that were stored cannot be read back: the verdict store is "
+            "damaged. Run again: what cannot be read is asked for again"
+        )
     for start in range(0, len(rows), _CHUNK):
         chunk = found.iloc[rows[start : start + _CHUNK]]
         values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]

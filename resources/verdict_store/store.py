@@ -2,7 +2,7 @@
 
 A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
 so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
-row, and readers agree on which of them counts.
+row, and readers agree on which of them counts and how many there were.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ ANSWER = (
 )
 """Columns that make an answer, and say which of several counts."""
 
-_STATUS = ("identity", "status", "answered_at")
+_STATUS = _ATTEMPT = ("identity", "status", "answered_at")
 _LOCK = ".lock"
 _SMALL_BYTES = 1 << 20
 _ATTEMPTS = 20
@@ -87,18 +87,13 @@ class VerdictStore:
 
     def statuses(self, judge_key: str) -> dict[str, str]:
         """Return the status of every call of a judge that was ever answered, by identity."""
-        return self.survey(judge_key)[0]
-
-    def survey(self, judge_key: str) -> tuple[dict[str, str], Scan]:
-        """Return the status of every call of a judge, and what was scanned for it."""
-        scan = self.scan(judge_key, _STATUS)
-        found = collapse(scan.table)
-        return dict(zip(found["identity"], found["status"], strict=True)), scan
+        found = collapse(self.scan(judge_key, _STATUS).table)
+        return dict(zip(found["identity"], found["status"], strict=True))
 
     def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
         """Return the answers to some calls, and what was scanned for them.
 
-        One row per identity, with the columns of `ANSWER`.
+        One row per identity, with the columns of `ANSWER` and the number of attempts.
         """
         scan = self.scan(judge_key, ANSWER, among=pa.array(list(identities), pa.string()))
         return collapse(scan.table), scan
@@ -136,8 +131,27 @@ class VerdictStore:
         make_folder(self.base / judge_key)
 
     def append(self, judge_key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
-        """Store answers; when this returns, no kill of the process can lose them."""
-        return write_shard(self.base / judge_key, pa.Table.from_pylist(list(rows), SCHEMA))
+        """Store answers; when this returns, no kill of the process can lose them.
+
+        Raises
+        ------
+        ValueError
+            If an answer does not fit the schema; the others are stored.
+        """
+        try:
+            table = pa.Table.from_pylist(list(rows), SCHEMA)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            self._append_singly(judge_key, rows)
+            raise
+        return write_shard(self.base / judge_key, table)
+
+    def _append_singly(self, judge_key: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        fitting = []
+        for row in rows:
+            with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+                fitting.append(pa.Table.from_pylist([row], SCHEMA))
+        if fitting:
+            write_shard(self.base / judge_key, pa.concat_tables(fitting))
 
     def scan(self, judge_key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
         """Return some columns of everything stored of a judge, repeated attempts included.
@@ -188,10 +202,8 @@ class VerdictStore:
         read = dict(_readable(shards))
         if len(read) < min_shards:
             return 0
-        merged = collapse(pa.concat_tables(table.cast(SCHEMA) for table in read.values()))
-        write_shard(
-            self.base / judge_key, pa.Table.from_pandas(merged, SCHEMA, preserve_index=False)
-        )
+        merged = pa.concat_tables(table.cast(SCHEMA) for table in read.values())
+        write_shard(self.base / judge_key, _once(merged))
         for shard in read:
             _delete(shard)
         return len(read)
@@ -227,18 +239,27 @@ def _delete(shard: UPath) -> None:
         return  # another process merged it as well
 
 
+def _once(table: pa.Table) -> pa.Table:
+    """Return a table without the copies of rows that a crashed compaction leaves."""
+    rows = table.select(list(_ATTEMPT)).to_pandas()
+    return table.filter(pa.array(~rows.duplicated()))
+
+
 def collapse(table: pa.Table) -> pd.DataFrame:
     """Return one row per identity, whichever shards, in whatever order, the rows came from.
 
     Of usable answers the first counts, so that what was concluded from it stays; of failures
-    the last.
+    the last. `n_attempts` counts the rows that there were.
     """
-    rows = table.to_pandas()
+    rows = _once(table).to_pandas()
     if rows["identity"].is_unique:
-        return rows
+        return rows.assign(n_attempts=1)
     failed = rows["status"].ne("ok")
     time = rows["answered_at"].astype("int64")
     ties = [name for name in ("status", "answer", "battle_id") if name in rows]
-    ranked = rows.assign(_failed=failed, _time=time.where(~failed, -time))
-    ranked = ranked.sort_values(["_failed", "_time", *ties], kind="stable")
-    return ranked.drop_duplicates("identity")[list(rows.columns)].reset_index(drop=True)
+    n_attempts = rows.groupby("identity")["status"].transform("size")
+    ranked = rows.assign(
+        _failed=failed, _time=time.where(~failed, -time), n_attempts=n_attempts
+    ).sort_values(["_failed", "_time", *ties], kind="stable")
+    kept = ranked.drop_duplicates("identity")
+    return kept[[*rows.columns, "n_attempts"]].reset_index(drop=True)

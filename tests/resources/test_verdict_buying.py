@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
@@ -249,3 +250,39 @@ def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictSto
     with pytest.raises(RuntimeError, match="2 of 12 presentations without an answer"):
         annotate(Idle(), BATTLES, slug="s", buyer=Buyer(store))
     assert asked(store) == _calls()[-2:]
+
+
+@pytest.mark.parametrize("failure", ["truncated", "parse_error"])
+def test_what_fails_dearly_is_tried_twice_and_then_on_request(
+    store: VerdictStore, failure: str
+) -> None:
+    failing = {"b0AB0": failure}
+    runs = [asked(store, judge={"failing": failing}) for _ in range(3)]
+    assert runs == [_calls(), ["b0AB0"], []]
+    (key,) = store.judge_keys()
+    store.compact(key)  # which forgets no attempt
+    assert asked(store, judge={"failing": failing}) == []
+    willing = Counting(failing)
+    annotate(willing, BATTLES, slug="s", buyer=Buyer(store, retried={*RETRIED, failure}))
+    assert willing.asked == ["b0AB0"]
+
+
+def test_an_answer_that_cannot_be_read_back_is_asked_for_and_never_taken_from_another(
+    store: VerdictStore,
+) -> None:
+    plain = annotate(Counting(), BATTLES.head(3), slug="s", buyer=Buyer(store))
+    annotate(Counting(), BATTLES.tail(3), slug="s", buyer=Buyer(store))
+    (key,) = store.judge_keys()
+    first = min(Path(store.base.path, key).glob("*.parquet"))
+    column = pq.ParquetFile(first).metadata.row_group(0).column(3)
+    assert column.path_in_schema == "answer"
+    written = bytearray(first.read_bytes())
+    middle = column.data_page_offset + column.total_compressed_size - 5
+    written[middle] ^= 0xFF
+    first.write_bytes(written)
+    assert len(store.statuses(key)) == N_CALLS  # the damage is in another column
+    judge, buyer = Counting(), Buyer(store)
+    again = annotate(judge, BATTLES, slug="s", buyer=buyer)
+    assert judge.asked == _calls()[:6]
+    pd.testing.assert_frame_equal(again.head(6), plain)
+    assert buyer.account.damaged == (str(store.base / key / first.name),)

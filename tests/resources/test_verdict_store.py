@@ -158,7 +158,7 @@ def test_a_failing_disk_is_no_damaged_shard(local: VerdictStore, monkeypatch) ->
     def fails(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(shards.pq, "read_table", fails)
+    monkeypatch.setattr(type(local.base), "read_bytes", fails)
     with pytest.raises(OSError, match="Input/output"):
         local.statuses(KEY)
 
