@@ -58,11 +58,11 @@ def verdicts(
     """One answer of a judge to one presentation of a battle, or the reason why there is none.
 
     Rubric scores in points, 1 to 10, oriented to the models whichever was shown first. Only
-    what the verdict store does not hold is asked for.
+    what neither came with the corpus nor lies in the verdict store is asked for.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
-    if judge.kind == "recorded":
+    if judge.kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
         answers = recorded(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=_account(answers))
     buyer = Buyer(

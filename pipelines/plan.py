@@ -48,11 +48,13 @@ def plan_run(
     asks : bool
         Whether the run would make verdicts at all.
     """
-    battles, _ = filter_battles(read_corpus(corpus).battles, corpus.filters)
+    read = read_corpus(corpus)
+    came = set(read.verdicts["judge"])
+    battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
     plan = [
         _plan_judge(judge, corpus, sample, tables, buyer)
-        if asks and judge.kind != "recorded"
+        if asks and judge.kind != "recorded" and judge.slug not in came
         else JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
         for judge in judges
     ]
