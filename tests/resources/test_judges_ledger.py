@@ -14,7 +14,7 @@ class Somewhere:
     """A judge that says where it was asked."""
 
     metadata = {"endpoint": "http://here/v1"}  # noqa: RUF012
-    counts = Counter(requests=4, lost=1)
+    counts = Counter(requests=4, lost=1)  # noqa: RUF012
 
 
 def account(**changes: object) -> Account:
