@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.slugs import slug
 from resources.corpora.cleaning import clean_battles
 from resources.corpora.conversations import Conversation, read_conversation
 from resources.corpora.languages import language_code
@@ -63,6 +64,25 @@ def names(published: pd.Series) -> pd.Series:
     """Return names without blanks around them, null where nothing is left."""
     texts = published.astype("str").str.strip()
     return texts.mask(texts.eq("") | published.isna().to_numpy())
+
+
+def judge_slugs(published: pd.Series) -> pd.Series:
+    """Return the slugs of judges' names, null where a name is.
+
+    Raises
+    ------
+    ValueError
+        If two names share a slug, or one has none.
+    """
+    slugs = {name: slug(name) for name in published.dropna().unique()}
+    first: dict[str, str] = {}
+    for name, short in slugs.items():
+        if first.setdefault(short, name) != name:
+            raise ValueError(
+                f"judges {first[short]!r} and {name!r} share the slug {short!r}; rename one in "
+                "its file"
+            )
+    return published.map(slugs)
 
 
 def languages(published: pd.Series) -> pd.Series:

@@ -18,12 +18,15 @@ from resources.suggest import unknown_name
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
 Reader = Literal[
+    "alpaca-eval",
     "arena",
+    "arena-hard",
     "battles",
     "comparia",
     "lmarena-100k",
     "lmarena-140k",
     "lmarena-55k",
+    "mt-bench",
     "softelo-annotations",
 ]
 READERS: tuple[str, ...] = get_args(Reader)
@@ -113,6 +116,23 @@ class Filters(BaseModel):
         return [str(language_code(name)) for name in languages]
 
 
+class ArenaHardOptions(BaseModel):
+    """What an Arena-Hard file does not say of itself.
+
+    Attributes
+    ----------
+    baseline : str or dict of str to str
+        Name of the model that all others were compared with, or one name per ``category``.
+    baseline_first_in : int
+        The game, 1 or 2, in which the judge saw the baseline as assistant A.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    baseline: str | dict[str, str] = Field(min_length=1)
+    baseline_first_in: Literal[1, 2] = 1
+
+
 class CorpusDefinition(BaseModel):
     """A corpus by name, where it lies, and what is done with it.
 
@@ -138,6 +158,8 @@ class CorpusDefinition(BaseModel):
         How models are rated.
     arena : dict
         Options of the built-in arena, and of no other reader.
+    arena_hard : ArenaHardOptions or None
+        Needed by the reader ``arena-hard``, and by no other.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -153,6 +175,7 @@ class CorpusDefinition(BaseModel):
     judges: list[str] | None = None
     rating: RatingOptions = Field(default_factory=RatingOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
+    arena_hard: ArenaHardOptions | None = None
 
     @field_validator("reader")
     @classmethod
@@ -165,6 +188,13 @@ class CorpusDefinition(BaseModel):
     @classmethod
     def _expand(cls, text: Any) -> Any:
         return expand_variables(text) or None if isinstance(text, str) else text
+
+
+_GROUPS: dict[str, type[BaseModel]] = {
+    "rating": RatingOptions,
+    "filters": Filters,
+    "arena_hard": ArenaHardOptions,
+}
 
 
 def expand_variables(text: str) -> str:
@@ -253,6 +283,11 @@ def _define(
         raise ValueError(f"{here}: remove the key 'slug'; the key above is the slug")
     if fields.get("arena") and fields.get("reader") in set(READERS) - {"arena"}:
         raise ValueError(f"{here}: options under 'arena' need 'reader: arena'; remove them")
+    if ("arena_hard" in fields) != (fields.get("reader") == "arena-hard"):
+        raise ValueError(
+            f"{here}: 'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since "
+            "an Arena-Hard file does not name the model it compares with; add or remove the latter"
+        )
     try:
         return CorpusDefinition.model_validate({"display_name": slug, **fields, "slug": slug})
     except ValidationError as error:
@@ -268,7 +303,7 @@ def _explained(error: Any, slug: str, file: Path, lines: dict[tuple[str, ...], i
     )
     where = f"{file}, line {known}, corpus {slug!r}, key {'.'.join(path)!r}"
     if error["type"] == "extra_forbidden":
-        group = {"rating": RatingOptions, "filters": Filters}.get(path[0], CorpusDefinition)
+        group = _GROUPS.get(path[0], CorpusDefinition)
         keys = set(group.model_fields) - {"slug"}
         return f"{where}: {_unknown_key(path[-1], keys)}"
     if error["type"] == "missing":

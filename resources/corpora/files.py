@@ -80,6 +80,22 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b"),
     ),
     "battles": (("model_a", "model_b", "human_outcome"), ("model_a", "model_b", "winner")),
+    "arena-hard": (
+        ("uid", "model", "judge", "games"),
+        ("question_id", "model", "judge", "games"),
+    ),
+    "mt-bench": (("question_id", "model_1", "model_2", "g1_winner", "g2_winner", "judge"),),
+    "alpaca-eval": (
+        (
+            "instruction",
+            "output_1",
+            "output_2",
+            "generator_1",
+            "generator_2",
+            "annotator",
+            "preference",
+        ),
+    ),
 }
 """Columns that a reader needs; the first layout whose columns are all there is the file's."""
 

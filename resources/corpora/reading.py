@@ -3,22 +3,27 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from resources.corpora.alpaca_eval import read_alpaca_eval
+from resources.corpora.arena_hard import read_arena_hard
 from resources.corpora.battles import read_battles
 from resources.corpora.comparia import read_comparia
-from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.definitions import ArenaHardOptions, CorpusDefinition
 from resources.corpora.hub import corpus_files
 from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
+from resources.corpora.mt_bench import read_mt_bench
 from resources.corpora.schema import CorpusRead
 from resources.corpora.softelo import read_softelo
 
-__all__ = ["CorpusRead", "read_corpus"]
+__all__ = ["CorpusRead", "read_corpus", "read_files"]
 
 _READERS: dict[str, Callable[[Sequence[Path]], CorpusRead]] = {
+    "alpaca-eval": read_alpaca_eval,
     "battles": read_battles,
     "comparia": read_comparia,
     "lmarena-100k": read_lmarena_100k,
     "lmarena-140k": read_lmarena_140k,
     "lmarena-55k": read_lmarena_55k,
+    "mt-bench": read_mt_bench,
     "softelo-annotations": read_softelo,
 }
 
@@ -41,4 +46,23 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.corpora.arena import read_arena
 
         return read_arena(definition)
-    return _READERS[definition.reader](corpus_files(definition))
+    return read_files(definition.reader, corpus_files(definition), definition.arena_hard)
+
+
+def read_files(
+    reader: str, paths: Sequence[Path], arena_hard: ArenaHardOptions | None = None
+) -> CorpusRead:
+    """Return what files of a layout hold; `read_corpus` says what and when it raises.
+
+    Parameters
+    ----------
+    reader : str
+        Any of the readers but ``arena``, which has no files.
+    paths : sequence of Path
+        Files on this machine.
+    arena_hard : ArenaHardOptions, optional
+        Needed by the reader ``arena-hard``.
+    """
+    if reader == "arena-hard":
+        return read_arena_hard(paths, arena_hard)
+    return _READERS[reader](paths)

@@ -17,8 +17,14 @@ import pandas as pd
 
 from judgeline.identity import text_hash
 from judgeline.outcomes import CRITERIA
-from judgeline.slugs import slug
-from resources.corpora.assemble import in_file_order, languages, missing_models, names, truths
+from resources.corpora.assemble import (
+    in_file_order,
+    judge_slugs,
+    languages,
+    missing_models,
+    names,
+    truths,
+)
 from resources.corpora.files import read_layout
 from resources.corpora.schema import BATTLE_DTYPES, CorpusRead, Fault, fault, set_aside, typed
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
@@ -61,7 +67,7 @@ def read_softelo(paths: Sequence[Path]) -> CorpusRead:
     """
     table = pd.concat([_published(path) for path in paths], ignore_index=True)
     _require_one_corpus(table)
-    table = table.assign(**_identified(table), judge=_judge_slugs(table["judge"]))
+    table = table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
     table["human_outcome"] = _outcome(table["human_pref"], (0.0, 0.5, 1.0))
     sound, broken = _sound(table)
     verdicts, unread = _verdicts(sound)
@@ -109,18 +115,6 @@ def _identified(table: pd.DataFrame) -> dict[str, pd.Series]:
     battle_id = table["given_id"].fillna(table["question"] + ":" + models).fillna(counted)
     question = table["question"].fillna(table["instruction_id_hash"]).fillna(battle_id)
     return {"battle_id": battle_id, "question_id": question, "cluster_id": question}
-
-
-def _judge_slugs(published: pd.Series) -> pd.Series:
-    slugs = {name: slug(name) for name in published.dropna().unique()}
-    first: dict[str, str] = {}
-    for name, short in slugs.items():
-        if first.setdefault(short, name) != name:
-            raise ValueError(
-                f"judges {first[short]!r} and {name!r} share the slug {short!r}; rename one in "
-                "its file"
-            )
-    return published.map(slugs)
 
 
 def _outcome(published: pd.Series, allowed: Sequence[float]) -> pd.Series:
