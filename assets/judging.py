@@ -186,11 +186,15 @@ def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 
 @judge_check(verdicts, blocking=True)
 def answers_have_their_scores(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
-    """An answer that is ok has every score of the rubric, and any other has none."""
+    """An answer that is ok has every score of the rubric, and any other has none.
+
+    Verdicts that came with a corpus may have a published outcome instead of scores.
+    """
     import great_expectations.expectations as gxe
 
     scores = verdicts.reindex(columns=[c for c in VERDICT_COLUMNS if c[:-2] in CRITERIA])
-    expected = np.where(verdicts["status"].eq("ok"), scores.shape[1], 0)
+    bare = scores.isna().all(axis=1) & verdicts["recorded_outcome"].notna()
+    expected = np.where(verdicts["status"].eq("ok") & ~bare, scores.shape[1], 0)
     return evaluate(
         verdicts.assign(
             surplus_scores=scores.notna().sum(axis=1).to_numpy() - expected,
@@ -201,7 +205,8 @@ def answers_have_their_scores(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
             gxe.ExpectColumnValuesToBeInSet(
                 column="surplus_scores",
                 value_set=[0],
-                notes="an answer that is ok has all twelve scores, any other has none",
+                notes="an answer that is ok has all twelve scores, or none and a published "
+                "outcome; any other has none",
             ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="lowest_score", min_value=1, notes="no score is below 1"

@@ -55,10 +55,13 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     ------
     ValueError
         If verdicts of several judges, of an unknown order, or with a missing or impossible score
-        come in, or a battle has both an averaged verdict and single orders.
+        come in, verdicts carry outcomes without rubric scores, or a battle has both an averaged
+        verdict and single orders.
     """
     _require_one_judge(verdicts)
-    by_order = _differences(verdicts[verdicts["status"].eq("ok")])
+    parsed = verdicts[verdicts["status"].eq("ok")]
+    _require_scores(parsed)
+    by_order = _differences(parsed)
     by_order = by_order.reindex(battles["battle_id"])
     both = by_order[["AB", "BA"]].notna().all(axis=1).to_numpy()
     published = by_order["mean"].notna().to_numpy()
@@ -110,6 +113,19 @@ def _require_one_judge(verdicts: pd.DataFrame) -> None:
     orders = sorted(set(verdicts["order"].unique()) - set(_ORDERS))
     if orders:
         raise ValueError(f"unknown orders {orders} in the verdicts; expected {list(_ORDERS)}")
+
+
+def _require_scores(parsed: pd.DataFrame) -> None:
+    without = parsed[[f"{name}_{side}" for side in "ab" for name in CRITERIA]].isna().all(axis=1)
+    bare = without & parsed["recorded_outcome"].notna()
+    if bare.any():
+        raise ValueError(
+            f"these verdicts carry outcomes without rubric scores: {int(bare.sum())} of "
+            f"{len(parsed)} of judge {parsed['judge'].iloc[0]!r}. Score differences cannot be had "
+            "from wins, and without them nothing says how far a win moves a rating on the human "
+            "scale. They can be kept and exported (judgeline verdicts export); to rate the "
+            "models, have a judge with the rubric read these battles, if their file has texts"
+        )
 
 
 def _require_one_form(by_order: pd.DataFrame) -> None:

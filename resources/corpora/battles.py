@@ -10,6 +10,7 @@ import pandas as pd
 from resources.corpora.assemble import Converted, assemble, languages, names, outcomes
 from resources.corpora.conversations import encodable
 from resources.corpora.files import read_layout
+from resources.corpora.recorded import with_verdicts, without_verdicts
 from resources.corpora.schema import CorpusRead, Fault, fault
 
 WINNERS = {
@@ -39,8 +40,12 @@ def read_battles(paths: Sequence[Path]) -> CorpusRead:
     without ``battle_id`` gets one that hashes models, question and texts, with a counter for
     repeated content, so that rows can be added without changing it; a battle without
     ``question_id`` has a hash of its instruction, or its own id where there is no text.
+
+    Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
+    came with it.
     """
-    return assemble(paths, _convert)
+    files = without_verdicts(paths)
+    return with_verdicts(assemble(files, _convert), files)
 
 
 def _convert(path: Path) -> Converted:

@@ -1,0 +1,132 @@
+"""Verdicts beside battles of our own layout: ``verdicts.parquet`` next to ``battles.parquet``.
+
+`judgeline verdicts import` writes the pair; a table of one's own works as well.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from judgeline.identity import text_hash
+from resources.corpora.assemble import judge_slugs
+from resources.corpora.schema import CorpusRead, Fault, fault, set_aside, typed
+from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
+from resources.judges.calls import ORDERS
+
+BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
+
+_NEEDED = ("battle_id", "judge", "order", "status")
+_CALL = ["battle_id", "judge", "order", "replicate"]
+
+
+def without_verdicts(paths: Sequence[Path]) -> list[Path]:
+    """Return the files that hold battles.
+
+    Raises
+    ------
+    ValueError
+        If none is left.
+    """
+    kept = [path for path in paths if path.name != VERDICTS]
+    if not kept:
+        raise ValueError(
+            f"{paths[0]} holds verdicts, and no battles lie beside it; name the folder or file of "
+            "the battles as location in config/corpora.yaml"
+        )
+    return kept
+
+
+def with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
+    """Return a corpus with the verdicts that lie beside its files.
+
+    Verdicts that fit no rule are quarantined; one that is ok has all scores, or none and an
+    outcome. Columns that are missing are empty, replicates 0.
+
+    Raises
+    ------
+    ValueError
+        If a table of verdicts lacks a column or has one of another type.
+    """
+    beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
+    verdicts, quarantines = [found.verdicts], [found.quarantine]
+    for path in beside:
+        if path.is_file():
+            table = _read(path)
+            kept, quarantine = set_aside(table, _faults(table, found.battles))
+            verdicts.append(typed(table[kept], VERDICT_DTYPES))
+            quarantines.append(quarantine)
+    return CorpusRead(
+        found.battles,
+        pd.concat(quarantines, ignore_index=True),
+        pd.concat(verdicts, ignore_index=True),
+    )
+
+
+def _read(path: Path) -> pd.DataFrame:
+    published = pd.read_parquet(path)
+    if lacking := [name for name in _NEEDED if name not in published]:
+        raise ValueError(
+            f"{path} lacks {', '.join(lacking)}; a table of verdicts has {', '.join(_NEEDED)} and "
+            "either rubric scores or recorded_outcome. Correct it, or give it another name"
+        )
+    try:
+        filled = published.assign(replicate=published.get("replicate", 0))
+        table = typed(filled.fillna({"replicate": 0}), VERDICT_DTYPES)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: a column has another type ({error}); correct it") from error
+    return table.assign(
+        judge=judge_slugs(table["judge"]),
+        identity=table["identity"].fillna(_identities(table)),
+        row=np.arange(len(table)),
+        file=path.name,
+    )
+
+
+def _identities(table: pd.DataFrame) -> pd.Series:
+    parts = table.drop(columns="identity").astype("str").fillna("")
+    texts = ["\x1f".join(row) for row in parts.itertuples(index=False)]
+    return pd.Series([text_hash(text) for text in texts], index=table.index, dtype="str")
+
+
+def _faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
+    outcome = table["recorded_outcome"]
+    scores = table[list(SCORE_COLUMNS)].notna().sum(axis=1)
+    ok = table["status"].eq("ok").fillna(value=False)
+    told = scores.eq(len(SCORE_COLUMNS)) | (scores.eq(0) & outcome.notna())
+    nameless = table[list(_NEEDED)].isna().any(axis=1)
+    orders = (*ORDERS, "mean")
+    return [
+        fault(table, nameless, "incomplete-verdict", f"one of {', '.join(_NEEDED)} is empty"),
+        fault(
+            table,
+            ~table["battle_id"].isin(battles["battle_id"]),
+            "unknown-battle",
+            "no battle {battle_id!r} in the corpus",
+        ),
+        fault(
+            table,
+            ~table["order"].isin(orders),
+            "unknown-order",
+            "order is {order!r}; expected AB, BA or mean",
+        ),
+        fault(
+            table,
+            outcome.notna() & ~outcome.between(0, 1),
+            "unknown-outcome",
+            "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
+        ),
+        fault(
+            table,
+            ok & ~told,
+            "empty-verdict",
+            "ok, with neither all twelve scores nor an outcome instead",
+        ),
+        fault(
+            table,
+            table.duplicated(_CALL),
+            "duplicate-verdict",
+            "order {order} of battle {battle_id!r} came before from judge {judge!r}",
+        ),
+    ]
