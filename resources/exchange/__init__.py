@@ -1,0 +1,1 @@
+"""Verdicts written in the formats of other programs; `resources.corpora` reads them."""

@@ -1,0 +1,204 @@
+"""Stored verdicts of one judge as games: per battle, what it said in each order.
+
+What belongs here: what every format is written from, and the account of what is left out. What
+does not: labels, coding and files of one format (its writer).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.outcomes import CRITERIA, criterion_difference, sign_outcome
+from resources.judges.annotation import SCORE_COLUMNS
+
+NEVER_ASKED = "never asked"
+MEAN_ONLY = "published as one for the battle: the format wants a winner per order"
+NO_RESULT = "an outcome that is no win, loss or tie"
+
+
+class Game(NamedTuple):
+    """One order of one battle.
+
+    `outcome` is A's share of the win, None where there is none; `scores` are A's six and B's
+    six, None where the verdict failed or came without.
+    """
+
+    status: str
+    outcome: float | None
+    answer: str | None
+    scores: tuple[float, ...] | None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the judge's answer could be read."""
+        return self.status == "ok"
+
+
+MISSING = Game(NEVER_ASKED, None, None, None)
+
+
+class JudgedBattle(NamedTuple):
+    """A battle, in the columns of battles, and its games by order."""
+
+    battle: Mapping[str, Any]
+    games: Mapping[str, Game]
+
+    @property
+    def pair(self) -> tuple[Game, Game]:
+        """The game with A shown first and the one with B; one that never was is failed."""
+        return self.games.get("AB", MISSING), self.games.get("BA", MISSING)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What an export wrote, left out and changed.
+
+    Attributes
+    ----------
+    n_battles : int
+        Battles of the sample that have a verdict; each is written or left out.
+    left_out : Counter
+        Battles that the format cannot hold, by reason.
+    not_read : Counter
+        Verdicts that belong to no battle at hand or repeat a call, by reason, and battles
+        without any verdict.
+    changed : Counter
+        What the format says less exactly than the tables, by kind.
+    """
+
+    n_battles: int
+    left_out: Counter[str] = field(default_factory=Counter)
+    not_read: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def n_written(self) -> int:
+        """Battles in the file."""
+        return self.n_battles - self.left_out.total()
+
+
+class Exported(NamedTuple):
+    """The text of a file and the account of it."""
+
+    text: str
+    account: Account
+
+
+def judged_battles(
+    battles: pd.DataFrame, verdicts: pd.DataFrame
+) -> tuple[list[JudgedBattle], Account]:
+    """Return the battles that have a verdict, in their order, and an account to go on with.
+
+    Formats hold one verdict per order, so of replicates the first counts.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        Battles by ``battle_id``.
+    verdicts : DataFrame
+        Verdicts of one judge.
+    """
+    first = verdicts["replicate"].eq(
+        verdicts.groupby(["battle_id", "order"])["replicate"].transform("min")
+    )
+    known = verdicts["battle_id"].isin(battles["battle_id"])
+    games: dict[str, dict[str, Game]] = {}
+    kept = verdicts[first & known]
+    for battle, order, game in zip(kept["battle_id"], kept["order"], _games(kept), strict=True):
+        games.setdefault(battle, {})[order] = game
+    judged = [
+        JudgedBattle(row, games[row["battle_id"]])
+        for row in _rows(battles)
+        if row["battle_id"] in games
+    ]
+    account = Account(len(judged))
+    account.not_read["verdicts on battles that are not in the sample"] = int((~known).sum())
+    account.not_read["verdicts of further replicates"] = int((known & ~first).sum())
+    account.not_read["battles without a verdict"] = len(battles) - len(judged)
+    return judged, account
+
+
+def _rows(battles: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    plain = battles.astype(object).where(battles.notna(), None)
+    return ({str(name): value for name, value in row.items()} for row in plain.to_dict("records"))
+
+
+def _games(verdicts: pd.DataFrame) -> Iterable[Game]:
+    scores = verdicts[list(SCORE_COLUMNS)].to_numpy(dtype=float)
+    ok = verdicts["status"].eq("ok").to_numpy()
+    scored = ok & ~np.isnan(scores).any(axis=1)
+    outcomes = verdicts["recorded_outcome"].to_numpy(dtype=float, na_value=np.nan).copy()
+    derived = scored & np.isnan(outcomes)
+    half = len(CRITERIA)
+    outcomes[derived] = sign_outcome(
+        criterion_difference(scores[derived, :half], scores[derived, half:])
+    )
+    answers = verdicts["answer"].astype(object).where(verdicts["answer"].notna(), None)
+    for status, outcome, answer, points, has in zip(
+        verdicts["status"], outcomes, answers, scores, scored, strict=True
+    ):
+        yield Game(
+            status,
+            None if np.isnan(outcome) else float(outcome),
+            answer,
+            tuple(points.tolist()) if has else None,
+        )
+
+
+def per_order(judged: JudgedBattle, account: Account) -> tuple[Game, Game] | None:
+    """Return both games of a battle for a format of two winners, or None where it has no place.
+
+    The account says why not, and what of the games is lost in such a format.
+    """
+    if "mean" in judged.games:
+        account.left_out[MEAN_ONLY] += 1
+        return None
+    pair = judged.pair
+    if any(game.is_ok and game.outcome not in (0.0, 0.5, 1.0) for game in pair):
+        account.left_out[NO_RESULT] += 1
+        return None
+    for game in pair:
+        if not game.is_ok:
+            account.changed[f"failed games ({game.status}), written as failed"] += 1
+    note_scores(pair, account)
+    return pair
+
+
+def one_outcome(judged: JudgedBattle, account: Account) -> float | None:
+    """Return A's share of the win over both orders, or None where an order failed.
+
+    It is the published one, or else the mean of both orders' outcomes.
+    """
+    games = [judged.games["mean"]] if "mean" in judged.games else list(judged.pair)
+    failed = [game.status for game in games if not game.is_ok]
+    if failed:
+        account.changed[
+            f"failed battles ({', '.join(sorted(set(failed)))}), written as failed"
+        ] += 1
+        return None
+    outcomes = [game.outcome for game in games if game.outcome is not None]
+    if len(outcomes) < len(games):
+        account.changed["verdicts without an outcome, written as failed"] += 1
+        return None
+    if len(games) > 1:
+        account.changed["battles with both orders averaged into one"] += 1
+    return sum(outcomes) / len(outcomes)
+
+
+def note_scores(games: Iterable[Game], account: Account) -> None:
+    """Count verdicts whose rubric scores a format has no place for."""
+    account.changed["rubric scores of a verdict, not written"] += sum(
+        game.scores is not None for game in games
+    )
+
+
+def note_repeats(keys: Iterable[tuple[object, ...]], account: Account) -> None:
+    """Count rows that a reader of the format, which joins on these keys, takes for one."""
+    counts = Counter(keys)
+    account.changed["rows that share question and models with an earlier one"] += (
+        counts.total() - len(counts)
+    )
