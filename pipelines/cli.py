@@ -71,8 +71,17 @@ class Failure(StrEnum):
     parse_error = "parse_error"
 
 
+class VerdictFormat(StrEnum):
+    """Formats of verdicts that other programs read and write."""
+
+    alpaca_eval = "alpaca-eval"
+    arena_hard = "arena-hard"
+    mt_bench = "mt-bench"
+    soft_elo = "soft-elo"
+
+
 verdicts_app = typer.Typer(
-    help="Look into the verdict store: what was bought, and why a call would hit or miss it.",
+    help="Why a call would hit or miss the verdict store, and verdict files of other programs.",
     rich_markup_mode="rich",
     no_args_is_help=True,
 )
@@ -331,6 +340,95 @@ def explain(
     console = open_console()
     console.print(f"{escape(battle)} of {escape(where)}, judged by {escape(judge)}", soft_wrap=True)
     console.print(plain_table("", columns, rows))
+
+
+FormatOption = Annotated[
+    VerdictFormat, typer.Option("--format", help="Format of the file.", show_default=False)
+]
+BaselineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
+        "file to import has several.",
+        show_default=False,
+    ),
+]
+FirstInOption = Annotated[
+    int,
+    typer.Option(
+        min=1, max=2, help="Of arena-hard: the game that shows the baseline as assistant A."
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
+
+@verdicts_app.command(
+    "import",
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
+    "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
+    "--out hard\n\n" + _EXIT_CODES,
+)
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
+    style: FormatOption,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the tables; made if missing.", show_default=False)
+    ],
+    baseline: BaselineOption = None,
+    baseline_first_in: FirstInOption = 1,
+    force: ForceOption = False,
+) -> None:
+    """Convert verdicts of another program to battles.parquet and verdicts.parquet.
+
+    A failed game stays a failed verdict, and a row that fits no rule goes to quarantine.csv.
+    Prints what to add to the configuration.
+    """
+    from pipelines.exchange import import_verdicts
+    from pipelines.terminal import show_imported
+
+    imported = import_verdicts(
+        files,
+        style.value,
+        out,
+        baseline=baseline or (),
+        baseline_first_in=baseline_first_in,
+        force=force,
+    )
+    show_imported(open_console(), imported)
+
+
+@verdicts_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
+    "--out careful.csv\n\n" + _EXIT_CODES
+)
+def export(
+    corpus: CorpusOption,
+    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+    style: FormatOption,
+    out: Annotated[Path, typer.Option(help="The file.", show_default=False)],
+    baseline: BaselineOption = None,
+    baseline_first_in: FirstInOption = 1,
+    force: ForceOption = False,
+) -> None:
+    """Write a judge's stored verdicts in the format of another program; asks nothing.
+
+    Says what the format cannot hold, and how often that happened.
+    """
+    from pipelines.exchange import export_verdicts
+    from pipelines.terminal import show_exported
+
+    account = export_verdicts(
+        corpus,
+        judge,
+        style.value,
+        out,
+        baseline=baseline or (),
+        baseline_first_in=baseline_first_in,
+        force=force,
+    )
+    show_exported(open_console(), account, style.value, out)
 
 
 @app.command()

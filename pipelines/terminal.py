@@ -13,7 +13,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from pipelines.exchange import Imported
     from pipelines.rank import Ranked
+    from resources.exchange.games import Account
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -141,6 +143,52 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
         shown = (text.replace("nan", "-") for text in precise)
         table.add_row(row["method"], *shown, f"{threshold[row['method']]:.2f}")
     return table
+
+
+def show_imported(console: Console, imported: "Imported") -> None:
+    """Print what was read, judge by judge, what was not, and what to add to the configuration."""
+    battles, quarantine, verdicts = imported.found
+    by_status = verdicts.groupby("judge")["status"].value_counts()
+    rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]
+    console.print(f"{len(battles):,} battles, {len(verdicts):,} verdicts")
+    console.print(plain_table("Verdicts", ("judge", "status", "verdicts"), rows))
+    if len(quarantine):
+        counts = quarantine["reason"].value_counts()
+        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+        console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
+    if not imported.has_scores:
+        console.print(
+            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. They can be "
+            "kept and exported; models are rated by a judge with the rubric.",
+            soft_wrap=True,
+        )
+    for name, other in imported.renamed.items():
+        console.print(
+            f"[yellow]Note[/]: judge {plain(name)} is called {plain(other)} here, since that of "
+            "config/judges.yaml is no recorded one and would be asked."
+        )
+    show_files(console, imported.files)
+    console.print("\nAdd to config/corpora.yaml:")
+    console.print(plain(imported.corpora_entry), soft_wrap=True)
+    if imported.judges_entry:
+        console.print("Add to config/judges.yaml:")
+        console.print(plain(imported.judges_entry), soft_wrap=True)
+
+
+def show_exported(console: Console, account: "Account", style: str, path: Path) -> None:
+    """Print how many battles were written, and what the format could not hold."""
+    from pipelines.exchange import NOTES, counted
+
+    console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
+    for title, counts in (
+        ("Left out", account.left_out),
+        ("Not part of the export", account.not_read),
+        ("Written with a loss", account.changed),
+    ):
+        if lines := counted(counts):
+            console.print(f"{title}: {plain('; '.join(lines))}", soft_wrap=True)
+    console.print(f"Note: {NOTES[style]}", soft_wrap=True)
+    show_files(console, {"out": path})
 
 
 def show_files(console: Console, files: dict[str, Path]) -> None:

@@ -1,0 +1,44 @@
+"""The baseline of Arena-Hard files as a command line names it."""
+
+from collections.abc import Sequence
+
+from resources.corpora.definitions import ArenaHardOptions
+
+
+def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
+    """Return the options that an Arena-Hard file needs, None where no baseline is named.
+
+    Parameters
+    ----------
+    style : str
+        The format at hand.
+    named : sequence of str
+        One name, or ``CATEGORY=NAME`` for each category.
+    first_in : int
+        The game that shows the baseline as assistant A.
+
+    Raises
+    ------
+    ValueError
+        If the format knows no baseline, or several are named without their categories.
+    """
+    if not named:
+        return None
+    if style != "arena-hard":
+        raise ValueError(f"--baseline belongs to the format arena-hard, not {style}; remove it")
+    return ArenaHardOptions.model_validate(
+        {"baseline": _baseline(named), "baseline_first_in": first_in}
+    )
+
+
+def _baseline(named: Sequence[str]) -> str | dict[str, str]:
+    if len(named) == 1 and "=" not in named[0]:
+        return named[0]
+    pairs = {name: name.partition("=")[::2] for name in named}
+    for name, (category, model) in pairs.items():
+        if not category or not model:
+            raise ValueError(
+                f"--baseline {name!r} is one of several and names no category; write "
+                "CATEGORY=NAME for each (a name that holds '=' can stand in config/corpora.yaml)"
+            )
+    return dict(pairs.values())
