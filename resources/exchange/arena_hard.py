@@ -42,7 +42,7 @@ def write_arena_hard(
         if row is not None:
             rows.append(row)
     note_repeats(((row["uid"], row["model"]) for row in rows), account)
-    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
     return Exported("".join(lines), account)
 
 

@@ -45,4 +45,5 @@ def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
         ) from error
     finally:
         for part in parts.values():
-            part.unlink(missing_ok=True)
+            if part.exists():
+                part.unlink()

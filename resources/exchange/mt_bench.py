@@ -32,7 +32,7 @@ def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str)
             rows.append(_row(one.battle, pair, judge))
     keys = ((row["question_id"], row["turn"], row["model_1"], row["model_2"]) for row in rows)
     note_repeats(keys, account)
-    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
     return Exported("".join(lines), account)
 
 

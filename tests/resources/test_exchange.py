@@ -1,0 +1,419 @@
+"""Writing verdicts for other programs: what comes back when the file is read again."""
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgeline.outcomes import CRITERIA
+from resources.corpora.definitions import ArenaHardOptions
+from resources.corpora.reading import read_files
+from resources.corpora.schema import BATTLE_DTYPES, typed
+from resources.exchange.alpaca_eval import NO_TEXT, write_alpaca_eval
+from resources.exchange.arena_hard import write_arena_hard
+from resources.exchange.baseline import arena_hard_options
+from resources.exchange.files import require_free, write_together
+from resources.exchange.games import MEAN_ONLY, NO_RESULT, Exported, judged_battles
+from resources.exchange.mt_bench import write_mt_bench
+from resources.exchange.soft_elo import COLUMNS, NO_QUARTER, write_soft_elo
+from resources.judges.annotation import VERDICT_DTYPES
+
+BASE = ArenaHardOptions(baseline="base")
+READERS = {
+    "arena-hard": "arena-hard",
+    "mt-bench": "mt-bench",
+    "alpaca-eval": "alpaca-eval",
+    "soft-elo": "softelo-annotations",
+}
+
+
+def battle(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "battle_id": f"b{number}",
+        "question_id": f"q{number}",
+        "cluster_id": f"q{number}",
+        "model_a": "ant",
+        "model_b": "base",
+        "human_outcome": 1.0,
+        "instruction": f"Why {number}?",
+        "completion_a": "So.",
+        "completion_b": "No, no.",
+        "language": "en",
+        "n_turns": 1,
+        **changes,
+    }
+
+
+def battles(*rows: dict[str, Any]) -> pd.DataFrame:
+    return typed(pd.DataFrame(list(rows), dtype=object), BATTLE_DTYPES)
+
+
+def verdict(number: int, order: str, outcome: float | None, **changes: Any) -> dict[str, Any]:
+    return {
+        "battle_id": f"b{number}",
+        "judge": "j",
+        "order": order,
+        "replicate": 0,
+        "status": "parse_error" if outcome is None else "ok",
+        "recorded_outcome": outcome,
+        "identity": f"{number}-{order}",
+        **changes,
+    }
+
+
+def scored(number: int, order: str, a: float, b: float, **changes: Any) -> dict[str, Any]:
+    points = {f"{name}_{side}": v for side, v in (("a", a), ("b", b)) for name in CRITERIA}
+    return verdict(number, order, None, status="ok", **points, **changes)
+
+
+def verdicts(*rows: dict[str, Any]) -> pd.DataFrame:
+    return typed(pd.DataFrame(list(rows), dtype=object), VERDICT_DTYPES)
+
+
+def export(style: str, some: pd.DataFrame, said: pd.DataFrame) -> Exported:
+    judged, account = judged_battles(some, said)
+    if style == "arena-hard":
+        exported = write_arena_hard(judged, account, "j", BASE)
+    elif style == "soft-elo":
+        exported = write_soft_elo(judged, account, "j", "c")
+    else:
+        writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
+        exported = writer(judged, account, "j")
+    assert len(list(rows_of(style, exported.text))) == account.n_written
+    return exported
+
+
+def rows_of(style: str, text: str) -> list[dict[str, Any]]:
+    if style == "soft-elo":
+        return list(csv.DictReader(io.StringIO(text)))
+    return json.loads(text) if style == "alpaca-eval" else list(map(json.loads, text.splitlines()))
+
+
+def counted(counts: Counter[str]) -> dict[str, int]:
+    return {what: count for what, count in counts.items() if count}
+
+
+# Hand-computed: A won shown first, and the orders disagree on the second battle
+
+SOME = battles(battle(0), battle(1, model_a="base", model_b="bee", human_outcome=None))
+SAID = verdicts(
+    verdict(0, "AB", 1.0, answer="A>>B\nyes"),
+    verdict(0, "BA", 1.0),
+    verdict(1, "AB", 0.0),
+    verdict(1, "BA", None, answer="banana"),
+)
+
+
+def test_arena_hard_by_hand() -> None:
+    exported = export("arena-hard", SOME, SAID)
+    rows = rows_of("arena-hard", exported.text)
+    assert [(row["uid"], row["model"], row["judge"]) for row in rows] == [
+        ("q0", "ant", "j"),
+        ("q1", "bee", "j"),
+    ]
+    # game 1 shows the baseline first. Battle 0: ant won both games. Battle 1: base is A and
+    # lost the game that showed it first; the other one failed.
+    assert [[game["score"] for game in row["games"]] for row in rows] == [
+        ["B>A", "A>>B"],
+        ["B>A", None],
+    ]
+    assert [game["judgment"] for game in rows[0]["games"] + rows[1]["games"]] == [
+        "",
+        "yes",
+        "",
+        "banana",
+    ]
+    changed = counted(exported.account.changed)
+    assert changed["labels without a strength, which the tables do not have"] == 2
+    assert changed["failed games (parse_error), written as failed"] == 1
+
+
+def test_mt_bench_by_hand() -> None:
+    first, second = rows_of("mt-bench", export("mt-bench", SOME, SAID).text)
+    assert (first["g1_winner"], first["g2_winner"]) == ("model_1", "model_1")
+    assert (second["g1_winner"], second["g2_winner"]) == ("model_2", "error")
+    assert first == {
+        "question_id": "q0",
+        "model_1": "ant",
+        "model_2": "base",
+        "g1_winner": "model_1",
+        "g2_winner": "model_1",
+        "judge": ["j", "judgeline"],
+        "g1_judgment": "A>>B\nyes",
+        "g2_judgment": "",
+        "turn": 1,
+        "tstamp": None,
+    }
+
+
+def test_alpaca_eval_by_hand() -> None:
+    said = verdicts(
+        scored(0, "AB", 8, 6, answer="one"),
+        scored(0, "BA", 7, 7, answer="two"),
+        verdict(1, "mean", 0.25, answer='{"logprobs":[-0.5]}'),
+    )
+    exported = export("alpaca-eval", SOME, said)
+    first, second = rows_of("alpaca-eval", exported.text)
+    assert first["preference"] == 1.25  # a win and a tie of output_1
+    assert first["raw_completion"] is None
+    assert (first["generator_1"], first["output_1"]) == ("ant", "So.")
+    assert second["preference"] == 1.75
+    assert second["raw_completion"] == {"logprobs": [-0.5]}
+    assert counted(exported.account.changed) == {
+        "battles with both orders averaged into one": 1,
+        "rubric scores of a verdict, not written": 2,
+        "the judge's words, not written": 2,
+    }
+
+
+def test_soft_elo_by_hand() -> None:
+    said = verdicts(
+        scored(0, "AB", 8, 6), scored(0, "BA", 7, 7), verdict(1, "AB", 1.0), verdict(1, "BA", None)
+    )
+    exported = export("soft-elo", SOME, said)
+    assert exported.text.splitlines()[0] == ",".join(COLUMNS)
+    first, second = rows_of("soft-elo", exported.text)
+    assert (first["human_pref"], first["judge_pref"]) == ("0.0", "0.25")  # 0 is a win of A
+    assert json.loads(first["scores_a"]) == dict.fromkeys(CRITERIA, 7.5)
+    assert json.loads(first["scores_b"]) == dict.fromkeys(CRITERIA, 6.5)
+    assert (first["len_a"], first["len_b"], first["parse_error"]) == ("3", "7", "False")
+    assert (first["source_dataset"], first["row_index"], second["row_index"]) == ("c", "0", "1")
+    assert (second["human_pref"], second["judge_pref"]) == ("", "")
+    assert (second["scores_a"], second["parse_error"]) == ("{}", "True")
+
+
+# What a format cannot hold is counted
+
+
+@pytest.mark.parametrize(
+    ("style", "rows", "reason"),
+    [
+        ("mt-bench", [verdict(0, "mean", 1.0)], MEAN_ONLY),
+        ("arena-hard", [verdict(0, "mean", 1.0)], MEAN_ONLY),
+        ("mt-bench", [verdict(0, "AB", 0.75), verdict(0, "BA", 1.0)], NO_RESULT),
+        ("mt-bench", [verdict(0, "AB", None, status="ok"), verdict(0, "BA", 1.0)], NO_RESULT),
+        ("soft-elo", [verdict(0, "mean", 0.3)], NO_QUARTER),
+    ],
+)
+def test_a_battle_that_has_no_place_is_left_out_and_counted(style, rows, reason) -> None:
+    account = export(style, battles(battle(0)), verdicts(*rows)).account
+    assert counted(account.left_out) == {reason: 1}
+    assert account.n_written == 0
+
+
+def test_battles_off_the_baseline_or_without_texts_are_left_out() -> None:
+    said = verdicts(verdict(0, "AB", 1.0), verdict(0, "BA", 1.0))
+    off = export("arena-hard", battles(battle(0, model_b="bee")), said).account
+    assert counted(off.left_out) == {"neither model is the baseline 'base'": 1}
+    silent = export("alpaca-eval", battles(battle(0, completion_b=None)), said).account
+    assert counted(silent.left_out) == {NO_TEXT: 1}
+
+
+def test_verdicts_outside_the_export_are_counted() -> None:
+    said = verdicts(
+        verdict(0, "AB", 1.0),
+        verdict(0, "AB", 0.0, replicate=1),
+        verdict(0, "BA", 1.0),
+        verdict(9, "AB", 1.0),
+    )
+    exported = export("mt-bench", battles(battle(0), battle(1)), said)
+    assert rows_of("mt-bench", exported.text)[0]["g1_winner"] == "model_1"
+    assert counted(exported.account.not_read) == {
+        "verdicts on battles that are not in the sample": 1,
+        "verdicts of further replicates": 1,
+        "battles without a verdict": 1,
+    }
+
+
+def test_an_order_that_was_never_asked_is_a_failure() -> None:
+    exported = export("mt-bench", battles(battle(0)), verdicts(verdict(0, "AB", 0.5)))
+    row = rows_of("mt-bench", exported.text)[0]
+    assert (row["g1_winner"], row["g2_winner"]) == ("tie", "error")
+    assert exported.account.changed["failed games (never asked), written as failed"] == 1
+
+
+def test_rows_that_readers_take_for_one_are_counted() -> None:
+    some = battles(battle(0), battle(1, question_id="q0"))
+    said = verdicts(*(verdict(n, order, 1.0) for n in (0, 1) for order in ("AB", "BA")))
+    changed = export("mt-bench", some, said).account.changed
+    assert changed["rows that share question and models with an earlier one"] == 1
+
+
+def test_scores_beat_nothing_and_a_published_outcome_beats_scores() -> None:
+    said = verdicts(scored(0, "mean", 9, 5), scored(1, "mean", 9, 5, recorded_outcome=0.75))
+    rows = rows_of("alpaca-eval", export("alpaca-eval", SOME, said).text)
+    assert [row["preference"] for row in rows] == [1.0, 1.25]
+
+
+# Round trips
+
+OUTCOMES = st.sampled_from([1.0, 0.5, 0.0, None])
+WORDS = st.none() | st.text(max_size=12) | st.sampled_from(["A>>B\nso", "tie", "error\n"])
+NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6).map(
+    lambda name: f"m{name.strip()}"
+)
+
+
+@st.composite
+def corpora(draw) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Battles of distinct questions, each judged in both orders."""
+    n = draw(st.integers(1, 5))
+    questions = draw(
+        st.lists(NAMES | st.integers(0, 99).map(str), min_size=n, max_size=n, unique=True)
+    )
+    rows, said = [], []
+    for number, question in enumerate(questions):
+        model = draw(NAMES.filter(lambda name: name != "base"))
+        sides = draw(st.permutations([model, "base"]))
+        turn = draw(st.sampled_from([None, 1, 2]))
+        rows.append(
+            battle(number, question_id=question, model_a=sides[0], model_b=sides[1], n_turns=turn)
+        )
+        said += [
+            verdict(number, order, draw(OUTCOMES), answer=draw(WORDS)) for order in ("AB", "BA")
+        ]
+    return battles(*rows), verdicts(*said)
+
+
+def outcomes(some: pd.DataFrame, said: pd.DataFrame) -> dict[tuple[str, str, str], float | None]:
+    """Share of the win of each model in the game that shows it first, by question; None failed."""
+    told = said.merge(some, on="battle_id", validate="many_to_one")
+    found = {}
+    for row in told.itertuples():
+        a_first = row.order == "AB"
+        first, second = (row.model_a, row.model_b) if a_first else (row.model_b, row.model_a)
+        share = row.recorded_outcome if a_first else 1 - row.recorded_outcome
+        found[row.question_id.removesuffix(":turn-2"), first, second] = (
+            None if row.status != "ok" else share
+        )
+    return found
+
+
+@given(corpora())
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("style", ["arena-hard", "mt-bench"])
+def test_outcomes_survive_a_round_trip(tmp_path_factory, style, corpus) -> None:
+    some, said = corpus
+    exported = export(style, some, said)
+    path = tmp_path_factory.mktemp("round") / "one.jsonl"
+    path.write_text(exported.text, encoding="utf-8")
+    found = read_files(READERS[style], [path], BASE)
+    assert found.quarantine.empty
+    assert exported.account.n_written == len(some)
+    assert outcomes(found.battles, found.verdicts) == outcomes(some, said)
+    again = export(style, found.battles, found.verdicts)
+    assert rows_of(style, again.text) == rows_of(style, exported.text)
+
+
+@given(corpora())
+@settings(max_examples=40, deadline=None)
+def test_the_average_survives_alpaca_eval(tmp_path_factory, corpus) -> None:
+    some, said = corpus
+    path = tmp_path_factory.mktemp("round") / "one.json"
+    path.write_text(export("alpaca-eval", some, said).text, encoding="utf-8")
+    found = read_files("alpaca-eval", [path])
+    assert found.quarantine.empty
+    assert found.battles["instruction"].tolist() == some["instruction"].tolist()
+    both = said.groupby("battle_id", sort=False)["recorded_outcome"].agg(
+        lambda shares: shares.mean() if shares.notna().all() else np.nan
+    )
+    assert found.verdicts["recorded_outcome"].tolist() == pytest.approx(both.tolist(), nan_ok=True)
+    assert found.verdicts["status"].eq("ok").tolist() == both.notna().tolist()
+
+
+POINTS = st.integers(1, 10).map(float)
+
+
+@given(st.lists(st.tuples(POINTS, POINTS, POINTS, POINTS), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_average_scores_survive_soft_elo(tmp_path_factory, given_points) -> None:
+    some = battles(*(battle(n) for n in range(len(given_points))))
+    said = verdicts(
+        *(
+            scored(n, order, *points)
+            for n, (a1, b1, a2, b2) in enumerate(given_points)
+            for order, points in (("AB", (a1, b1)), ("BA", (a2, b2)))
+        )
+    )
+    path = tmp_path_factory.mktemp("round") / "one.csv"
+    path.write_text(export("soft-elo", some, said).text, encoding="utf-8")
+    found = read_files("softelo-annotations", [path])
+    assert found.quarantine.empty
+    assert found.battles["human_outcome"].eq(1.0).all()
+    assert found.verdicts["clarity_a"].tolist() == [(a1 + a2) / 2 for a1, _, a2, _ in given_points]
+    assert found.verdicts["fluency_b"].tolist() == [(b1 + b2) / 2 for _, b1, _, b2 in given_points]
+    wins = [(np.sign(a1 - b1) + np.sign(a2 - b2)) / 4 + 0.5 for a1, b1, a2, b2 in given_points]
+    assert found.verdicts["recorded_outcome"].tolist() == wins
+
+
+def test_the_released_sample_comes_out_as_it_went_in(sample: Path, tmp_path: Path) -> None:
+    first = read_files("softelo-annotations", [sample])
+    exported = export("soft-elo", first.battles, first.verdicts)
+    path = tmp_path / "again.csv"
+    path.write_text(exported.text, encoding="utf-8")
+    with sample.open(encoding="utf-8", newline="") as lines:
+        published = list(csv.DictReader(lines))
+    ours = rows_of("soft-elo", exported.text)
+    for name in ("human_pref", "judge_pref"):
+        assert [float(row[name]) for row in ours] == [float(row[name]) for row in published]
+    for name in ("scores_a", "scores_b"):
+        theirs = [json.loads(row[name].replace("'", '"')) for row in published]
+        assert [json.loads(row[name]) for row in ours] == theirs
+    for name in ("model_a", "model_b"):
+        assert [row[name] for row in ours] == [row[name] for row in published]
+    second = read_files("softelo-annotations", [path])
+    assert second.quarantine.empty
+    pd.testing.assert_frame_equal(
+        second.verdicts.drop(columns=["battle_id", "identity", "judge"]),
+        first.verdicts.drop(columns=["battle_id", "identity", "judge"]),
+    )
+
+
+# The baseline on a command line, and files
+
+
+def test_baselines_are_named_once_or_by_category() -> None:
+    assert arena_hard_options("mt-bench", [], 1) is None
+    assert arena_hard_options("arena-hard", ["a"], 2) == ArenaHardOptions(
+        baseline="a", baseline_first_in=2
+    )
+    by_category = arena_hard_options("arena-hard", ["x=a", "y=b=c"], 1)
+    assert by_category == ArenaHardOptions(baseline={"x": "a", "y": "b=c"})
+    with pytest.raises(ValueError, match="belongs to the format arena-hard"):
+        arena_hard_options("mt-bench", ["a"], 1)
+    with pytest.raises(ValueError, match="'b' is one of several"):
+        arena_hard_options("arena-hard", ["x=a", "b"], 1)
+
+
+def test_an_export_is_about_one_baseline() -> None:
+    judged, account = judged_battles(SOME, SAID)
+    with pytest.raises(ValueError, match="--baseline NAME"):
+        write_arena_hard(judged, account, "j", ArenaHardOptions(baseline={"x": "base"}))
+
+
+def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    one, two = tmp_path / "new" / "one", tmp_path / "new" / "two"
+
+    def broken(path: Path) -> None:
+        path.write_text("half", encoding="utf-8")
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_together({one: lambda path: path.write_text("1"), two: broken})
+    assert list((tmp_path / "new").iterdir()) == []
+    write_together({one: lambda path: path.write_text("1")})
+    with pytest.raises(ValueError, match="is there already; add --force"):
+        require_free({"out": one}, force=False)
+    require_free({"out": one}, force=True)
+    with pytest.raises(ValueError, match="is a folder"):
+        require_free({"out": tmp_path}, force=True)
+    with pytest.raises(ValueError, match="cannot write"):
+        write_together({one / "below": lambda path: path.write_text("1")})
