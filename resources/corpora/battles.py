@@ -101,7 +101,8 @@ def _identified(battles: pd.DataFrame, given: dict[str, pd.Series]) -> dict[str,
     question = given["question_id"].fillna(asked.astype("str"))
     parts = pd.DataFrame(
         {"question": question, **battles[["model_a", "model_b", "completion_a", "completion_b"]]}
-    ).fillna("")
+    )
+    parts = parts.astype("str").fillna("")
     content = pd.Series(
         [_digest("\x1f".join(row)) for row in parts.itertuples(index=False)],
         index=battles.index,

@@ -71,6 +71,14 @@ def test_failed_answers_without_scores_are_well_formed(verdicts):
     assert judging.answers_have_their_scores(failed).passed
 
 
+def test_a_published_outcome_stands_in_for_all_scores_and_not_for_some(verdicts):
+    scores = [c for c in verdicts if c[-2:] in ("_a", "_b")]
+    bare = verdicts.assign(recorded_outcome=0.5, **dict.fromkeys(scores, np.nan))
+    assert judging.answers_have_their_scores(bare).passed
+    assert not judging.answers_have_their_scores(bare.assign(clarity_a=5.0)).passed
+    assert not judging.answers_have_their_scores(bare.assign(recorded_outcome=np.nan)).passed
+
+
 def test_both_orders(verdicts):
     check = judging.both_orders_are_present
     assert check(verdicts).passed

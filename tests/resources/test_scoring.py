@@ -146,3 +146,15 @@ def test_no_verdicts_make_an_empty_table() -> None:
 def test_impossible_verdicts_are_named(rows: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         score_battles(battles("b"), table(*rows))
+
+
+def test_outcomes_without_scores_are_not_scored() -> None:
+    bare = verdict("p", "AB", 1, 1, recorded_outcome=1.0) | dict.fromkeys(SCORE_COLUMNS)
+    said = table(bare, bare | {"order": "BA"}, verdict("q", "AB", 7, 6), verdict("q", "BA", 7, 6))
+    with pytest.raises(ValueError, match="without rubric scores: 2 of 4 of judge 'j'"):
+        score_battles(battles("p", "q"), said)
+
+
+def test_a_failed_verdict_with_a_published_outcome_is_a_failed_verdict() -> None:
+    mute = failed("p", "mean") | {"recorded_outcome": 1.0}
+    assert score_battles(battles("p"), table(mute)).empty

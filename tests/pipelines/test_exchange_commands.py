@@ -1,0 +1,224 @@
+"""`judgeline verdicts import` and `export`, and what a run makes of verdicts without scores."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from pipelines import cli
+from pipelines.exchange import export_verdicts
+from resources.catalog import Catalog
+from resources.tables import open_store
+
+BENCH = {"judge": ["Some Judge", "pair-v2"], "turn": 1, "g1_winner": "model_1"}
+
+
+@pytest.fixture
+def config(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration of one served judge, for which every call would cost."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "rubric.txt").write_text("Compare {first}, {second}.", encoding="utf-8")
+    served = {"display_name": "P", "family": "f", "kind": "openai", "model": "p"}
+    (folder / "judges.yaml").write_text(yaml.safe_dump({"paid": served}), encoding="utf-8")
+    (folder / "corpora.yaml").write_text("{none: {reader: arena}}", encoding="utf-8")
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(folder))
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """40 MT-bench rows among four models; one game failed, one row has no model."""
+    pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+    winners = ["model_1", "model_2", "tie", "model_2"]
+    rows = [
+        {**BENCH, "question_id": n, "model_1": one, "model_2": two, "g2_winner": winners[n % 4]}
+        for n, (one, two) in enumerate(pairs * 10)
+    ]
+    rows[0]["g1_winner"] = "error"
+    rows.append({**rows[0], "model_1": None})
+    path = tmp_path / "bench.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def run_import(*arguments: object) -> int:
+    return cli.main(["verdicts", "import", *map(str, arguments)])
+
+
+def test_import_says_what_came_in_and_what_to_add(config, bench, tmp_path, capsys) -> None:
+    out = tmp_path / "My bench"
+    assert run_import(bench, "--format", "mt-bench", "--out", out) == 0
+    printed = capsys.readouterr().out
+    assert "40 battles, 80 verdicts" in printed
+    assert "parse_error" in printed
+    assert "missing-model" in printed
+    assert "outcomes without rubric scores" in printed
+    corpora, judges = printed.split("Add to config/corpora.yaml:")[1].split("Add to config/judges")
+    assert yaml.safe_load(corpora) == {
+        "my-bench": {
+            "reader": "battles",
+            "location": str(out / "battles.parquet"),
+            "judges": ["some-judge"],
+        }
+    }
+    assert yaml.safe_load(judges.partition(":")[2])["some-judge"]["kind"] == "recorded"
+    assert pd.read_csv(out / "quarantine.csv")["reason"].tolist() == ["missing-model"]
+    assert pd.read_parquet(out / "verdicts.parquet")["status"].value_counts().to_dict() == {
+        "ok": 79,
+        "parse_error": 1,
+    }
+
+
+def test_what_is_there_is_replaced_on_request_only(config, bench, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    assert run_import(bench, "--format", "mt-bench", "--out", out) == 0
+    before = (out / "verdicts.parquet").read_bytes()
+    assert run_import(bench, "--format", "mt-bench", "--out", out) == 1
+    assert "add --force" in capsys.readouterr().err
+    assert (out / "verdicts.parquet").read_bytes() == before
+    assert run_import(bench, "--format", "mt-bench", "--out", out, "--force") == 0
+
+
+def test_recorded_verdicts_never_take_the_name_of_a_judge_that_costs(
+    config, bench, tmp_path, capsys
+) -> None:
+    bench.write_text(
+        bench.read_text(encoding="utf-8").replace("Some Judge", "Paid"), encoding="utf-8"
+    )
+    assert run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out") == 0
+    printed = capsys.readouterr().out
+    assert "judge paid is called paid-recorded here" in printed
+    assert set(pd.read_parquet(tmp_path / "out" / "verdicts.parquet")["judge"]) == {"paid-recorded"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.jsonl", "--format", "mt-bench"], "there is no file nowhere.jsonl"),
+        (["BENCH", "--format", "arena-hard", "--baseline", "x"], "Reader mt-bench might fit"),
+        (["BENCH", "--format", "arena-hard"], "does not name the model it compares with"),
+        (["BENCH", "--format", "mt-bench", "--baseline", "x"], "belongs to the format arena-hard"),
+        (["EMPTY", "--format", "mt-bench"], "is empty"),
+        (["NOBODY", "--format", "mt-bench"], "no row could be read (1 missing-model)"),
+    ],
+)
+def test_files_that_cannot_be_read_leave_nothing(
+    config, bench, tmp_path, capsys, arguments, told
+) -> None:
+    (tmp_path / "empty").touch()
+    nobody = bench.read_text(encoding="utf-8").splitlines()[-1]
+    (tmp_path / "nobody").write_text(nobody, encoding="utf-8")
+    places = {"BENCH": bench, "EMPTY": tmp_path / "empty", "NOBODY": tmp_path / "nobody"}
+    named = [places.get(one, one) for one in arguments]
+    assert run_import(*named, "--out", tmp_path / "out") == 1
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def _catalog(config: Path, printed: str) -> Catalog:
+    """Do what the import says: add both entries."""
+    corpora, judges = printed.split("Add to config/corpora.yaml:")[1].split("Add to config/judges")
+    corpus = {"out": {**yaml.safe_load(corpora)["out"], "rating": {"n_resamples": 0}}}
+    (config / "corpora.yaml").write_text(yaml.safe_dump(corpus), encoding="utf-8")
+    (config / "judges.yaml").write_text(judges.partition(":")[2], encoding="utf-8")
+    return Catalog(
+        corpora_file=str(config / "corpora.yaml"), judges_file=str(config / "judges.yaml")
+    )
+
+
+@pytest.fixture
+def imported(config, bench, tmp_path, capsys, workshop):
+    """A lineage run on imported verdicts, as far as it goes, with the workshop it ran in."""
+    run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
+    catalog = _catalog(config, capsys.readouterr().out)
+    type(workshop).catalog, own = property(lambda _: catalog), type(workshop).catalog
+    outcome = workshop.run(corpus="out")
+    type(workshop).catalog = own
+    return workshop, outcome
+
+
+def test_a_run_keeps_verdicts_without_scores_and_says_why_it_stops(imported) -> None:
+    workshop, outcome = imported
+    assert outcome.exit_code == 1
+    (error,) = outcome.errors
+    assert error.startswith("scored_battles of out|some-judge: ")
+    assert "carry outcomes without rubric scores: 79 of 79 of judge 'some-judge'" in error
+    assert not any(check.is_gate for check in outcome.failed_checks)
+    stored = workshop.stored("verdicts", "out", "some-judge")
+    assert len(stored) == 80
+    assert workshop.stored("scored_battles", "out", "some-judge") is None
+    assert workshop.stored("leaderboard", "out", "some-judge") is None
+
+
+def test_stored_verdicts_come_out_as_they_came_in(imported, bench, tmp_path, capsys) -> None:
+    workshop, _ = imported
+    out = tmp_path / "again.jsonl"
+    account = export_verdicts(
+        "out", "some-judge", "mt-bench", out, store=open_store(workshop.tables.base_uri)
+    )
+    assert (account.n_battles, account.n_written) == (40, 40)
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    published = [json.loads(line) for line in bench.read_text(encoding="utf-8").splitlines()][:-1]
+    keys = ("question_id", "model_1", "model_2", "g1_winner", "g2_winner", "turn")
+
+    def told(listed):
+        return sorted([[row[key] for key in keys] for row in listed])
+
+    assert told(rows) == told(published)
+
+
+# Export from a run of a judge with scores
+
+
+def run_export(*arguments: object) -> int:
+    return cli.main(["verdicts", "export", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("style", ["arena-hard", "mt-bench", "alpaca-eval", "soft-elo"])
+def test_a_judged_corpus_goes_out_and_comes_back(
+    workshop, config, tmp_path, capsys, monkeypatch, style
+) -> None:
+    workshop.run("careful", select=["+verdicts"])
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    sampled = workshop.stored("sampled_battles", "tiny")
+    baseline = ["--baseline", sampled["model_a"][0]] if style == "arena-hard" else []
+    out = tmp_path / "file.csv"
+    asked = ["--corpus", "tiny", "--judge", "careful", "--format", style, "--out", out, *baseline]
+    assert run_export(*asked) == 0
+    printed = capsys.readouterr().out
+    against = sampled[["model_a", "model_b"]].eq(sampled["model_a"][0]).any(axis=1).sum()
+    n_written = against if baseline else 300
+    assert f"{n_written} of 300 judged battles written" in printed
+    if baseline:
+        assert f"Left out: {300 - n_written} neither model is the baseline" in printed
+    assert run_export(*asked) == 1
+    assert "add --force" in capsys.readouterr().err
+    assert run_export(*asked, "--force") == 0
+    again = tmp_path / "again"
+    assert run_import(out, "--format", style, "--out", again, *baseline) == 0
+    back, repeated = (pd.read_parquet(again / "battles.parquet"), "duplicate-battle")
+    quarantined = pd.read_csv(again / "quarantine.csv")["reason"].tolist()
+    assert set(quarantined) <= {repeated}
+    assert len(back) + len(quarantined) == n_written
+    if quarantined:
+        assert f"{len(quarantined)} rows that share question and models" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--corpus", "tyni", "--judge", "paid", "--format", "mt-bench"], "unknown corpus 'tyni'"),
+        (["--corpus", "none", "--judge", "pad", "--format", "mt-bench"], "did you mean 'paid'"),
+        (["--corpus", "none", "--judge", "paid", "--format", "mt-bench"], "make them first"),
+        (["--corpus", "../x", "--judge", "paid", "--format", "mt-bench"], "unsafe partition key"),
+        (["--corpus", "none", "--judge", "paid", "--format", "csv"], "'csv' is not one of"),
+    ],
+)
+def test_an_export_of_nothing_says_what_to_do(config, tmp_path, capsys, arguments, told) -> None:
+    assert run_export(*arguments, "--out", tmp_path / "file") == 1
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.glob("file*")) == []
