@@ -10,16 +10,9 @@ from typing import Any
 
 from judgeline.identity import text_hash
 from resources.corpora.conversations import encodable
+from resources.corpora.records import RowError, name_of, text_of
 from resources.corpora.schema import CorpusRead
-from resources.corpora.verdict_files import (
-    Judged,
-    RowError,
-    Told,
-    name_of,
-    read_verdict_files,
-    text_of,
-    unknown,
-)
+from resources.corpora.verdict_files import Judged, Told, read_verdict_files, unknown
 
 _DRAW = 0
 _DIGITS = 16

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from resources.corpora.definitions import ArenaHardOptions
+from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import (
     Judged,
-    RowError,
     Told,
-    id_of,
     joined,
     labelled,
-    name_of,
     read_verdict_files,
-    text_of,
     unknown,
 )
 

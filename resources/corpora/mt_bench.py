@@ -8,17 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import (
     Judged,
-    RowError,
     Told,
-    id_of,
     joined,
     labelled,
-    name_of,
     read_verdict_files,
-    text_of,
     unknown,
 )
 

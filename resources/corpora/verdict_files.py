@@ -5,8 +5,7 @@ verdicts. What does not: what a label of one program means (its reader). No scor
 verdict has the outcome that its file states, or none and a failure class.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +13,8 @@ import pandas as pd
 
 from judgeline.identity import identity_hash
 from resources.corpora.assemble import judge_slugs
-from resources.corpora.conversations import encodable
 from resources.corpora.files import layout_of
+from resources.corpora.records import RowError, brief, read_records, text_of
 from resources.corpora.schema import (
     BATTLE_DTYPES,
     QUARANTINE_DTYPES,
@@ -27,14 +26,6 @@ from resources.judges.annotation import VERDICT_DTYPES
 
 FAILED = "parse_error"
 """Class of a verdict for which its file has no outcome, whatever the reason was."""
-
-
-class RowError(ValueError):
-    """A record that tells of no battle; `reason` is the slug under which it is quarantined."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
 
 
 class Told(NamedTuple):
@@ -93,7 +84,7 @@ def read_verdict_files(
     """
     found = _Found({}, [], [], set())
     for path in paths:
-        records = list(_records(path))
+        records = list(read_records(path))
         keys = (key for _, record, _ in records if record is not None for key in record)
         layout_of(path, reader, list(dict.fromkeys(keys)))
         for row, record, trouble in records:
@@ -157,89 +148,6 @@ def _table(rows: Any, dtypes: Mapping[str, str]) -> pd.DataFrame:
     return typed(pd.DataFrame(listed, dtype=object), dtypes) if listed else empty(dtypes)
 
 
-# Records
-
-
-def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
-    """Yield position, record and what is wrong with it, of JSON lines or one JSON list."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 ({error}); download or write it again") from error
-    if not text.strip():
-        raise ValueError(f"{path} is empty; download or write it again")
-    return _listed(path, text) if text.lstrip().startswith("[") else _lines(text)
-
-
-def _listed(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
-    try:
-        elements = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} begins like a JSON list and is none ({error}); download or write it again"
-        ) from error
-    for row, element in enumerate(elements):
-        yield row, *_object(element)
-
-
-def _lines(text: str) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
-    lines = (line for line in text.split("\n") if line.strip())
-    for row, line in enumerate(lines):
-        try:
-            yield row, *_object(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            yield row, None, f"not JSON: {error}"
-
-
-def _object(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    if isinstance(value, dict):
-        return value, ""
-    return None, f"{type(value).__name__}, expected an object"
-
-
-# Fields of a record
-
-
-def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
-    """Return the name under a key, without blanks around it.
-
-    Raises
-    ------
-    RowError
-        If it is no text, or empty.
-    """
-    value = record.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise RowError(reason, f"{key} is {_brief(value)}, expected a name")
-    return encodable(value.strip())
-
-
-def id_of(record: Mapping[str, Any], *keys: str) -> str:
-    """Return the first of some keys that holds a number or text that names a question.
-
-    Raises
-    ------
-    RowError
-        If none does.
-    """
-    for key in keys:
-        value = record.get(key)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value.strip():
-            return encodable(value.strip())
-    raise RowError("missing-question", f"{keys[0]} is {_brief(record.get(keys[0]))}, expected one")
-
-
-def text_of(value: Any) -> str | None:
-    """Return text as it is, nothing as None, and anything else as compact JSON."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return encodable(value)
-    return encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
 def labelled(label: Any, words: str | None) -> str | None:
     """Return an answer whose first line is the published label, and the judge's words after it.
 
@@ -264,9 +172,4 @@ def joined(*parts: object) -> str:
 
 def unknown(label: Any, expected: str) -> str:
     """Return the sentence about an outcome that fits no rule."""
-    return f"{_brief(label)} is no outcome; expected {expected}"
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return f"{brief(label)} is no outcome; expected {expected}"
