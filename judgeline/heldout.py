@@ -185,9 +185,7 @@ def fit_heldout_ratings(
     if cluster is not None and np.shape(cluster) != (len(battles),):
         raise ValueError(f"cluster has shape {np.shape(cluster)}; expected ({len(battles)},)")
     _require_clusters(cluster)
-    voted = battles.voted_models()
-    if not voted.any():
-        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    voted = _voted(battles)
     tally = tally_outcomes(battles)
     targets = dict(_targets(battles, beta_folds.beta, voted, tally, settings))
     _require_anchors_connected(targets["human"], voted, battles.models)
@@ -199,12 +197,71 @@ def fit_heldout_ratings(
     return _table(battles, beta_folds.beta, voted, targets, placed, errors, tally)
 
 
+class JudgePlacement(NamedTuple):
+    """What one method placed each of M models by, among A anchors (the models with votes).
+
+    `strength` (M,) in logits, NaN where a model has no rating; `anchors` (M, A): strengths in
+    logits that were fixed while the row's model was placed; `n_battles` and `wins` (M, A): its
+    battles and wins against each of them.
+    """
+
+    strength: Floats
+    anchors: Floats
+    n_battles: Floats
+    wins: Floats
+
+
+def place_by_judge(
+    battles: CodedBattles, beta_folds: BetaFolds, *, l2: float
+) -> dict[str, JudgePlacement]:
+    """Return the hard and soft placements that `fit_heldout_ratings` reports as ratings.
+
+    Parameters
+    ----------
+    battles, beta_folds
+        As there.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    dict of str to JudgePlacement
+        By ``"hard"`` and ``"soft"``; rows in the order of ``battles.models``, columns in that
+        of its voted models.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As there.
+    """
+    _require_matching(battles, beta_folds)
+    voted = _voted(battles)
+    settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=())
+    targets = dict(_targets(battles, beta_folds.beta, voted, tally_outcomes(battles), settings))
+    _require_anchors_connected(targets.pop("human"), voted, battles.models)
+    names = np.array(battles.models)[voted]
+    placed = {name: _place(target, voted, l2, names) for name, target in targets.items()}
+    return {
+        name: JudgePlacement(
+            fit.strength, fit.anchors, targets[name].n_battles, targets[name].own_wins
+        )
+        for name, fit in placed.items()
+    }
+
+
 def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
     if tuple(beta_folds.held_out_model) != battles.models:
         raise ValueError(
             f"beta folds are for {len(beta_folds.held_out_model)} models, battles have "
             f"{len(battles.models)}; fit the folds on these battles"
         )
+
+
+def _voted(battles: CodedBattles) -> NDArray[np.bool_]:
+    voted = battles.voted_models()
+    if not voted.any():
+        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    return voted
 
 
 def _require_clusters(cluster: ArrayLike | None) -> None:
