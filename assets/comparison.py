@@ -140,6 +140,8 @@ with previews_silenced():
             "beta_folds",
             "conformal_calibration",
             "judge_diagnostics",
+            "missingness",
+            "missing_bounds",
             "scored_battles",
         )
     },
@@ -152,6 +154,8 @@ def report(
     beta_folds: dict[str, pd.DataFrame],
     conformal_calibration: dict[str, pd.DataFrame],
     judge_diagnostics: dict[str, pd.DataFrame],
+    missingness: dict[str, pd.DataFrame],
+    missing_bounds: dict[str, pd.DataFrame],
     scored_battles: dict[str, pd.DataFrame],
     catalog: Catalog,
 ) -> dg.MaterializeResult:
@@ -163,6 +167,8 @@ def report(
         "beta_folds": by_judge(beta_folds),
         "conformal_calibration": by_judge(conformal_calibration),
         "judge_diagnostics": by_judge(judge_diagnostics),
+        "missingness": by_judge(missingness),
+        "missing_bounds": by_judge(missing_bounds),
         "scored_battles": by_judge(scored_battles),
     }
     path = write_report(
@@ -190,7 +196,7 @@ def report(
 def _tables_of(
     context: dg.AssetExecutionContext, catalog: Catalog, judge: str, tables: Mapping[str, Tables]
 ) -> JudgeTables:
-    of_judge = {name: by_name[judge] for name, by_name in tables.items()}
+    of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     return JudgeTables(
         judge=judge,

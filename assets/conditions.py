@@ -13,7 +13,9 @@ FOLLOWS = (
 ).with_label("follows its inputs")
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
-_ENDS = dg.AssetSelection.assets("leaderboard", "judge_diagnostics", "judge_comparison")
+_ENDS = dg.AssetSelection.assets(
+    "leaderboard", "judge_diagnostics", "missingness", "missing_bounds", "judge_comparison"
+)
 FANS_IN = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()).allow(_ENDS)
     & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing()).allow(

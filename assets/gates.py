@@ -7,10 +7,17 @@ import dagster as dg
 import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
-from assets import calibration, diagnostics, judging, ratings, uncertainty
+from assets import calibration, diagnostics, judging, missingness, ratings, uncertainty
 from assets.partitions import corpus_judge_key
 
-JUDGED: tuple[ModuleType, ...] = (judging, calibration, ratings, uncertainty, diagnostics)
+JUDGED: tuple[ModuleType, ...] = (
+    judging,
+    calibration,
+    ratings,
+    uncertainty,
+    diagnostics,
+    missingness,
+)
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 
 

@@ -109,10 +109,13 @@ def bound_missing(
         ratings[rated, place] = strength_to_rating(strengths).T
         n_battles[rated, place] = placement.n_battles.sum(axis=1)
     n_missing = counted.sum(axis=1)
+    rating, worst_rating, best_rating = ratings.reshape(-1, 3).T
     return MissingBounds(
         np.repeat(names, len(most)),
         np.tile(list(most), names.size),
-        *ratings.reshape(-1, 3).T,
+        rating,
+        worst_rating,
+        best_rating,
         n_battles.ravel(),
         np.repeat(n_missing, len(most)),
         np.repeat(missing.sum(axis=1) - n_missing, len(most)),

@@ -161,7 +161,7 @@ def excess_p_values(
             f"{missing[row]} of {battles[row]} battles missing in row {row}, where "
             f"{all_missing} of {all_battles} are missing in all; a part exceeds its whole"
         )
-    chance = hypergeom.sf(missing - 1, all_battles, all_missing, battles)
+    chance = np.asarray(hypergeom.sf(missing - 1, all_battles, all_missing, battles))
     order = np.argsort(chance, kind="stable")
     corrected = np.empty(chance.size)
     rising = np.maximum.accumulate(chance[order] * np.arange(chance.size, 0, -1))

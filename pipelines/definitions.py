@@ -11,6 +11,7 @@ from assets import (
     corpus,
     diagnostics,
     judging,
+    missingness,
     ratings,
     uncertainty,
 )
@@ -21,7 +22,16 @@ from resources.judges.budget import Budget
 from resources.tables import ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
 
-STAGES = (corpus, judging, calibration, ratings, uncertainty, diagnostics, comparison)
+STAGES = (
+    corpus,
+    judging,
+    calibration,
+    ratings,
+    uncertainty,
+    diagnostics,
+    missingness,
+    comparison,
+)
 
 
 def build_definitions(

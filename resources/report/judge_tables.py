@@ -40,6 +40,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "summary": ("method", "n_models", "mae", "spearman", "kendall", "mean_beta"),
     "judge_diagnostics": ("diagnostic", "level", "value", "unit", "n"),
     "scored_battles": ("battle_id", "human_outcome", "score_difference"),
+    "missingness": ("grouping", "level", "status", "n_battles", "share", "n_verdicts"),
+    "missing_bounds": (
+        "model",
+        "method",
+        "rating",
+        "worst_rating",
+        "best_rating",
+        "half_width",
+        "n_battles",
+        "n_missing",
+        "n_missing_other",
+    ),
     "checks": ("name", "passed", "observed", "remedy"),
 }
 """Columns that the report reads of each table; others are welcome and ignored."""
@@ -75,6 +87,9 @@ class JudgeTables:
         The core's results of the same names, one column per field.
     judge_diagnostics, scored_battles : DataFrame
         Named diagnostics with units; the judged battles (one row each).
+    missingness, missing_bounds : DataFrame or None
+        Which battles have no score, by failure class, and what they could do to the ratings;
+        None where a judge was run before there were such tables.
     checks : DataFrame or None
         One row per quality check: `name`, `passed`, `observed` and `remedy` (what to do);
         `asset` and `blocking` are shown where they are given.
@@ -94,6 +109,8 @@ class JudgeTables:
     summary: pd.DataFrame
     judge_diagnostics: pd.DataFrame
     scored_battles: pd.DataFrame
+    missingness: pd.DataFrame | None = None
+    missing_bounds: pd.DataFrame | None = None
     checks: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:

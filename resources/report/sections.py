@@ -19,6 +19,7 @@ from resources.report.figures import (
 from resources.report.findings import Finding, findings_of
 from resources.report.grid import Column, Grid, make_grid
 from resources.report.judge_tables import JudgeTables
+from resources.report.missing import MissingSection, missing_section
 from resources.report.standings import Standing, standings_of
 from resources.report.wording import (
     count,
@@ -123,6 +124,7 @@ class JudgeSection:
     betas: Grid
     diagnostics: Grid
     levels: Grid
+    missing: MissingSection | None
     checks: Grid | None
 
 
@@ -165,6 +167,7 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
             diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTIC_COLUMNS
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
+        missing=missing_section(tables.missingness, tables.missing_bounds),
         checks=_checks(tables.checks),
     )
 

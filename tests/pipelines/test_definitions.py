@@ -22,6 +22,12 @@ GRAPH = {
         CORPUS_JUDGE,
         {"scored_battles", "beta_folds", "heldout_ratings"},
     ),
+    "missingness": ("diagnostics", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
+    "missing_bounds": (
+        "diagnostics",
+        CORPUS_JUDGE,
+        {"sampled_battles", "scored_battles", "beta_folds", "heldout_ratings"},
+    ),
     "judge_comparison": (
         "comparison",
         CORPUS,
@@ -44,6 +50,8 @@ GRAPH = {
             "beta_folds",
             "conformal_calibration",
             "judge_diagnostics",
+            "missingness",
+            "missing_bounds",
             "scored_battles",
         },
     ),
@@ -65,6 +73,8 @@ BLOCKING = {
     ("conformal_calibration", "thresholds_are_finite"),
     ("leaderboard", "models_are_in_order"),
     ("leaderboard", "intervals_hold_their_rating"),
+    ("missingness", "battles_are_accounted_for"),
+    ("missing_bounds", "bounds_are_of_the_ratings"),
     ("judge_comparison", "comparison_is_sound"),
 }
 WARNING = {
@@ -82,6 +92,8 @@ WARNING = {
     ("leaderboard", "intervals_are_bounded"),
     ("leaderboard", "ratings_are_well_founded"),
     ("judge_diagnostics", "diagnostics_could_be_computed"),
+    ("missingness", "models_are_missing_alike"),
+    ("missing_bounds", "missing_battles_matter_little"),
     ("report", "report_is_self_contained"),
 }
 

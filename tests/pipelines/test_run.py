@@ -22,6 +22,8 @@ JUDGED = {
     "conformal_calibration",
     "leaderboard",
     "judge_diagnostics",
+    "missingness",
+    "missing_bounds",
 }
 OF_CORPUS = {
     "raw_battles",

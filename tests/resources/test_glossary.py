@@ -3,6 +3,8 @@ from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard
+from judgeline.missing_bounds import MissingBounds
+from resources.accounting import MISSINGNESS_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
@@ -15,10 +17,19 @@ SHOWN = {
     *VERDICT_DTYPES,
     *SCORED_COLUMNS,
     *COMPARISON_COLUMNS,
+    *MISSINGNESS_COLUMNS,
     "selection_order",
+    "half_width",
     *(
         field
-        for table in (BetaFolds, HeldOutRatings, ConformalCalibration, Leaderboard, Diagnostics)
+        for table in (
+            BetaFolds,
+            HeldOutRatings,
+            ConformalCalibration,
+            Leaderboard,
+            Diagnostics,
+            MissingBounds,
+        )
         for field in table._fields
     ),
 }

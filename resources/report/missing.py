@@ -1,0 +1,165 @@
+"""What the page says of battles that a judge left without a score, and what they could change."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judgeline.missingness import SCORED
+from resources.report.grid import Column, Grid, make_grid
+from resources.report.wording import MISSING, count, method_words, number, status_words
+
+_ALL = "all"
+
+
+def _share(value: Any) -> str:
+    return MISSING if pd.isna(value) else f"{number(100 * value, 1)} %"
+
+
+def _one(value: Any) -> str:
+    return number(value, 1)
+
+
+_CLASS_COLUMNS = (
+    Column("status", "Class", "", status_words, numeric=False),
+    Column("n_battles", "Battles", "without a score", count),
+    Column("share", "Share", "of sampled battles", _share),
+    Column("n_verdicts", "Verdicts", "of that class", count),
+)
+_LEVEL_COLUMNS = (
+    Column("grouping", "By", "", status_words, numeric=False),
+    Column("level", "Group", "", numeric=False),
+    Column("n_battles", "Battles", "sampled", count),
+    Column("n_missing", "Missing", "battles", count),
+    Column("share", "Share", "of sampled battles", _share),
+    Column("classes", "Classes", "battles", numeric=False),
+)
+_BOUND_COLUMNS = (
+    Column("model", "Model", "", numeric=False),
+    Column("method", "Method", "", method_words, numeric=False),
+    Column("rating", "Rating", "Elo", _one),
+    Column("worst_rating", "Worst case", "Elo", _one),
+    Column("best_rating", "Best case", "Elo", _one),
+    Column("width", "Apart", "Elo", _one),
+    Column("half_width", "Interval", "Elo to either side", _one),
+    Column("n_missing", "Missing", "against voted models", count),
+    Column("n_battles", "Scored", "against voted models", count),
+)
+
+
+@dataclass(frozen=True)
+class MissingSection:
+    """Sentences and, where battles are missing, tables of how many, whose, and what of it."""
+
+    sentences: list[str]
+    classes: Grid | None
+    levels: Grid | None
+    bounds: Grid | None
+
+
+def missing_section(
+    missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None
+) -> MissingSection | None:
+    """Return what the page says of a judge's missing verdicts.
+
+    Parameters
+    ----------
+    missingness, missing_bounds : DataFrame or None
+        The tables of those names; ratings in Elo points.
+
+    Returns
+    -------
+    MissingSection or None
+        One sentence and no table where no battle is missing; None without an account.
+    """
+    if missingness is None:
+        return None
+    whole = missingness[missingness["grouping"] == _ALL]
+    n_battles = int(whole["n_battles"].sum())
+    failed = whole[whole["status"] != SCORED].sort_values("n_battles", ascending=False)
+    if not failed["n_battles"].any():
+        return MissingSection([_complete(n_battles, int(failed["n_verdicts"].sum()))], *[None] * 3)
+    n_missing = int(failed["n_battles"].sum())
+    told = [
+        f"{count(n_missing)} of {count(n_battles)} sampled battles "
+        f"({_share(n_missing / n_battles)}) have no score. They count as nothing, neither a tie "
+        "nor a loss; a battle takes the class of its first order that failed."
+    ]
+    absent = {"language", "length"} - set(missingness["grouping"])
+    if absent:
+        told.append(f"The corpus publishes no {' and no '.join(sorted(absent))} to count them by.")
+    bounds = None if missing_bounds is None else _bounds(missing_bounds)
+    return MissingSection(
+        told + _bound_sentences(bounds),
+        make_grid(failed, "One row per class of battles without a score", _CLASS_COLUMNS),
+        _levels(missingness),
+        None if bounds is None or bounds.empty else _bound_grid(bounds),
+    )
+
+
+def _complete(n_battles: int, n_failed: int) -> str:
+    said = f"Every one of the {count(n_battles)} sampled battles has a score"
+    if not n_failed:
+        return f"{said}."
+    return f"{said}; {count(n_failed)} verdicts failed and another replicate stood in."
+
+
+def _levels(missingness: pd.DataFrame) -> Grid:
+    """Return groups in which battles are missing, the classes of each in one cell."""
+    grouped = missingness[missingness["grouping"] != _ALL]
+    failed = grouped[(grouped["status"] != SCORED) & (grouped["n_battles"] > 0)]
+    words = [
+        f"{status_words(status)} {count(n)}"
+        for status, n in zip(failed["status"], failed["n_battles"], strict=True)
+    ]
+    keys = ["grouping", "level"]
+    totals = grouped.groupby(keys)["n_battles"].sum()
+    rows = failed.assign(classes=words).groupby(keys, sort=False)
+    table = rows.agg(n_missing=("n_battles", "sum"), classes=("classes", ", ".join))
+    table = table.join(totals).reset_index()
+    table = table.assign(share=table["n_missing"] / table["n_battles"])
+    caption = "One row per group with missing battles; by model, a battle counts for both models"
+    return make_grid(table, caption, _LEVEL_COLUMNS)
+
+
+def _bounds(missing_bounds: pd.DataFrame) -> pd.DataFrame:
+    """Return the models with missing battles, the widest bounds first."""
+    table = missing_bounds[missing_bounds["n_missing"] > 0]
+    table = table.assign(width=table["best_rating"] - table["worst_rating"])
+    return table.sort_values(["width", "model"], ascending=[False, True], na_position="first")
+
+
+def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
+    if bounds is None or bounds.empty:
+        return []
+    told = [
+        "Whatever the judge would have said of them, a model's rating stays between its worst "
+        "case (all of its missing battles lost as clearly as a verdict can say) and its best "
+        "(all won), while the other models' ratings and the slope stay as they are."
+    ]
+    known = bounds[bounds["width"].notna()]
+    if len(known):
+        widest = known.iloc[0]
+        told.append(
+            f"The widest such range is {number(widest['width'], 1)} Elo, of {widest['model']} "
+            f"({method_words(widest['method'])})."
+        )
+    unrated = sorted(set(bounds.loc[bounds["width"].isna(), "model"]))
+    if unrated:
+        told.append(f"No rating to bound: {', '.join(unrated)}.")
+    return told
+
+
+def _bound_grid(bounds: pd.DataFrame) -> Grid:
+    def outweighs(row: Any) -> bool:
+        return bool(np.isnan(row.width) or row.width > row.half_width)
+
+    return make_grid(
+        bounds,
+        "One row per model with missing battles and method; marked where the range exceeds what "
+        "the interval reaches to either side",
+        _BOUND_COLUMNS,
+        marked=outweighs,
+        mark="warns",
+    )
