@@ -1,0 +1,234 @@
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from arenas import code, name, play, random_pairs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from likeness import by_model_and_method, rate
+from twins import Battle, judge_placement, tied_together, voted_models
+
+from judgeline.beta import fit_beta_folds
+from judgeline.heldout import RatingSettings
+from judgeline.missing_bounds import MissingBounds, bound_missing
+
+Halves = tuple[list[Battle], list[Battle]]
+METHODS = ("hard", "soft")
+EXACT = 1e-5  # Elo points
+
+
+def bound(
+    scored: Sequence[Battle], missing: Sequence[Battle], *, l2: float = 0.01, reach: float = 9.0
+) -> MissingBounds:
+    coded = code(scored)
+    first, second = ([battle.models()[side] for battle in missing] for side in (0, 1))
+    return bound_missing(coded, fit_beta_folds(coded), first, second, l2=l2, reach=reach)
+
+
+def rows_of(bounds: MissingBounds) -> dict[tuple[str, str], dict[str, float]]:
+    rows = [dict(zip(bounds._fields, row, strict=True)) for row in zip(*bounds, strict=True)]
+    return {(str(row["model"]), str(row["method"])): row for row in rows}
+
+
+@st.composite
+def halves(draw: st.DrawFn) -> Halves:
+    """Scored battles, whose votes connect all voted models, and missing ones."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = draw(st.integers(3, 6))
+    scored = play(
+        rng,
+        random_pairs(rng, size, 12 * size),
+        rng.normal(0, draw(st.sampled_from([0.3, 1.5])), size),
+        unvoted=draw(st.sampled_from([(), (1,)])),
+    )
+    missing = play(rng, random_pairs(rng, size, draw(st.integers(0, 3 * size))), np.zeros(size))
+    voted = voted_models(scored)
+    if not tied_together([b for b in scored if b.human is not None], voted):
+        return play(rng, [(0, 1)] * 20 + [(1, 2)] * 20 + [(2, 0)] * 20, np.zeros(3)), missing[:0]
+    return scored, missing
+
+
+def judged(battle: Battle, model: str, share: float, score: float) -> Battle:
+    """A missing battle as the judge might have scored it, seen from one of its models."""
+    told = Battle(battle.model_a, battle.model_b, None, share, score)
+    return told if battle.model_a == model else Battle(*battle.models(), None, 1 - share, -score)
+
+
+def completed(
+    halves: Halves, model: str, verdicts: Sequence[tuple[float, float]], l2: float
+) -> dict[str, float]:
+    """Rate a model anew from all its battles by the slow twin: anchors and slope included."""
+    scored, missing = halves
+    own = [battle for battle in missing if model in battle.models()]
+    filled = [
+        judged(b, model, *verdict) for b, verdict in zip(own, verdicts[: len(own)], strict=True)
+    ]
+    placed = {method: judge_placement([*scored, *filled], model, method, l2) for method in METHODS}
+    return {method: math.nan if p is None else p.rating for method, p in placed.items()}
+
+
+# ------------------------------------------------------------------ the twin
+
+
+@given(halves=halves(), l2=st.sampled_from([0.01, 0.3]), place=st.integers(0, 2))
+@settings(max_examples=40)
+def test_bounds_are_full_refits_with_every_missing_battle_lost_or_won(
+    halves: Halves, l2: float, place: int
+) -> None:
+    rows, model = rows_of(bound(*halves, l2=l2)), name(place)
+    as_it_stands = completed((halves[0], []), model, [], l2)
+    for column, verdict in (("worst_rating", (0.0, -9.0)), ("best_rating", (1.0, 9.0))):
+        refit = completed(halves, model, [verdict] * len(halves[1]), l2)
+        for method in METHODS:
+            if math.isnan(as_it_stands[method]):
+                assert math.isnan(rows[model, method][column])
+            else:
+                assert rows[model, method][column] == pytest.approx(refit[method], abs=EXACT)
+                assert rows[model, method]["rating"] == pytest.approx(
+                    as_it_stands[method], abs=EXACT
+                )
+
+
+@given(halves=halves(), data=st.data())
+@settings(max_examples=40)
+def test_no_completion_of_a_models_battles_leaves_the_bounds(
+    halves: Halves, data: st.DataObject
+) -> None:
+    model = name(data.draw(st.integers(0, 2)))
+    verdict = st.tuples(
+        st.sampled_from([0.0, 0.5, 1.0]), st.integers(-108, 108).map(lambda k: k / 12)
+    )
+    n_missing = len(halves[1])
+    verdicts = data.draw(st.lists(verdict, min_size=n_missing, max_size=n_missing))
+    rows, refit = rows_of(bound(*halves)), completed(halves, model, verdicts, 0.01)
+    for method in METHODS:
+        row = rows[model, method]
+        if not math.isnan(row["rating"]):
+            assert row["worst_rating"] - EXACT <= refit[method] <= row["best_rating"] + EXACT
+
+
+# ------------------------------------------------------------------ invariances
+
+
+@given(halves=halves())
+@settings(max_examples=30)
+def test_ratings_are_those_of_the_held_out_fit_and_nothing_missing_bounds_nothing(
+    halves: Halves,
+) -> None:
+    scored, missing = halves
+    known = by_model_and_method(rate(scored, RatingSettings(n_resamples=0)))
+    bounds = bound(scored, [])
+    np.testing.assert_array_equal(bounds.worst_rating, bounds.rating)
+    np.testing.assert_array_equal(bounds.best_rating, bounds.rating)
+    for key, row in rows_of(bound(scored, missing)).items():
+        assert row["rating"] == pytest.approx(known[key]["rating"], abs=1e-9, nan_ok=True)
+        assert row["n_battles"] == known[key]["n_battles"]
+
+
+@given(halves=halves(), more=st.integers(1, 10))
+@settings(max_examples=30)
+def test_another_missing_battle_widens_the_bounds_of_its_models_alone(
+    halves: Halves, more: int
+) -> None:
+    scored, missing = halves
+    pair = Battle(name(0), name(2), None, 0.5, 0.0)
+    before, after = (rows_of(bound(scored, [*missing, *[pair] * n])) for n in (0, more))
+    for (model, method), row in after.items():
+        if method == "soft":
+            continue
+        if model in pair.models() and not math.isnan(row["rating"]):
+            assert row["worst_rating"] < before[model, method]["worst_rating"]
+            assert row["best_rating"] > before[model, method]["best_rating"]
+            assert row["worst_rating"] < row["rating"] < row["best_rating"]
+        elif model not in pair.models():
+            assert row["best_rating"] == pytest.approx(
+                before[model, method]["best_rating"], abs=1e-9, nan_ok=True
+            )
+
+
+@given(halves=halves(), mask=st.integers(0, 2**18))
+@settings(max_examples=20)
+def test_order_and_sides_of_missing_battles_do_not_matter(halves: Halves, mask: int) -> None:
+    scored, missing = halves
+    turned = [b.swapped() if mask >> k & 1 else b for k, b in enumerate(missing)][::-1]
+    for ours, theirs in zip(bound(scored, missing), bound(scored, turned), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+# ------------------------------------------------------------------ who counts
+
+
+@pytest.fixture(scope="module")
+def trio() -> list[Battle]:
+    """Three voted models and one without votes, `model-003`."""
+    rng = np.random.default_rng(4)
+    pairs = [(0, 1), (1, 2), (2, 0), (0, 3), (1, 3)] * 12
+    return play(rng, pairs, np.array([0.5, 0.0, -0.5, 0.2]), unvoted=[3])
+
+
+def test_missing_battles_against_models_without_votes_count_apart(trio: list[Battle]) -> None:
+    missing = [Battle(name(0), name(3), None, 0.5, 0.0)] * 4
+    rows = rows_of(bound(trio, missing))
+    anchor, fresh = rows[name(0), "hard"], rows[name(3), "hard"]
+    assert (anchor["n_missing"], anchor["n_missing_other"]) == (0, 4)
+    assert anchor["worst_rating"] == anchor["rating"] == anchor["best_rating"]
+    assert (fresh["n_missing"], fresh["n_missing_other"]) == (4, 0)
+    assert fresh["worst_rating"] < fresh["rating"] < fresh["best_rating"]
+
+
+def test_a_model_without_any_scored_battle_is_counted_and_has_no_bounds(trio: list[Battle]) -> None:
+    missing = [
+        Battle("model-new", name(0), None, 0.5, 0.0),
+        Battle(name(1), "model-new", None, 0, 0),
+    ]
+    row = rows_of(bound(trio, missing))["model-new", "soft"]
+    assert (row["n_battles"], row["n_missing"], row["n_missing_other"]) == (0, 2, 0)
+    assert all(math.isnan(row[f"{end}rating"]) for end in ("", "worst_", "best_"))
+    assert rows_of(bound(trio, missing))[name(0), "hard"]["n_missing_other"] == 1
+
+
+def test_a_fold_without_a_slope_has_hard_bounds_only() -> None:
+    """Without model-000 nobody votes against the scores: that fold's slope has no end."""
+    against = [Battle(name(0), name(1), 0.0, 1.0, 2.0)]
+    rest = [Battle(name(a), name(b), 1.0, 1.0, 1.0) for a, b in ((0, 1), (1, 2), (0, 2))] * 3
+    rows = rows_of(bound([*against, *rest], [Battle(name(0), name(2), None, 0.5, 0.0)]))
+    assert math.isnan(rows[name(0), "soft"]["best_rating"])
+    assert rows[name(0), "hard"]["worst_rating"] < rows[name(0), "hard"]["best_rating"]
+
+
+def test_a_soft_rating_can_lie_outside_its_bounds_where_no_verdict_could_express_the_gap() -> None:
+    """On a long ladder with a tiny slope, even the clearest win is less than was expected."""
+    rng, size = np.random.default_rng(0), 8
+    ladder = [
+        Battle(name(k), name(k + 1), float((score > 0) == (rng.random() < 0.62)), score > 0, score)
+        for k in range(size - 1)
+        for score in [6.0] * 36 + [-6.0] * 4
+    ]
+    rungs = [Battle(name(k), name(k + 2), None, 1.0, 9.0) for k in range(size - 2)] * 2
+    missing = [Battle(name(0), name(size - 1), None, 0.5, 0.0)] * 3
+    row = rows_of(bound([*ladder, *rungs], missing, l2=0.001))[name(size - 1), "soft"]
+    assert row["rating"] < row["worst_rating"] < row["best_rating"]
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ((["a"], []), "missing_a has 1 names, missing_b 0"),
+        ((["a"], ["a"]), r"missing battle 0 is between \('a', 'a'\)"),
+        ((["a", None], ["b", "a"]), r"missing battle 1 is between \(None, 'a'\)"),
+    ],
+)
+def test_what_is_no_battle_is_refused(trio: list[Battle], missing: tuple, told: str) -> None:
+    coded = code(trio)
+    with pytest.raises(ValueError, match=told):
+        bound_missing(coded, fit_beta_folds(coded), *missing, l2=0.01)
+
+
+@pytest.mark.parametrize("reach", [0.5, math.inf, math.nan])
+def test_scores_beyond_the_reach_are_refused(trio: list[Battle], reach: float) -> None:
+    with pytest.raises(ValueError, match=f"reach is {reach:g}"):
+        bound(trio, [], reach=reach)
