@@ -134,9 +134,9 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
     if bounds is None or bounds.empty:
         return []
     told = [
-        "Whatever the judge would have said of them, a model's rating stays between its worst "
-        "case (all of its missing battles lost as clearly as a verdict can say) and its best "
-        "(all won), while the other models' ratings and the slope stay as they are."
+        "Had they a score, whatever it were, a model's rating would lie between its worst case "
+        "(all of its missing battles lost, as clearly as a verdict can say) and its best (all "
+        "won), with the models it is placed among and the slope as they are."
     ]
     known = bounds[bounds["width"].notna()]
     if len(known):
