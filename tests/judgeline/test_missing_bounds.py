@@ -124,6 +124,8 @@ def test_ratings_are_those_of_the_held_out_fit_and_nothing_missing_bounds_nothin
     for key, row in rows_of(bound(scored, missing)).items():
         assert row["rating"] == pytest.approx(known[key]["rating"], abs=1e-9, nan_ok=True)
         assert row["n_battles"] == known[key]["n_battles"]
+        if not row["n_missing"] and not math.isnan(row["rating"]):
+            assert row["worst_rating"] == row["rating"] == row["best_rating"]
 
 
 @given(halves=halves(), more=st.integers(1, 10))

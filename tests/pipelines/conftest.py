@@ -33,6 +33,11 @@ JUDGES = {
     "careful": {"kind": "builtin", "family": "cedar", "builtin": QUIET},
     "hasty": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "seed": 2, "noise": 1.2}},
     "mumbler": {"kind": "builtin", "family": "fern", "builtin": {**QUIET, "malformed_rate": 0.9}},
+    "sloppy": {
+        "kind": "builtin",
+        "family": "fern",
+        "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01},
+    },
     "recorded": {"kind": "recorded", "family": "none"},
 }
 TINY = {

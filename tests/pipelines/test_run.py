@@ -255,7 +255,7 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     assert after("raw_battles") == {"battles"}
     assert after("battles") == {"sampled_battles"}
     assert after("sampled_battles") == set()
-    assert after("verdicts") == {"scored_battles"}
+    assert after("verdicts") == {"scored_battles", "missingness"}
     assert after("scored_battles") == {"beta_folds"}
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()

@@ -1,0 +1,55 @@
+import dagster as dg
+import numpy as np
+import pytest
+
+from assets.gates import judge_checks
+
+CLASSES = {"parse_error", "refusal", "truncated"}
+
+
+@pytest.fixture(scope="module")
+def sloppy(make_workshop):
+    """A judge that leaves about one battle in twelve without a score, run once."""
+    workshop = make_workshop()
+    outcome = workshop.run("sloppy")
+    assert outcome.errors == ()
+    return workshop
+
+
+def test_every_sampled_battle_is_scored_or_has_a_class(sloppy):
+    account = sloppy.stored("missingness", "tiny", "sloppy")
+    scored = sloppy.stored("scored_battles", "tiny", "sloppy")
+    verdicts = sloppy.stored("verdicts", "tiny", "sloppy")
+    whole = account[account["grouping"] == "all"].set_index("status")
+    assert set(whole.index) == {"ok", *CLASSES}
+    assert whole["n_battles"].sum() == 300
+    assert whole["n_battles"]["ok"] == len(scored) < 300
+    assert whole["n_verdicts"].to_dict() == verdicts["status"].value_counts().to_dict()
+
+
+def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
+    bounds = sloppy.stored("missing_bounds", "tiny", "sloppy").set_index(["model", "method"])
+    board = sloppy.stored("leaderboard", "tiny", "sloppy").set_index("model")
+    soft = bounds.xs("soft", level="method").loc[board.index]
+    np.testing.assert_allclose(soft["rating"], board["rating"])
+    np.testing.assert_allclose(soft["half_width"], (board["upper"] - board["lower"]) / 2)
+    moved = bounds["n_missing"] > 0
+    assert moved.any()
+    assert (bounds["worst_rating"] < bounds["best_rating"])[moved].all()
+    assert (bounds["worst_rating"] == bounds["best_rating"])[~moved].all()
+
+
+def test_metadata_checks_and_report_say_what_is_missing(sloppy):
+    def metadata(asset: str):
+        event = sloppy.instance.get_latest_materialization_event(dg.AssetKey(asset))
+        return {name: told.value for name, told in event.asset_materialization.metadata.items()}
+
+    missing = 300 - len(sloppy.stored("scored_battles", "tiny", "sloppy"))
+    assert metadata("missingness")["n_missing"] == missing
+    assert metadata("missing_bounds")["n_missing"] == missing
+    assert metadata("missing_bounds")["widest"] > metadata("missing_bounds")["median_width"] > 0
+    checks = judge_checks(sloppy.instance, "tiny", "sloppy").set_index("name")
+    assert checks["passed"][["battles_are_accounted_for", "bounds_are_of_the_ratings"]].all()
+    assert {"models_are_missing_alike", "missing_battles_matter_little"} <= set(checks.index)
+    page = (sloppy.home / "reports" / "tiny.html").read_text(encoding="utf-8")
+    assert f"{missing} of 300 sampled battles" in page
