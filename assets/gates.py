@@ -7,7 +7,15 @@ import dagster as dg
 import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
-from assets import calibration, diagnostics, judging, missingness, ratings, uncertainty
+from assets import (
+    calibration,
+    diagnostics,
+    judging,
+    missing_bounds,
+    missingness,
+    ratings,
+    uncertainty,
+)
 from assets.partitions import corpus_judge_key
 
 JUDGED: tuple[ModuleType, ...] = (
@@ -17,6 +25,7 @@ JUDGED: tuple[ModuleType, ...] = (
     uncertainty,
     diagnostics,
     missingness,
+    missing_bounds,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

@@ -11,6 +11,7 @@ from assets import (
     corpus,
     diagnostics,
     judging,
+    missing_bounds,
     missingness,
     ratings,
     uncertainty,
@@ -30,6 +31,7 @@ STAGES = (
     uncertainty,
     diagnostics,
     missingness,
+    missing_bounds,
     comparison,
 )
 

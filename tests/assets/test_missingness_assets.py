@@ -3,6 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from assets import missing_bounds as of_bounds
 from assets import missingness as module
 from resources.accounting import account_for
 from resources.scoring import score_battles
@@ -126,8 +127,8 @@ def _at(table: pd.DataFrame, row: int, **values: float) -> pd.DataFrame:
 )
 def test_bounds_are_of_the_ratings(bounds, breakage, told):
     heldout = bounds[["model", "method", "rating"]]
-    assert module.bounds_are_of_the_ratings(bounds, heldout).passed
-    result = module.bounds_are_of_the_ratings(breakage(bounds), heldout)
+    assert of_bounds.bounds_are_of_the_ratings(bounds, heldout).passed
+    result = of_bounds.bounds_are_of_the_ratings(breakage(bounds), heldout)
     assert not result.passed
     assert told in result.description
     assert "ant" in result.description
@@ -135,7 +136,7 @@ def test_bounds_are_of_the_ratings(bounds, breakage, told):
 
 def test_a_soft_rating_outside_its_bounds_is_no_fault(bounds):
     odd = _at(bounds, 1, worst_rating=1506.0)
-    assert module.bounds_are_of_the_ratings(odd, bounds[["model", "method", "rating"]]).passed
+    assert of_bounds.bounds_are_of_the_ratings(odd, bounds[["model", "method", "rating"]]).passed
 
 
 def test_a_model_that_was_never_scored_has_no_rating_to_disagree_with(bounds):
@@ -143,7 +144,7 @@ def test_a_model_that_was_never_scored_has_no_rating_to_disagree_with(bounds):
         {"model": {"bee": "new"}}
     )
     fresh = fresh[~(fresh["model"].eq("new") & fresh["method"].eq("soft"))]
-    assert module.bounds_are_of_the_ratings(fresh, bounds[["model", "method", "rating"]]).passed
+    assert of_bounds.bounds_are_of_the_ratings(fresh, bounds[["model", "method", "rating"]]).passed
 
 
 @pytest.mark.parametrize(
@@ -155,9 +156,9 @@ def test_a_model_that_was_never_scored_has_no_rating_to_disagree_with(bounds):
     ],
 )
 def test_bounds_wider_than_half_the_interval_are_told_with_the_remedy(bounds, breakage, told):
-    assert module.missing_battles_matter_little(bounds).passed
-    assert module.missing_battles_matter_little(_at(bounds, 0, best_rating=1560.0)).passed
-    result = module.missing_battles_matter_little(breakage(bounds))
+    assert of_bounds.missing_battles_matter_little(bounds).passed
+    assert of_bounds.missing_battles_matter_little(_at(bounds, 0, best_rating=1560.0)).passed
+    result = of_bounds.missing_battles_matter_little(breakage(bounds))
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.WARN
     assert told in result.description
