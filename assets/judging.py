@@ -71,7 +71,11 @@ def verdicts(
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
     )
-    opened = open_judge(judge, catalog.corpus(corpus))
+    opened = open_judge(
+        judge,
+        catalog.corpus(corpus),
+        on_news=lambda text: context.log.info(f"{PROGRESS}{slug}: {text}"),
+    )
     ledger = Ledger(slug, judge.price_per_million)
     answers = annotate(
         opened,

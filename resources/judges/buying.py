@@ -175,6 +175,8 @@ class Buyer:
                 account.seconds = time.monotonic() - began
                 if tell:
                     tell(account)
+        if acknowledge := getattr(judge, "acknowledge", None):
+            acknowledge()  # all of it is stored now
 
     def _require_all(self, slug: str) -> None:
         account = self.account

@@ -1,5 +1,6 @@
 """From a judge's definition to something that answers, or to the answers that came already."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -14,8 +15,21 @@ from resources.judges.judge import Judge
 from resources.paths import config_dir, home
 
 
-def open_judge(definition: JudgeDefinition, corpus: CorpusDefinition) -> Judge:
+def open_judge(
+    definition: JudgeDefinition,
+    corpus: CorpusDefinition,
+    on_news: Callable[[str], None] | None = None,
+) -> Judge:
     """Return a judge that is ready to answer about a corpus.
+
+    Parameters
+    ----------
+    definition : JudgeDefinition
+        The judge.
+    corpus : CorpusDefinition
+        What it is to judge.
+    on_news : callable, optional
+        Is told how batches are, if the judge is asked in such.
 
     Raises
     ------
@@ -23,7 +37,7 @@ def open_judge(definition: JudgeDefinition, corpus: CorpusDefinition) -> Judge:
         If the judge's kind cannot judge this corpus, or not in this version.
     """
     if definition.kind == "openai":
-        return open_served(definition)
+        return open_served(definition, on_news)
     if definition.kind != "builtin" or definition.builtin is None:
         raise ValueError(_unopened(definition))
     if corpus.reader != "arena":
@@ -47,7 +61,9 @@ def read_template(path: Path | None = None) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def open_served(definition: JudgeDefinition) -> Judge:
+def open_served(
+    definition: JudgeDefinition, on_news: Callable[[str], None] | None = None
+) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet.
 
     Raises
@@ -65,6 +81,18 @@ def open_served(definition: JudgeDefinition) -> Judge:
     template = template_of(definition)
     require_template(template, _template_file(definition))
     endpoint = find_endpoint(definition.slug, definition)
+    if definition.batch:
+        from resources.judges.batch.judge import BatchJudge
+
+        return BatchJudge(
+            definition.slug,
+            definition,
+            template,
+            endpoint,
+            home() / "endpoints",
+            folder=home() / "batches",
+            tell=on_news,
+        )
     return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
 
 

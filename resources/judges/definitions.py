@@ -53,6 +53,8 @@ class JudgeDefinition(ServedFields):
         if self.kind in ("openai", "vllm"):
             if self.model is None:
                 raise ValueError(f"a judge of kind {self.kind!r} needs the name of its 'model'")
+            if self.batch and self.kind != "openai":
+                raise ValueError("only kind 'openai' is asked in batches: remove 'batch'")
         elif given := [name for name in ServedFields.model_fields if name in self.model_fields_set]:
             raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
         return self

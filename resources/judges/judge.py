@@ -47,7 +47,8 @@ class Answer:
 class Judge(Protocol):
     """A judge ready to answer.
 
-    `identity` names everything but the presentation that determines an answer, as text.
+    `identity` names everything but the presentation that determines an answer, as text. One that
+    has to know when its answers are stored has a method ``acknowledge()``, called then.
     """
 
     identity: Mapping[str, str]

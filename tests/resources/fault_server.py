@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -156,6 +156,9 @@ FINAL: dict[str, tuple[str, Fault]] = {
 """Failures that asking the same again would not mend, and their classes."""
 
 
+S = TypeVar("S", bound="FaultServer")
+
+
 @dataclass
 class FaultServer:
     """What the server supports, how it fails, and what it has seen.
@@ -184,6 +187,9 @@ class FaultServer:
     @property
     def presentations(self) -> list[Body]:
         return [body for body in self.bodies if shown_texts(body)]
+
+    def routes(self) -> list[Route]:
+        return []
 
     async def models(self, request: Request) -> Response:
         own = {"id": "tiny", "object": "model", "created": 0, "owned_by": "x"}
@@ -236,12 +242,13 @@ class FaultServer:
 
 
 @contextlib.contextmanager
-def serving(server: FaultServer) -> Iterator[FaultServer]:
+def serving(server: S) -> Iterator[S]:
     """Run a server on a free loopback port for a while; its `url` says where."""
     app = Starlette(
         routes=[
             Route("/v1/models", server.models),
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
+            *server.routes(),
         ]
     )
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off")

@@ -1,7 +1,6 @@
 """Sends one request until it is answered, or until it is clear that it will not be."""
 
 import asyncio
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import openai
 
 from resources.judges.budget import Budget, Cost
 from resources.judges.judge import Answer, Presentation
+from resources.judges.served.costs import most_of, priced
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import Price
 from resources.judges.served.prompt import Message, write_messages, write_repair
@@ -24,8 +24,6 @@ R = TypeVar("R")
 SPENT = Trouble("note", "", None, "the budget does not cover another request")
 """What is returned instead of a reply when nothing was sent for want of budget."""
 
-_ENVELOPE = 64  # tokens that a chat template adds to a message, at most
-_LIMITS = ("max_tokens", "max_completion_tokens")
 _WAIT_S = 0.02
 
 
@@ -130,7 +128,7 @@ class Asker:
         async with self._slots:
             while (wait := self._closed_until - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
-            most = self._most(messages, request)
+            most = most_of(messages, request, self._price)
             if not await self._is_granted(most):
                 return SPENT
             self.counts["requests"] += 1
@@ -157,22 +155,11 @@ class Asker:
             await asyncio.sleep(_WAIT_S)
         return True
 
-    def _most(self, messages: list[Message], request: dict[str, Any]) -> Cost:
-        """Return the most that a request can cost: a token is at least one byte of its text."""
-        written = "".join(message["content"] for message in messages)
-        schema = json.dumps(request.get("response_format", ""))
-        prompt = len(written.encode()) + len(schema) + _ENVELOPE * len(messages)
-        return self._priced(prompt, max(request.get(name, 0) for name in _LIMITS))
-
     def _cost(self, prompt_tokens: int, completion_tokens: int) -> Cost | None:
         """Return what an answered request cost, or None if the server does not say."""
         if not prompt_tokens:
             return None
-        return self._priced(prompt_tokens, completion_tokens)
-
-    def _priced(self, prompt_tokens: int, completion_tokens: int) -> Cost:
-        money = self._price.of(prompt_tokens, completion_tokens) if self._price else 0.0
-        return Cost(1, prompt_tokens, completion_tokens, money)
+        return priced(prompt_tokens, completion_tokens, self._price)
 
     async def _back_off(self, attempt: int, retry_after_s: float | None) -> None:
         """Wait before the next attempt; everybody waits where the server asked for it."""

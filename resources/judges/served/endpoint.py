@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import openai
 
@@ -10,6 +11,8 @@ from resources.judges.served.fields import ENVIRONMENT_NAME, ServedFields, requi
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"  # the client insists on one
+
+C = TypeVar("C", openai.AsyncOpenAI, openai.OpenAI)
 
 
 class EndpointError(RuntimeError):
@@ -29,9 +32,19 @@ class Endpoint:
 
     def client(self, timeout_s: float) -> openai.AsyncOpenAI:
         """Return a client that leaves retries to us: there is one policy, not two."""
-        client = openai.AsyncOpenAI(
-            api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0
+        return self._ours(
+            openai.AsyncOpenAI(
+                api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0
+            )
         )
+
+    def blocking_client(self, timeout_s: float) -> openai.OpenAI:
+        """Return a client of the same kind for what happens one after another."""
+        return self._ours(
+            openai.OpenAI(api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0)
+        )
+
+    def _ours(self, client: C) -> C:
         if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
             client.organization = client.project = None
         return client

@@ -77,6 +77,10 @@ class ServedFields(BaseModel):
         Seconds until a silent request is given up and tried again.
     template : str
         The prompt: a file in the configuration's ``prompts``, or an absolute path.
+    batch : bool
+        Whether it is asked in batches, which take up to a day and cost less.
+    batch_poll_s : float
+        Most seconds between two looks at a batch.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,6 +98,8 @@ class ServedFields(BaseModel):
     price_per_million: Price | None = None
     timeout_s: float = Field(default=300.0, gt=0)
     template: str = Field(default=DEFAULT_TEMPLATE, min_length=1)
+    batch: bool = False
+    batch_poll_s: float = Field(default=60.0, gt=0)
 
     @field_validator("structured_output", "log_probabilities", mode="before")
     @classmethod

@@ -63,11 +63,18 @@ def diagnose(error: Exception, policy: RetryPolicy) -> Trouble:
     """Return what a failed request means."""
     if not isinstance(error, openai.APIStatusError):
         return Trouble("retry", "transport", None, f"{type(error).__name__}: {error}"[:_SHOWN])
-    said = f"HTTP {error.status_code}: {error.message}"[:_SHOWN]
     text = f"{error.code} {error.type} {error.message}"
-    if error.status_code < 500 and error.status_code not in _RETRIED:
-        return Trouble(*_verdict_on(error.status_code, text), None, said)
-    wait = retry_after(error.response.headers)
+    said = f"HTTP {error.status_code}: {error.message}"[:_SHOWN]
+    return diagnose_status(error.status_code, text, said, error.response.headers, policy)
+
+
+def diagnose_status(
+    status: int, text: str, said: str, headers: object, policy: RetryPolicy
+) -> Trouble:
+    """Return what an HTTP status means that came with some text of the server's."""
+    if status < 500 and status not in _RETRIED:
+        return Trouble(*_verdict_on(status, text), None, said)
+    wait = retry_after(headers)
     hopeless = "insufficient_quota" in text or (wait or 0) > policy.longest_wait_s
     return Trouble("stop" if hopeless else "retry", "transport", wait, said)
 

@@ -1,0 +1,151 @@
+"""Waits for batches, and reads what came of their requests."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from resources.judges.batch.lines import NOTHING, Result, read_lines, read_result
+from resources.judges.batch.provider import Provider
+from resources.judges.batch.records import Record, Records
+from resources.judges.batch.submitting import Awaited
+from resources.judges.judge import Presentation
+from resources.judges.served.endpoint import EndpointError
+from resources.judges.served.troubles import RetryPolicy
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_GROWTH = 1.5
+_SHOWN = 3
+
+Tell = Callable[[str], None]
+
+
+class Pace(NamedTuple):
+    """Seconds between two looks at a batch, at first and at most."""
+
+    first_s: float = 5.0
+    longest_s: float = 60.0
+
+
+class Collector:
+    """Collects the results of batches as they end.
+
+    Attributes
+    ----------
+    counts : Counter
+        ``unknown``: lines that belong to no request of their batch.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        records: Records,
+        policy: RetryPolicy,
+        pace: Pace,
+        tell: Tell,
+    ) -> None:
+        self._provider, self._records, self._policy = provider, records, policy
+        self._pace, self._tell = pace, tell
+        self.counts: Counter[str] = Counter()
+
+    def ended(
+        self, batches: Sequence[Awaited], shown: Mapping[str, Presentation]
+    ) -> Iterator[tuple[Record, dict[str, Result]]]:
+        """Yield the batches as they end, with the results of their awaited calls.
+
+        Where the provider has deleted the results, there are none and the batch is forgotten.
+
+        Raises
+        ------
+        EndpointError
+            If the provider cannot be asked, or does not know a batch.
+        """
+        wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
+        for record, batch in self._watch([one.record for one in batches]):
+            results = self._read(record, batch, wanted[record.token])
+            unpaid = [identity for identity, result in results.items() if not result.is_billed]
+            self._records.close(record.token, unpaid)
+            yield record, results
+
+    def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
+        """Yield batches as they end, looking less and less often."""
+        awaited = {record.batch_id or "": record for record in records}
+        told: dict[str, str] = {}
+        wait = min(self._pace)
+        while True:
+            for batch_id, record in list(awaited.items()):
+                batch = self._look(record)
+                state = _state(batch)
+                if told.get(batch_id) != state:
+                    self._tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
+                told[batch_id] = state
+                if batch.status in _ENDED:
+                    del awaited[batch_id]
+                    yield record, batch
+            if not awaited:
+                return
+            time.sleep(wait)
+            wait = min(_GROWTH * wait, self._pace.longest_s)
+
+    def _look(self, record: Record) -> Any:
+        batch = self._provider.look(record.batch_id or "")
+        if batch is None:
+            raise EndpointError(
+                f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
+                f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
+                f"key that submitted it, or delete {self._records.file(record)} to ask, and pay, "
+                "anew"
+            )
+        return batch
+
+    def _read(
+        self, record: Record, batch: Any, wanted: Mapping[str, Presentation]
+    ) -> dict[str, Result]:
+        """Return the results of an ended batch by call; also of those that were not carried out."""
+        files = [name for name in (batch.output_file_id, batch.error_file_id) if name]
+        if batch.status == "failed" and not files:
+            self._records.drop(record)
+            refused = f"batch {batch.id} was refused: {_reasons(batch)}"
+            return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
+        found: dict[str, Result] = {}
+        for file_id in files:
+            lines = self._provider.lines(file_id)
+            if lines is None:
+                self._tell(f"results of batch {batch.id} are gone: its calls are asked anew")
+                self._records.drop(record)
+                return {}
+            self._add(found, lines, record, wanted)
+        for identity in wanted.keys() - found.keys():
+            found[identity] = NOTHING
+        return found
+
+    def _add(
+        self,
+        found: dict[str, Result],
+        lines: Iterator[bytes],
+        record: Record,
+        wanted: Mapping[str, Presentation],
+    ) -> None:
+        own = set(record.identities)
+        for identity, line in read_lines(lines):
+            if identity not in own:
+                self.counts["unknown"] += 1
+            elif identity in wanted and identity not in found:
+                found[identity] = read_result(line, wanted[identity], self._policy)
+
+
+def _state(batch: Any) -> str:
+    counts = getattr(batch, "request_counts", None)
+    if counts is None:
+        return str(batch.status)
+    return f"{batch.status}, {counts.completed:,} answered, {counts.failed:,} failed"
+
+
+def _reasons(batch: Any) -> str:
+    errors = getattr(getattr(batch, "errors", None), "data", None) or []
+    said = [
+        f"{one.message or one.code}" + (f" (line {one.line})" if one.line else "")
+        for one in errors[:_SHOWN]
+    ]
+    more = f" and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
+    return "; ".join(said) + more if said else "the provider does not say why"

@@ -1,0 +1,179 @@
+"""A served judge that is asked in batches: submitted, awaited, collected, in one run or several."""
+
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from resources.judges.batch.collecting import Collector, Pace, Tell
+from resources.judges.batch.lines import Limits, Result
+from resources.judges.batch.provider import Provider
+from resources.judges.batch.records import Record, Records
+from resources.judges.batch.reserving import Reservations
+from resources.judges.batch.submitting import Awaited, Submitter
+from resources.judges.budget import Budget
+from resources.judges.calls import call_identity, judge_key
+from resources.judges.judge import Answer, Presentation
+from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.fields import ServedFields
+from resources.judges.served.prompt import write_messages
+from resources.judges.served.served import ServedJudge
+from resources.judges.served.troubles import RetryPolicy
+
+
+class BatchJudge(ServedJudge):
+    """A judge of kind ``openai`` with ``batch: true``.
+
+    It has the identity of the judge that is asked live, so that neither buys what the other has
+    bought. An answer that cannot be read is not asked for a second time in the same run.
+
+    Parameters
+    ----------
+    slug, fields, template, endpoint, probes, policy
+        As of `ServedJudge`.
+    folder : Path
+        Where is written down what was submitted.
+    limits : Limits, optional
+        Of one batch.
+    pace : Pace, optional
+        How often a batch is looked at; from the definition by default.
+    tell : callable, optional
+        Is told how batches are; the log is by default.
+    """
+
+    def __init__(
+        self,
+        slug: str,
+        fields: ServedFields,
+        template: str,
+        endpoint: Endpoint,
+        probes: Path,
+        policy: RetryPolicy | None = None,
+        *,
+        folder: Path,
+        limits: Limits | None = None,
+        pace: Pace | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        super().__init__(slug, fields, template, endpoint, probes, policy)
+        self._folder = folder
+        self._limits = limits or Limits()
+        self._pace = pace or Pace(longest_s=fields.batch_poll_s)
+        self._said = tell or logging.getLogger(__name__).info
+        self._handed_over: defaultdict[str, set[str]] = defaultdict(set)
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield answers as their batches end, each with the position of its presentation.
+
+        Calls that an earlier run submitted are collected, whatever became of that run. Closing
+        the iterator, or an interrupt, leaves batches to go on at the provider.
+
+        Raises
+        ------
+        ValueError
+            If the budget is in money and the judge has no price in its currency.
+        EndpointError
+            If the provider cannot be asked, or refuses a batch.
+        """
+        if not presentations:
+            return
+        self._require_price(budget)
+        positions = self._positions(presentations)
+        shown = {identity: presentations[at[0]] for identity, at in positions.items()}
+        for identity, result in self._results(shown, budget):
+            for position in positions[identity]:
+                yield position, result.answer
+
+    def acknowledge(self) -> None:
+        """Take note that every answer given so far is stored.
+
+        A failure that is wanted after that is asked for again; before, it would be handed over
+        once more. Answers with scores need no such note: collecting them is free.
+        """
+        for token, identities in self._handed_over.items():
+            self._records.close(token, identities)
+        self._handed_over.clear()
+
+    def _results(
+        self, wanted: dict[str, Presentation], budget: Budget
+    ) -> Iterator[tuple[str, Result]]:
+        """Yield results by call: batch after batch, for as long as the budget covers another."""
+        provider = Provider(self._endpoint, self._fields.timeout_s, self._policy)
+        price = self._fields.price_per_million
+        with provider, Reservations(budget, price) as held:
+            submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
+            collector = Collector(provider, self._records, self._policy, self._pace, self._tell)
+            with self._farewell(submitter.awaited):
+                submitter.cover(wanted)
+                while submitter.awaited:
+                    problems: list[str] = []
+                    for record, results in collector.ended([*submitter.awaited.values()], wanted):
+                        del submitter.awaited[record.token]
+                        for identity, result in results.items():
+                            held.settle(identity, result)
+                        problems += [one.hopeless for one in results.values() if one.hopeless]
+                        yield from self._taken(record, results, wanted)
+                    self._require_none(problems)
+                    submitter.cover(wanted)
+        self.counts.update(collector.counts)
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._folder / judge_key(self))
+
+    def _positions(self, presentations: Sequence[Presentation]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for position, shown in enumerate(presentations):
+            found.setdefault(call_identity(self, shown), []).append(position)
+        return found
+
+    def _body(self, shown: Presentation) -> dict[str, Any]:
+        return {"messages": write_messages(self._template, shown), **self._request()}
+
+    def _taken(
+        self, record: Record, results: dict[str, Result], wanted: dict[str, Presentation]
+    ) -> Iterator[tuple[str, Result]]:
+        """Yield results that are answers, and want them no longer."""
+        for identity, result in results.items():
+            if result.hopeless is None:
+                if result.answer.failure is not None:
+                    self._handed_over[record.token].add(identity)
+                del wanted[identity]
+                yield identity, result
+
+    def _require_none(self, problems: Sequence[str]) -> None:
+        if not problems:
+            return
+        first, *others = dict.fromkeys(problems)
+        more = f" (and {len(others)} other problems)" if others else ""
+        raise EndpointError(
+            self._endpoint.redact(
+                f"judge {self._slug!r}: {first}{more}. Correct it in config/judges.yaml or in the "
+                "provider's account, then run again: what was answered is kept, and only the rest "
+                "is submitted"
+            )
+        )
+
+    def _tell(self, text: str) -> None:
+        self._said(self._endpoint.redact(text))
+
+    @contextlib.contextmanager
+    def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
+        """Say what goes on without us, whatever ends the wait."""
+        try:
+            yield
+        except BaseException as error:
+            if awaited:
+                n_requests = sum(len(one.record.identities) for one in awaited.values())
+                said = (
+                    f"{len(awaited)} batches with {n_requests:,} requests go on at "
+                    f"{self._endpoint.url}; run the same again to collect them, nothing is paid "
+                    "for twice"
+                )
+                error.add_note(said)
+                self._tell(said)
+            raise

@@ -1,0 +1,187 @@
+"""The provider's side: files and batches, with the retries and the messages of served judges."""
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+import openai
+
+from resources.judges.batch.lines import CHAT
+from resources.judges.batch.records import Record
+from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.replies import MalformedReplyError
+from resources.judges.served.troubles import TROUBLES, RetryPolicy, diagnose
+
+MARK = "judgeline"
+"""Key of the token in a batch's metadata."""
+
+_PAGE = 100
+
+
+class Provider:
+    """An endpoint that takes batches; a context manager around its connections.
+
+    Parameters
+    ----------
+    endpoint : Endpoint
+        Where it is.
+    timeout_s : float
+        Seconds without a byte after which a request counts as lost.
+    policy : RetryPolicy
+        When to try again.
+    """
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float, policy: RetryPolicy) -> None:
+        self._endpoint, self._policy = endpoint, policy
+        self._client = endpoint.blocking_client(timeout_s)
+        self._rng = np.random.default_rng()  # decides when a request is sent, never what it is
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def attempts(self) -> Iterator[int]:
+        """Count attempts, with a pause before each but the first."""
+        for attempt in range(self._policy.attempts):
+            if attempt:
+                time.sleep(self._policy.delay(attempt - 1, self._rng))
+            yield attempt
+
+    def upload(self, name: str, file: IO[bytes]) -> str:
+        """Return the id of a file of requests, uploaded; by itself it costs nothing."""
+
+        def send() -> Any:
+            file.seek(0)
+            return self._client.files.create(file=(name, file), purpose="batch")
+
+        return str(self._insist("take a file of requests", send).id)
+
+    def create(self, record: Record) -> str | None:
+        """Return the id of the batch made of a record's file, or None if there may be one.
+
+        There may be one after any failure but a clear no: a reply that was lost is no reply.
+
+        Raises
+        ------
+        EndpointError
+            If the provider clearly turned it down.
+        """
+
+        def send() -> Any:
+            try:
+                return self._client.batches.create(
+                    input_file_id=record.file_id or "",
+                    endpoint=CHAT,
+                    completion_window="24h",
+                    metadata={MARK: record.token},
+                )
+            except openai.RateLimitError:
+                raise
+            except TROUBLES as error:
+                if diagnose(error, self._policy).action == "retry":
+                    return None
+                raise
+
+        batch = self._insist("make a batch of a file", send)
+        return None if batch is None else str(batch.id)
+
+    def find(self, record: Record) -> str | None:
+        """Return the id of the batch that came of a record's file, wherever it was created."""
+
+        def search() -> Any:
+            pages = self._client.batches.list(limit=_PAGE)
+            if not isinstance(getattr(pages, "data", None), list):
+                raise MalformedReplyError("the reply is no list")
+            return next((one for one in pages if _came_of(one, record)), None)
+
+        batch = self._insist("list its batches", search)
+        return None if batch is None else str(batch.id)
+
+    def has_file(self, file_id: str) -> bool:
+        """Return whether a file is there."""
+        retrieve = self._client.files.retrieve
+        return self._unless_missing("find a file", lambda: retrieve(file_id)) is not None
+
+    def delete(self, file_id: str) -> None:
+        """Delete a file, so that no batch can be made of it; one that is gone is fine."""
+        self._unless_missing("delete a file", lambda: self._client.files.delete(file_id))
+
+    def look(self, batch_id: str) -> Any | None:
+        """Return a batch as it is now, or None if there is none of that name."""
+        return self._unless_missing(
+            "say how a batch is", lambda: self._client.batches.retrieve(batch_id)
+        )
+
+    def lines(self, file_id: str) -> Iterator[bytes] | None:
+        """Return the lines of a result file, or None if it is gone."""
+
+        def fetch() -> Any:
+            try:
+                return io.BytesIO(self._client.files.content(file_id).content)
+            except openai.NotFoundError:
+                return None
+
+        return self._insist("hand over results", fetch)
+
+    def _unless_missing(self, what: str, call: Callable[[], Any]) -> Any | None:
+        def send() -> Any:
+            try:
+                return call()
+            except openai.NotFoundError:
+                return None
+
+        return self._insist(what, send)
+
+    def _insist(self, what: str, call: Callable[[], Any]) -> Any:
+        """Return what a call returns, tried again as often as it may help.
+
+        Raises
+        ------
+        EndpointError
+            If it did not help, with what the provider was to do.
+        """
+        wait = 0.0
+        for _ in self.attempts():
+            time.sleep(wait)
+            try:
+                return _whole(call())
+            except TROUBLES as error:
+                trouble = diagnose(error, self._policy)
+            if trouble.action != "retry":
+                break
+            wait = trouble.retry_after_s or 0.0
+        raise EndpointError(
+            f"the endpoint {self._endpoint.url} did not {what}: "
+            f"{self.redact(trouble.message)}. See that it offers the Batch API (if not, remove "
+            "'batch' from the judge in config/judges.yaml) and that the key may use it, then run "
+            "again: what was submitted is collected then, and not paid for twice"
+        )
+
+    def redact(self, text: str) -> str:
+        """Return a text without the key."""
+        return self._endpoint.redact(text)
+
+
+def _whole(reply: Any) -> Any:
+    """Return a reply that is none, a file's content, or an object with an id; nothing else."""
+    if reply is None or isinstance(getattr(reply, "id", None), str):
+        return reply
+    if isinstance(reply, io.BytesIO):
+        return reply
+    raise MalformedReplyError("the reply has no id")
+
+
+def _came_of(batch: Any, record: Record) -> bool:
+    """Whether a batch was made of a record's file; not every provider keeps metadata."""
+    metadata = getattr(batch, "metadata", None) or {}
+    return metadata.get(MARK) == record.token or batch.input_file_id == record.file_id

@@ -1,0 +1,140 @@
+"""What was handed to a provider in batches, written down before it can cost anything.
+
+A record is written whole or not at all, and survives a power cut: what it says was submitted is
+looked for at the provider, never submitted again.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Record:
+    """One batch, from the intention to submit it.
+
+    Attributes
+    ----------
+    token : str
+        Drawn for it, and in the metadata of the batch.
+    written_at : str
+        When, in UTC.
+    identities : tuple of str
+        The calls in it, which are its requests' ``custom_id``.
+    file_id, batch_id : str or None
+        What the provider calls its requests and the batch, once it has them. A batch may exist
+        that has no `batch_id` here: whoever created it was killed before it could write that.
+    is_withdrawn : bool
+        Whether its file is being deleted at the provider, so that no batch can come of it.
+    answered : tuple of str
+        Calls whose failure was handed over: wanted once more, they are asked anew.
+    """
+
+    token: str
+    written_at: str
+    identities: tuple[str, ...]
+    file_id: str | None = None
+    batch_id: str | None = None
+    is_withdrawn: bool = False
+    answered: tuple[str, ...] = ()
+
+
+class Records:
+    """The records of one judge, in a folder that several processes may use.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when the first record is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep every other process from submitting and recording; a kill ends it, too."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def all(self) -> list[Record]:
+        """Return all records, the oldest first.
+
+        Raises
+        ------
+        ValueError
+            If a file is none, since what was paid for could then not be told.
+        """
+        found = [_read(file) for file in self.folder.glob("*.json")]
+        return sorted(found, key=lambda record: (record.written_at, record.token))
+
+    def open(self, identities: Collection[str]) -> Record:
+        """Write down that some calls are about to be submitted."""
+        now = datetime.now(UTC).isoformat()
+        return self.save(Record(token_hex(16), now, tuple(identities)))
+
+    def save(self, record: Record) -> Record:
+        """Write a record durably, over the one of the same token; return it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        half = self.folder / f".{record.token}.{os.getpid()}.part"
+        with half.open("w", encoding="ascii") as sink:
+            json.dump(asdict(record), sink)
+            sink.flush()
+            os.fsync(sink.fileno())
+        half.replace(self.file(record))
+        self._sync()
+        return record
+
+    def drop(self, record: Record) -> None:
+        """Forget a record of which no batch has come or can come any more."""
+        self.file(record).unlink(missing_ok=True)
+        self._sync()
+
+    def close(self, token: str, identities: Collection[str]) -> None:
+        """Note calls of a batch whose failure was handed over, and that may be asked anew."""
+        if not identities:
+            return
+        with self.exclusive():
+            file = self._file(token)
+            if file.is_file():
+                record = _read(file)
+                answered = tuple(sorted({*record.answered, *identities}))
+                self.save(replace(record, answered=answered))
+
+    def file(self, record: Record) -> Path:
+        """Return where a record lies."""
+        return self._file(record.token)
+
+    def _file(self, token: str) -> Path:
+        return self.folder / f"{token}.json"
+
+    def _sync(self) -> None:
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _read(file: Path) -> Record:
+    try:
+        fields: dict[str, Any] = json.loads(file.read_text(encoding="ascii"))
+        lists = {name: tuple(fields[name]) for name in ("identities", "answered")}
+        return Record(**{**fields, **lists})
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{file} is no record of a submitted batch ({error}); restore it, or delete it if no "
+            "batch of this judge is under way at the provider: its answers would be paid for again"
+        ) from error

@@ -1,0 +1,26 @@
+"""What a request may cost before it is sent, and what it did cost after."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from resources.judges.budget import Cost
+from resources.judges.served.fields import Price
+from resources.judges.served.prompt import Message
+
+_ENVELOPE = 64  # tokens that a chat template adds to a message, at most
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price | None) -> Cost:
+    """Return the most that a request can cost: a token is at least one byte of its text."""
+    written = "".join(message["content"] for message in messages)
+    schema = json.dumps(request.get("response_format", ""))
+    prompt = len(written.encode()) + len(schema) + _ENVELOPE * len(messages)
+    return priced(prompt, max(request.get(name, 0) for name in _LIMITS), price)
+
+
+def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
+    """Return the cost of one request with so many tokens."""
+    money = price.of(prompt_tokens, completion_tokens) if price else 0.0
+    return Cost(1, prompt_tokens, completion_tokens, money)
