@@ -61,9 +61,7 @@ def read_template(path: Path | None = None) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def open_served(
-    definition: JudgeDefinition, on_news: Callable[[str], None] | None = None
-) -> Judge:
+def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | None = None) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet.
 
     Raises

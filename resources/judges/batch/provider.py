@@ -57,6 +57,10 @@ class Provider:
                 time.sleep(self._policy.delay(attempt - 1, self._rng))
             yield attempt
 
+    def pause(self) -> None:
+        """Wait for what is on its way to arrive: the longest that one waits between attempts."""
+        time.sleep(self._policy.cap_s)
+
     def upload(self, name: str, file: IO[bytes]) -> str:
         """Return the id of a file of requests, uploaded; by itself it costs nothing."""
 

@@ -99,13 +99,12 @@ class Submitter:
 
     def _submit(self, part: Part) -> Record:
         self._held.submit(part.identities)
-        for n_attempts in self._provider.attempts():
-            record = self._attempt(part)
-            if record is not None:
+        for _ in self._provider.attempts():
+            if (record := self._attempt(part)) is not None:
                 return record
         raise EndpointError(
-            f"the provider took {len(part.identities)} requests, but did not make a batch of them "
-            f"in {n_attempts + 1} attempts; nothing was submitted, run again later"
+            f"the provider took {len(part.identities)} requests, but made no batch of them however "
+            "often it was asked to; nothing was submitted, run again later"
         )
 
     def _attempt(self, part: Part) -> Record | None:
@@ -140,6 +139,7 @@ class Submitter:
                 self._require_known(record, file_id)
                 self._records.save(replace(record, is_withdrawn=True))
             self._provider.delete(file_id)
+            self._provider.pause()
             found = self._provider.find(record)
         return found
 

@@ -1,0 +1,207 @@
+"""kill -9 and Ctrl-C of a process that buys in batches: every call is submitted exactly once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from batch_server import BatchServer, answered
+from fault_server import KEY, serving
+from test_batch_judge import as_line, batch_judge, first_is, live_judge
+from upath import UPath
+
+from resources.judges.annotation import annotate
+from resources.judges.buying import Buyer
+from resources.judges.served.served import ServedJudge
+from resources.paths import ROOT
+from resources.verdict_store.store import VerdictStore
+
+N_BATTLES, N_KILLS = 40, 12
+STEPS = ("upload", "create", "look", "content")
+BATTLES = pd.DataFrame(
+    {
+        "battle_id": [f"b{i}" for i in range(N_BATTLES)],
+        "model_a": "x",
+        "model_b": "y",
+        "instruction": [f"question {i}" for i in range(N_BATTLES)],
+        "completion_a": [f"first answer {i}" for i in range(N_BATTLES)],
+        "completion_b": [f"second answer {i}" for i in range(N_BATTLES)],
+    }
+)
+PROGRAM = f"""
+    import sys
+    sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+    from pathlib import Path
+    from test_batch_kills import bought
+    from test_batch_judge import batch_judge
+    from fault_server import FaultServer
+    from resources.judges.batch.lines import Limits
+    folder = Path(sys.argv[2])
+    say = lambda text: print(text, flush=True)
+    limits = Limits(int(sys.argv[3]))
+    bought(batch_judge(FaultServer(url=sys.argv[1]), folder, limits, tell=say), folder)
+"""
+
+
+def bought(judge: ServedJudge, folder: Path) -> pd.DataFrame:
+    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")))
+    return annotate(judge, BATTLES, slug="j", buyer=buyer)
+
+
+def start(server: BatchServer, folder: Path, most: int = 30) -> subprocess.Popen[str]:
+    program = textwrap.dedent(PROGRAM)
+    command = [sys.executable, "-c", program, server.url, str(folder), str(most)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def in_the_end(server: BatchServer, folder: Path) -> pd.DataFrame:
+    """What an undisturbed run makes of all that was left behind."""
+    table = bought(batch_judge(server, folder), folder)
+    assert set(table["status"]) == {"ok"}
+    assert len(server.submitted) == 2 * N_BATTLES
+    assert set(server.submitted.values()) == {1}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    return table
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    folder = tmp_path_factory.mktemp("live")
+    with serving(BatchServer()) as server:
+        return bought(live_judge(server, folder), folder)
+
+
+class Killer:
+    """Kills the process that asks, at the n-th time that it takes some step of the protocol."""
+
+    def __init__(self, step: str, n: int) -> None:
+        self._step, self._left = step, n
+        self._lock = threading.Lock()
+        self.process: subprocess.Popen[str] | None = None
+
+    def __call__(self, step: str) -> Any:
+        with self._lock:
+            self._left -= step == self._step
+            if self._left == 0 and self.process is not None:
+                os.kill(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                self._left = -1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_kill_at_any_step_submits_nothing_twice(
+    step: str, moment: str, n: int, tmp_path: Path, live: pd.DataFrame
+) -> None:
+    killer = Killer(step, n)
+    with serving(BatchServer(**{moment: killer})) as server:  # type: ignore[arg-type]
+        killer.process = start(server, tmp_path)
+        killer.process.communicate(timeout=60)
+        assert killer.process.returncode == -signal.SIGKILL
+        table = in_the_end(server, tmp_path)
+    pd.testing.assert_frame_equal(table, live)
+
+
+@pytest.mark.slow
+def test_kills_at_random_submit_nothing_twice(tmp_path: Path, live: pd.DataFrame) -> None:
+    rng = random.Random(5)  # noqa: S311
+    n_killed, n_submitted = 0, []
+    with serving(BatchServer(before=lambda step: time.sleep(0.03), late_s=0.03)) as server:
+        for _ in range(N_KILLS):
+            process = start(server, tmp_path, most=6)
+            n_steps = len(server.steps)
+            while len(server.steps) == n_steps and process.poll() is None:
+                time.sleep(0.002)  # it has to be imported and started first
+            time.sleep(rng.uniform(0.0, 0.25))
+            process.kill()
+            process.communicate()
+            n_killed += process.returncode == -signal.SIGKILL
+            n_submitted.append(server.submitted.total())
+        table = in_the_end(server, tmp_path)
+    assert n_killed >= 10
+    assert len(set(n_submitted)) > 4  # most kills came while there was something to submit
+    pd.testing.assert_frame_equal(table, live)
+    print(f"{n_killed} kills, {server.submitted.total()} requests for {2 * N_BATTLES} calls")  # noqa: T201
+
+
+@pytest.mark.slow
+def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice(
+    tmp_path: Path, live: pd.DataFrame
+) -> None:
+    killer = Killer("create", 1)
+    with serving(BatchServer(before=killer)) as server:
+        server.late_s = 4.0  # accepted, and not there for a while
+        killer.process = start(server, tmp_path)
+        killer.process.communicate(timeout=60)
+        server.late_s = 0.0
+        table = in_the_end(server, tmp_path)
+        while not any(batch["fate"] == "failed" for batch in server.batches.values()):
+            time.sleep(0.01)  # it comes, finds that its file is gone, and costs nothing
+    assert set(server.submitted.values()) == {1}
+    pd.testing.assert_frame_equal(table, live)
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
+    tmp_path: Path, live: pd.DataFrame
+) -> None:
+    def hold(step: str) -> None:
+        for batch in server.batches.values():
+            batch["status"] = "in_progress"
+
+    server = BatchServer(before=hold)
+    with serving(server):
+        process = start(server, tmp_path)
+        while "look" not in server.steps and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGINT
+        assert "KeyboardInterrupt" in said
+        assert "3 batches with 80 requests go on" in said
+        assert "run the same again to collect them" in said
+        assert "nothing is paid for twice" in said
+        server.before = lambda step: None
+        table = in_the_end(server, tmp_path)
+    pd.testing.assert_frame_equal(table, live)
+
+
+def test_a_second_run_and_a_live_judge_buy_nothing_that_a_batch_bought(tmp_path: Path) -> None:
+    with serving(BatchServer()) as server:
+        first = in_the_end(server, tmp_path)
+        steps = len(server.steps)
+        pd.testing.assert_frame_equal(bought(batch_judge(server, tmp_path), tmp_path), first)
+        pd.testing.assert_frame_equal(bought(live_judge(server, tmp_path), tmp_path), first)
+        assert len(server.steps) == steps
+        assert not server.presentations
+
+
+def test_a_batch_judge_buys_nothing_that_was_bought_live(tmp_path: Path) -> None:
+    with serving(BatchServer()) as server:
+        first = bought(live_judge(server, tmp_path), tmp_path)
+        pd.testing.assert_frame_equal(bought(batch_judge(server, tmp_path), tmp_path), first)
+    assert not server.batches
+
+
+def test_failures_that_were_stored_are_asked_again_by_class(tmp_path: Path) -> None:
+    with serving(BatchServer(line=first_is(3, as_line("prose")))) as server:
+        assert bought(batch_judge(server, tmp_path), tmp_path)["status"].eq("ok").sum() == 78
+        server.line = first_is(4, as_line("refusal-field"))
+        again = bought(batch_judge(server, tmp_path), tmp_path)
+        assert again["status"].eq("ok").all()
+        assert server.submitted.total() == 82
+        server.line = answered
+        assert bought(batch_judge(server, tmp_path), tmp_path).equals(again)
+    assert server.submitted.total() == 82
