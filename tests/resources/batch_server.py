@@ -98,6 +98,7 @@ class BatchServer(FaultServer):
         async def handle(request: Request) -> Response:
             self.keys.add(request.headers.get("authorization", ""))
             self.steps.append(name)
+            await request.body()  # what arrived is acted upon, whether or not somebody waits
             if (reply := await asyncio.to_thread(self.before, name)) is not None:
                 return reply
             reply = await act(request)
