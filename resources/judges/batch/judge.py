@@ -22,6 +22,8 @@ from resources.judges.served.prompt import write_messages
 from resources.judges.served.served import ServedJudge
 from resources.judges.served.troubles import RetryPolicy
 
+_LOG = logging.getLogger(__name__)
+
 
 class BatchJudge(ServedJudge):
     """A judge of kind ``openai`` with ``batch: true``.
@@ -61,7 +63,7 @@ class BatchJudge(ServedJudge):
         self._folder = folder
         self._limits = limits or Limits()
         self._pace = pace or Pace(longest_s=fields.batch_poll_s)
-        self._said = tell or logging.getLogger(__name__).info
+        self._said = tell or _LOG.info
         self._handed_over: defaultdict[str, set[str]] = defaultdict(set)
 
     def answer(
@@ -176,4 +178,5 @@ class BatchJudge(ServedJudge):
                 )
                 error.add_note(said)
                 self._tell(said)
+                _LOG.warning(said)  # a person who stops a run is told at once, wherever it runs
             raise
