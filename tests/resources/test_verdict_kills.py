@@ -11,15 +11,18 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import pytest
+from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, tiny_judge
+from fault_server import FaultServer, scores_of, serving
 from upath import UPath
 
 from judgeline.identity import text_hash
 from judgeline.outcomes import CRITERIA
 from judgeline.rubric import RESPONSES
 from resources.judges import buying
-from resources.judges.annotation import annotate
+from resources.judges.annotation import SCORE_COLUMNS, annotate
 from resources.judges.budget import Budget
-from resources.judges.calls import call_identity, judge_key
+from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Answer, Presentation
 from resources.verdict_store.store import VerdictStore
 from resources.verdict_store.writing import VerdictWriter
@@ -103,3 +106,64 @@ def test_twenty_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeyp
     survivors = [len(kept) for _, kept in acknowledged]
     assert 0 < survivors[-1] < 2 * N_BATTLES  # the kills came while there was something to do
     print(f"{N_KILLS} kills: {len(calls)} calls for {len(counts)} verdicts, {extra} extra")  # noqa: T201
+
+
+# a real client over HTTP, killed from outside
+
+HTTP_KILLS, HTTP_BATTLES = 45, 600
+
+
+def _texts(shown: Presentation) -> tuple[str, ...]:
+    return shown.instruction, shown.first_completion, shown.second_completion
+
+
+def _by_arithmetic(shown: Presentation) -> list[int]:
+    """The scores that the server gives, oriented to the models."""
+    scores = scores_of(_texts(shown))
+    first, second = (list(scores[response].values()) for response in RESPONSES)
+    return first + second if shown.order == "AB" else second + first
+
+
+@pytest.mark.slow
+def test_forty_five_kills_over_http_lose_nothing_and_buy_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = multiprocessing.get_context("forkserver")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    context.set_forkserver_preload(["buyer_process"])  # imported once, not once per process
+    shown = present(numbered(HTTP_BATTLES), 1)
+    rng = random.Random(3)  # noqa: S311
+    calls: list[tuple[str, ...]] = []
+    with serving(FaultServer(lambda texts, n: calls.append(texts), latency_s=0.01)) as server:
+        judge = tiny_judge(server.url, tmp_path)
+        texts_of = {call_identity(judge, one): _texts(one) for one in shown}
+        store, key = VerdictStore(UPath(tmp_path / "verdicts")), judge_key(judge)
+        acknowledged: list[tuple[int, set[tuple[str, ...]]]] = []
+        for number in range(HTTP_KILLS):
+            n_before = len(calls)
+            process = context.Process(
+                target=buy_in_small_shards, args=(server.url, str(tmp_path), HTTP_BATTLES)
+            )
+            process.start()
+            while number % 9 and len(calls) == n_before and process.is_alive():
+                time.sleep(0.002)  # one in nine dies before it could buy
+            time.sleep(rng.uniform(0.0, 0.12))
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+            acknowledged.append((len(calls), {texts_of[i] for i in store.statuses(key)}))
+        disturbed = buy(server.url, str(tmp_path), HTTP_BATTLES)
+
+    for n_before, kept in acknowledged:
+        assert not kept.intersection(calls[n_before:])  # acknowledged is never asked again
+    assert disturbed[list(SCORE_COLUMNS)].to_numpy().tolist() == list(map(_by_arithmetic, shown))
+    stored, counts = store.scan(key, ["identity"]).table["identity"].to_pylist(), Counter(calls)
+    assert sorted(stored) == sorted(texts_of)
+    assert set(counts) == set(texts_of.values())
+    extra = len(calls) - len(counts)
+    assert extra <= HTTP_KILLS * MOST_LOST
+    assert 0 < len(acknowledged[-1][1]) < len(shown)  # the kills came while there was work to do
+    print(  # noqa: T201
+        f"{HTTP_KILLS} kills over HTTP: {len(calls)} calls for {len(counts)} verdicts, "
+        f"{extra} extra, at most {HTTP_KILLS * MOST_LOST}"
+    )

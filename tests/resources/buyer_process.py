@@ -1,0 +1,67 @@
+"""Buys verdicts over HTTP in small shards: what a process does that others kill."""
+
+from functools import partial
+from pathlib import Path
+
+import openai.resources.chat.completions  # noqa: F401  so that forks of this process have it
+import pandas as pd
+from upath import UPath
+
+from resources.judges import buying
+from resources.judges.annotation import annotate
+from resources.judges.catalog import read_template
+from resources.judges.served import bridge
+from resources.judges.served.endpoint import Endpoint
+from resources.judges.served.fields import ServedFields
+from resources.judges.served.served import ServedJudge
+from resources.judges.served.troubles import RetryPolicy
+from resources.paths import ROOT
+from resources.verdict_store.store import VerdictStore
+from resources.verdict_store.writing import VerdictWriter
+
+CONCURRENCY, SHARD_ROWS, SHARD_SECONDS, BACKLOG = 4, 16, 0.1, 8
+MOST_LOST = (
+    4 * CONCURRENCY  # questions under work: sent, or waiting to be sent again
+    + BACKLOG + 4 * CONCURRENCY  # answers that nobody has taken: every worker may add one
+    + 1  # the one just taken
+    + SHARD_ROWS  # those waiting for their shard
+)  # fmt: skip
+"""Answers that one kill can lose, whatever the machine does meanwhile."""
+
+TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+
+
+def numbered(n_battles: int) -> pd.DataFrame:
+    """Battles whose texts are all different."""
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(n_battles)],
+            "model_a": "x",
+            "model_b": "y",
+            "instruction": [f"Question {i}" for i in range(n_battles)],
+            "completion_a": [f"first of {i}" for i in range(n_battles)],
+            "completion_b": [f"second of {i}" for i in range(n_battles)],
+        }
+    )
+
+
+def tiny_judge(url: str, folder: Path, **fields: object) -> ServedJudge:
+    declared = ServedFields(
+        **{"model": "tiny", "endpoint_name": "here", "concurrency": CONCURRENCY, **fields}
+    )
+    policy = RetryPolicy(base_s=0.002, cap_s=0.01)
+    return ServedJudge("j", declared, TEMPLATE, Endpoint(url, "k"), folder / "endpoints", policy)
+
+
+def buy(url: str, folder: str, n_battles: int) -> pd.DataFrame:
+    """Buy the verdicts on numbered battles, keeping them under a folder."""
+    store = VerdictStore(UPath(Path(folder) / "verdicts"))
+    judge = tiny_judge(url, Path(folder))
+    return annotate(judge, numbered(n_battles), slug="j", buyer=buying.Buyer(store))
+
+
+def buy_in_small_shards(url: str, folder: str, n_battles: int) -> None:
+    """Buy in a process of its own: how answers are kept is changed for all of it."""
+    buying.VerdictWriter = partial(VerdictWriter, rows=SHARD_ROWS, seconds=SHARD_SECONDS)
+    bridge._MOST_WAITING = BACKLOG
+    buy(url, folder, n_battles)
