@@ -110,7 +110,7 @@ def test_twenty_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeyp
 
 # a real client over HTTP, killed from outside
 
-HTTP_KILLS, HTTP_BATTLES = 45, 600
+HTTP_KILLS, HTTP_BATTLES = 47, 600
 
 
 def _texts(shown: Presentation) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _by_arithmetic(shown: Presentation) -> list[int]:
 
 
 @pytest.mark.slow
-def test_forty_five_kills_over_http_lose_nothing_and_buy_nothing_twice(
+def test_forty_seven_kills_over_http_lose_nothing_and_buy_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = multiprocessing.get_context("forkserver")
