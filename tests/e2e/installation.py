@@ -1,23 +1,31 @@
 """An installation with one corpus of battles and one served judge, run as a person would."""
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from fault_server import Body, shown_texts
+from rich.console import Console
 
 from judgeline.outcomes import CRITERIA
 from judgeline.rubric import RESPONSES
+from pipelines.outcome import RunOutcome
+from pipelines.run import run_lineage
 from resources.paths import ROOT
 from resources.tables import ParquetTables
+from resources.verdict_store.resource import StoredVerdicts
 
 N_MODELS = 16
 
@@ -74,6 +82,7 @@ class Installation:
     n_battles: int
     judge: Mapping[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
 
     def __post_init__(self) -> None:
         config, prompts = self.folder / "config", self.folder / "config" / "prompts"
@@ -120,6 +129,33 @@ class Installation:
         found = self.tables.create_io_manager(None).stored(*place)
         assert found is not None, f"no table of {place}"
         return found
+
+    def run(self, *, retry: Sequence[str] = (), **options: Any) -> RunOutcome:
+        """Run the lineage in this process and keep what was printed."""
+        out = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.variables.items():
+                patch.setenv(name, value)
+            outcome = run_lineage(
+                corpus="c",
+                judges=["j"],
+                instance=self.instance,
+                verdict_store=StoredVerdicts(retry_also=list(retry)),
+                console=Console(file=out, width=100),
+                **options,
+            )
+        self.printed = out.getvalue()
+        return outcome
+
+    @cached_property
+    def instance(self) -> dg.DagsterInstance:
+        return dg.DagsterInstance.ephemeral()
+
+    def metadata(self, asset: str) -> dict[str, Any]:
+        """What the last run in this process said about an asset."""
+        event = self.instance.get_latest_materialization_event(dg.AssetKey(asset))
+        assert event is not None
+        return {k: v.value for k, v in event.asset_materialization.metadata.items()}
 
     def start(self, *arguments: str, log: Path | None = None) -> "subprocess.Popen[bytes]":
         """Start the command line in a process group of its own; its output goes to a file."""
