@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -99,7 +100,16 @@ class Asker:
             return None
         if isinstance(reply, Trouble):
             return Reply(Answer(None, reply.failure, 0, 0), None)
-        return reply
+        return reply._replace(answer=self._redacted(reply.answer))
+
+    def _redacted(self, answer: Answer) -> Answer:
+        """Return an answer that repeats the key without it, and without the tokens that spell it.
+
+        Proxies say things such as "invalid key sk-..." in the judge's place; answers are stored.
+        """
+        if answer.text is None or not self._endpoint.is_repeated_in(answer.text):
+            return answer
+        return replace(answer, text=self._endpoint.redact(answer.text), log_probabilities=None)
 
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]

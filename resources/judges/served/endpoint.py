@@ -11,6 +11,7 @@ from resources.judges.served.fields import ENVIRONMENT_NAME, ServedFields, requi
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"  # the client insists on one
+_SHORTEST_SECRET = 8  # what servers without keys are given is shorter: EMPTY, x, token
 
 C = TypeVar("C", openai.AsyncOpenAI, openai.OpenAI)
 
@@ -29,6 +30,10 @@ class Endpoint:
     def redact(self, text: str) -> str:
         """Return a text without the key, whoever wrote it."""
         return text if self.key == _NO_KEY else text.replace(self.key, "[key]")
+
+    def is_repeated_in(self, text: str) -> bool:
+        """Return whether a text gives the key away."""
+        return len(self.key) >= _SHORTEST_SECRET and self.key in text
 
     def client(self, timeout_s: float) -> openai.AsyncOpenAI:
         """Return a client that leaves retries to us: there is one policy, not two."""
