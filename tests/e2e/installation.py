@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +74,15 @@ def graded(body: Body) -> str:
 
 @dataclass
 class Installation:
-    """A home, and a configuration whose judge ``j`` is at an endpoint."""
+    """A home, and a configuration whose judge ``j`` is at an endpoint.
+
+    The instance records runs in this process; those of the command line have their own.
+    """
 
     folder: Path
     url: str
     n_battles: int
+    instance: dg.DagsterInstance | None = None
     judge: Mapping[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     printed: str = ""
@@ -147,12 +150,9 @@ class Installation:
         self.printed = out.getvalue()
         return outcome
 
-    @cached_property
-    def instance(self) -> dg.DagsterInstance:
-        return dg.DagsterInstance.ephemeral()
-
     def metadata(self, asset: str) -> dict[str, Any]:
         """What the last run in this process said about an asset."""
+        assert self.instance is not None
         event = self.instance.get_latest_materialization_event(dg.AssetKey(asset))
         assert event is not None
         return {k: v.value for k, v in event.asset_materialization.metadata.items()}

@@ -4,9 +4,12 @@ The faults are those of `fault_server`; which request meets which is in `weather
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import dagster as dg
 import pandas as pd
 import pytest
 from fault_server import TRANSIENT, UNREADABLE, FaultServer, serving, shown_texts
@@ -37,11 +40,23 @@ def serves(storm: Storm) -> FaultServer:
     return FaultServer(storm, answer=graded, slow_s=60.0)
 
 
-def installed(folder: Path, server: FaultServer) -> Installation:
-    return Installation(folder, server.url, N_BATTLES, {"timeout_s": 2.0})
+Install = Callable[[Path, FaultServer], Installation]
 
 
-def test_faults_that_pass_change_no_verdict_and_no_rating(tmp_path: Path) -> None:
+@pytest.fixture
+def installed() -> Iterator[Install]:
+    with ExitStack() as instances:
+
+        def install(folder: Path, server: FaultServer) -> Installation:
+            instance = instances.enter_context(dg.DagsterInstance.ephemeral())
+            return Installation(folder, server.url, N_BATTLES, instance, {"timeout_s": 4.0})
+
+        yield install
+
+
+def test_faults_that_pass_change_no_verdict_and_no_rating(
+    tmp_path: Path, installed: Install
+) -> None:
     with serving(FaultServer(answer=graded)) as server:
         calm = installed(tmp_path / "calm", server)
         assert calm.run().errors == ()
@@ -70,7 +85,9 @@ def test_faults_that_pass_change_no_verdict_and_no_rating(tmp_path: Path) -> Non
     )
 
 
-def test_faults_that_last_are_accounted_for_to_the_last_battle(tmp_path: Path) -> None:
+def test_faults_that_last_are_accounted_for_to_the_last_battle(
+    tmp_path: Path, installed: Install
+) -> None:
     storm = LastingStorm()
     shown = {
         (one.battle_id, one.order): (one.instruction, one.first_completion, one.second_completion)

@@ -62,7 +62,7 @@ def test_killed_runs_lose_nothing_and_buy_nothing_twice(tmp_path: Path) -> None:
     acknowledged: list[tuple[int, set[Texts]]] = []
     server = FaultServer(lambda texts, n: calls.append(texts), answer=graded, latency_s=0.03)
     with serving(server):
-        place = Installation(tmp_path, server.url, N_BATTLES, {"concurrency": CONCURRENCY})
+        place = Installation(tmp_path, server.url, N_BATTLES, judge={"concurrency": CONCURRENCY})
         for _ in range(N_KILLS):
             n_before = len(calls)
             process = place.start(*BUY)

@@ -53,7 +53,9 @@ class Storm:
 def passing(texts: Texts, counts: Sequence[int]) -> list[str]:
     """Faults of the way: as many as chance takes from the counts."""
     chance = lot(texts, "passing")
-    return [PASSING[i] for i in chance.integers(len(PASSING), size=chance.choice(counts))]
+    weights = np.where([name == "slow" for name in PASSING], 0.2, 1.0)  # each takes a timeout
+    drawn = chance.choice(PASSING, chance.choice(counts), p=weights / weights.sum())
+    return [str(name) for name in drawn]
 
 
 class PassingStorm(Storm):
@@ -63,9 +65,9 @@ class PassingStorm(Storm):
         chance = lot(texts, "spoilt")
         found = passing(texts, (0, 0, 1, 1, 2))
         if chance.random() < 0.2:
-            found.insert(int(chance.integers(len(found) + 1)), chance.choice(list(UNREADABLE)))
+            found.insert(int(chance.integers(len(found) + 1)), str(chance.choice(list(UNREADABLE))))
         if chance.random() < 0.05:
-            found.append(chance.choice(["refusal-field", "refusal-prose"]))
+            found.append(str(chance.choice(["refusal-field", "refusal-prose"])))
         return found
 
 
