@@ -2,6 +2,7 @@
 
 import re
 import threading
+from decimal import Decimal
 from typing import NamedTuple, Self
 
 _LIMIT = re.compile(
@@ -137,10 +138,11 @@ def _limit(text: str) -> dict[str, object]:
             f"the budget {text!r} is none; write a number of calls, or such as 5000calls, "
             "2Mtokens or 12.50USD"
         )
-    amount = float(found["amount"].replace("_", "").replace(",", "")) * _SCALES[found["scale"]]
+    # in floats 1.001 thousand is no whole number
+    amount = Decimal(found["amount"].replace("_", "").replace(",", "")) * _SCALES[found["scale"]]
     unit = found["unit"] or "calls"
     if unit not in ("calls", "tokens"):
-        return {"money": amount, "currency": unit}
+        return {"money": float(amount), "currency": unit}
     if amount != int(amount):
         raise ValueError(f"the budget {text!r} is no whole number of {unit}")
     return {unit: int(amount)}
