@@ -1,0 +1,284 @@
+"""Caps on calls, tokens and money: how they are written, and that nothing gets past them."""
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from buyer_process import buy, numbered, tiny_judge
+from fault_server import FaultServer, serving
+from hypothesis import example, given
+from hypothesis import strategies as st
+from upath import UPath
+
+from resources.judges.annotation import annotate
+from resources.judges.budget import Budget, Cost
+from resources.judges.buying import BudgetError, Buyer
+from resources.verdict_store.store import VerdictStore
+
+PAID = 110  # tokens that the server states per answer: 100 of the prompt, 10 of its own
+PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
+PAID_MONEY = Fraction(100 * 3 + 10 * 15, 10**6)
+
+
+# writing a budget
+
+
+@pytest.mark.parametrize(
+    ("texts", "limits"),
+    [
+        (["5000calls"], {"calls": 5000}),
+        (["5000"], {"calls": 5000}),
+        ([" 5k calls "], {"calls": 5000}),
+        (["1_000_000calls"], {"calls": 1_000_000}),
+        (["1,000calls"], {"calls": 1000}),
+        (["0calls"], {"calls": 0}),
+        (["2Mtokens"], {"tokens": 2_000_000}),
+        (["1.5M tokens"], {"tokens": 1_500_000}),
+        (["12.50USD"], {"money": 12.5, "currency": "USD"}),
+        (["2kJPY"], {"money": 2000.0, "currency": "JPY"}),
+        (["5calls", "7tokens", "1EUR"], {"calls": 5, "tokens": 7, "money": 1, "currency": "EUR"}),
+        ([], {}),
+    ],
+)
+def test_budgets_are_read(texts: list[str], limits: dict[str, Any]) -> None:
+    none = {"calls": None, "tokens": None, "money": None, "currency": None}
+    budget = Budget.parse(texts)
+    assert {name: getattr(budget, name) for name in none} == none | limits
+
+
+@given(thousandths=st.integers(0, 10**7), scale=st.sampled_from(["k", "M"]))
+@example(thousandths=4_350, scale="M")
+@example(thousandths=1_001, scale="k")
+def test_decimals_of_thousands_are_whole_numbers_of_calls(thousandths: int, scale: str) -> None:
+    amount = Decimal(thousandths) / 1000
+    budget = Budget.parse([f"{amount:f}{scale}calls"])
+    assert budget.calls == thousandths * {"k": 1, "M": 1000}[scale]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "calls", "-3calls", "1e3calls", "nanUSD", "5usd", "5EURO", "12,50USD", "5 6calls"]
+)
+def test_what_is_no_budget_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(ValueError, match=r"5000calls, 2Mtokens or 12\.50USD") as caught:
+        Budget.parse([text])
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["1.5calls", "0.5tokens", "1.0005kcalls"])
+def test_half_a_call_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="no whole number of"):
+        Budget.parse([text])
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit"),
+    [(["1calls", "2"], "calls"), (["1tokens", "1tokens"], "tokens"), (["1USD", "1EUR"], "money")],
+)
+def test_a_unit_is_capped_once(texts: list[str], unit: str) -> None:
+    with pytest.raises(ValueError, match=f"caps {unit} twice"):
+        Budget.parse(texts)
+
+
+def test_a_budget_says_what_it_caps() -> None:
+    assert str(Budget.parse(["5000calls", "2Mtokens", "12.5USD"])) == (
+        "5,000 calls and 2,000,000 tokens and 12.50 USD"
+    )
+    assert str(Budget()) == "no cap"
+
+
+# reserving and settling
+
+
+@given(
+    cap=st.tuples(*(st.none() | st.integers(0, 60),) * 2),
+    money=st.none() | st.integers(0, 60),
+    steps=st.lists(st.tuples(*(st.integers(0, 20),) * 4, st.booleans()), max_size=40),
+)
+def test_a_grant_is_what_exact_sums_allow(cap, money, steps) -> None:
+    """Against sums of fractions: money in thirds of a cent, which floats cannot hold."""
+    third = Fraction(1, 300)
+    limit = None if money is None else float(money * third)
+    budget = Budget(cap[0], tokens=cap[1], money=limit, currency="USD")
+    spent, held = [Fraction(0)] * 3, []
+    for calls, prompt, completion, cents, settles in steps:
+        most = (Fraction(calls), Fraction(prompt + completion), cents * third)
+        total = [s + sum(h[i] for h, _ in held) + most[i] for i, s in enumerate(spent)]
+        limits = (cap[0], cap[1], None if money is None else money * third)
+        fits = all(top is None or t <= top for t, top in zip(total, limits, strict=True))
+        cost = Cost(calls, prompt, completion, float(cents * third))
+        assert budget.reserve(cost) is fits
+        if fits:
+            held.append((most, cost))
+        if settles and held:
+            done, cost = held.pop(0)
+            budget.settle(cost, cost)
+            spent = [s + d for s, d in zip(spent, done, strict=True)]
+        assert budget.n_open == len(held)
+    assert [budget.spent.calls, budget.spent.prompt_tokens + budget.spent.completion_tokens] == (
+        spent[:2]
+    )
+
+
+def test_no_thread_gets_past_a_cap() -> None:
+    cap = 50_000
+    budget = Budget(tokens=cap)
+    granted: list[int] = []
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def spend(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for most in rng.integers(1, 400, size=400):
+            asked = Cost(1, int(most) // 2, int(most) - int(most) // 2)
+            if budget.reserve(asked):
+                used = int(rng.integers(0, int(most) + 1))
+                granted.append(used)
+                budget.settle(asked, Cost(1, used, 0))
+
+    def watch() -> None:
+        while not stop.is_set():
+            with budget._lock:
+                total = budget.spent.plus(budget._reserved)
+            seen.append(total.prompt_tokens + total.completion_tokens)
+
+    threads = [threading.Thread(target=spend, args=(seed,)) for seed in range(8)]
+    watcher = threading.Thread(target=watch)
+    for thread in [watcher, *threads]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    watcher.join()
+    assert max(seen) <= cap
+    assert sum(granted) == budget.spent.prompt_tokens <= cap
+    assert budget.spent.calls == len(granted)
+    assert budget._reserved == Cost()
+    assert budget.has_refused
+
+
+# over HTTP
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with serving(FaultServer(latency_s=0.002)) as one:
+        yield one
+
+
+def purchase(
+    server: FaultServer, folder: Path, budget: Budget, n_battles: int = 100, **fields: object
+) -> pd.DataFrame:
+    declared = {"concurrency": 16, "decoding": {"max_tokens": 20}, **fields}
+    judge = tiny_judge(server.url, folder, **declared)
+    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")), budget)
+    return annotate(judge, numbered(n_battles), slug="j", buyer=buyer)
+
+
+def n_stored(folder: Path) -> int:
+    store = VerdictStore(UPath(folder / "verdicts"))
+    return sum(len(store.statuses(key)) for key in store.judge_keys())
+
+
+def test_tokens_are_never_exceeded_and_the_rest_can_be_bought_later(
+    server: FaultServer, tmp_path: Path
+) -> None:
+    cap = 20_000
+    budget = Budget(tokens=cap)
+    with pytest.raises(BudgetError, match=r"of 20,000 tokens is spent: [\d,]+ of the 200") as told:
+        purchase(server, tmp_path, budget)
+    n_asked = len(server.presentations)
+    assert PAID * n_asked == budget.spent.prompt_tokens + budget.spent.completion_tokens <= cap
+    assert n_stored(tmp_path) == n_asked > 0
+    assert f"{200 - n_asked:,} of the 200" in str(told.value)
+    assert f"{n_asked} were made now" in str(told.value)
+    # what is left does not cover one more, even if each byte of its prompt were a token
+    longest = max(len(body["messages"][0]["content"]) for body in server.presentations)
+    assert cap - PAID * n_asked < longest + 3000
+
+    verdicts = purchase(server, tmp_path, Budget(tokens=200 * PAID + 20_000))
+    assert len(server.presentations) == 200
+    assert verdicts["status"].eq("ok").all()
+
+
+def test_money_is_never_exceeded(server: FaultServer, tmp_path: Path) -> None:
+    cap = Fraction(6, 100)
+    budget = Budget(money=float(cap), currency="EUR")
+    with pytest.raises(BudgetError, match=r"of 0\.06 EUR is spent"):
+        purchase(server, tmp_path, budget, price_per_million=PRICE)
+    n_asked = len(server.presentations)
+    assert n_asked * PAID_MONEY <= cap
+    assert budget.spent.money == pytest.approx(float(n_asked * PAID_MONEY), rel=1e-9)
+    assert n_stored(tmp_path) == n_asked > 0
+
+
+def test_calls_are_counted_one_by_one(server: FaultServer, tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="63 of the 200"):
+        purchase(server, tmp_path, Budget(137))
+    assert len(server.presentations) == n_stored(tmp_path) == 137
+
+
+def test_requests_that_were_lost_count_as_if_they_had_been_billed(tmp_path: Path) -> None:
+    cap = 60_000
+
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        return ("disconnect", "truncated-json")[n] if n < 2 and int(texts[0][9:]) % 5 == 0 else None
+
+    with serving(FaultServer(fault)) as server:
+        budget = Budget(tokens=cap)
+        with pytest.raises(BudgetError):
+            purchase(server, tmp_path, budget)
+        assert PAID * len(server.presentations) <= cap
+        spent = budget.spent.prompt_tokens + budget.spent.completion_tokens
+        assert PAID * len(server.presentations) < spent <= cap
+        assert budget.spent.calls == len(server.presentations)
+        assert n_stored(tmp_path) > 0
+
+
+def test_turned_down_requests_cost_nothing(tmp_path: Path) -> None:
+    with serving(FaultServer(lambda texts, n: "429" if n < 2 else None)) as server:
+        verdicts = purchase(server, tmp_path, Budget(60), n_battles=30)
+    assert len(server.presentations) == 180
+    assert verdicts["status"].eq("ok").all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "judge 'j' has no price; add 'price_per_million'"),
+        ({"price_per_million": {**PRICE, "currency": "USD"}}, "in EUR, the price .* in USD"),
+    ],
+)
+def test_money_needs_a_price_in_its_currency(
+    server: FaultServer, tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        purchase(server, tmp_path, Budget(money=1.0, currency="EUR"), **fields)
+    assert server.presentations == []
+
+
+# two processes
+
+
+@pytest.mark.slow
+def test_two_processes_buy_each_call_once(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    context = multiprocessing.get_context("spawn")
+    with serving(FaultServer(latency_s=0.01)) as server:
+        arguments = (server.url, str(tmp_path), 150)
+        both = [context.Process(target=buy, args=arguments) for _ in range(2)]
+        for process in both:
+            process.start()
+        for process in both:
+            process.join(120)
+        assert [process.exitcode for process in both] == [0, 0]
+        assert len(server.presentations) == len(server.asked) == 300
+        assert n_stored(tmp_path) == 300
+        buy(*arguments)
+        assert len(server.presentations) == 300
