@@ -73,13 +73,12 @@ def estimate_tokens(
     else:
         n_prompt = n_bytes / BYTES_PER_TOKEN
         basis = f"estimated: {BYTES_PER_TOKEN:g} bytes a token, {completion} tokens an answer"
-    if answered is not None and len(answered[1]):
-        shown, answers = answered
+    shown, answers = _counted(answered)
+    if shown:
         completion = float(answers["completion_tokens"].mean())
         seen = sum(len(_prompt(template, one).encode()) for one in shown)
-        told = float(answers["prompt_tokens"].sum())
-        if counter is None and told > 0:
-            n_prompt = n_bytes * told / seen
+        if counter is None:
+            n_prompt = n_bytes * float(answers["prompt_tokens"].sum()) / seen
         counted = "prompts counted with the model's tokenizer, answers " if counter else ""
         basis = f"{counted}estimated from {len(answers):,} answers of this judge"
     return TokenEstimate(
@@ -89,6 +88,13 @@ def estimate_tokens(
         fields.decoding.max_tokens * len(needed),
         basis if scale == 1 else f"{basis}; {len(looked_at):,} prompts looked at",
     )
+
+
+def _counted(answered: Answered | None) -> Answered:
+    """Return the answers whose tokens the server counted; some say nothing, stored as zero."""
+    shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
+    counted = answers["prompt_tokens"].gt(0)
+    return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
 
 
 def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
