@@ -83,8 +83,9 @@ def test_killed_runs_lose_nothing_and_buy_nothing_twice(tmp_path: Path) -> None:
     expected = {key: by_arithmetic(one) for key, one in shown.items()}
     scores = verdicts[list(SCORE_COLUMNS)].to_numpy().tolist()
     assert dict(zip(keys_of(verdicts), scores, strict=True)) == expected
-    assert Counter(bought(place)) == Counter(list(shown))
+    assert Counter(bought(place)) == Counter(list(shown))  # too few shards to be merged
     assert len(verdicts) == len(shown) == len(set(calls))
+    # under work, or waiting for their shard; this judge is slower than any disk
     extra, most = len(calls) - len(shown), N_KILLS * (4 * CONCURRENCY + FLUSH_ROWS)
     assert extra <= most
     assert 0 < len(acknowledged[-1][1]) < len(shown)  # the kills came while there was work to do

@@ -1,0 +1,222 @@
+"""What a dry run says of a served judge: calls, tokens, money and what would be gained."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from upath import UPath
+
+from judgeline.planning import sampling_half_width
+from pipelines.judge_plan import JudgePlan, require_covered, told
+from pipelines.plan import plan_run
+from resources.corpora.definitions import CorpusDefinition
+from resources.judges.budget import Budget
+from resources.judges.buying import Buyer
+from resources.judges.calls import call_identity, judge_key, present
+from resources.judges.catalog import open_judge
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.estimates import TokenEstimate
+from resources.judges.judge import Answer
+from resources.judges.served.endpoint import Endpoint
+from resources.judges.served.probe import Capabilities, remember
+from resources.tables import ParquetTables
+from resources.verdict_store.store import VerdictStore
+
+URL = "http://127.0.0.1:9/v1"  # nobody listens: a plan asks nobody
+N_BATTLES, N_MODELS = 60, 5
+PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
+
+
+class Desk:
+    """A corpus of battles of equal length, a priced judge, and where its answers are kept."""
+
+    def __init__(self, folder: Path) -> None:
+        pairs = [(i % N_MODELS, (i + 1 + i // N_MODELS % 4) % N_MODELS) for i in range(N_BATTLES)]
+        pd.DataFrame(
+            {
+                "battle_id": [f"b{i}" for i in range(N_BATTLES)],
+                "model_a": [f"m{a}" for a, _ in pairs],
+                "model_b": [f"m{b}" for _, b in pairs],
+                "human_outcome": [1.0, 0.0] * (N_BATTLES // 2),
+                "instruction": [f"question {i:04}" for i in range(N_BATTLES)],
+                "completion_a": [f"one {i:04}" for i in range(N_BATTLES)],
+                "completion_b": [f"two {i:04}" for i in range(N_BATTLES)],
+            }
+        ).to_parquet(folder / "battles.parquet")
+        self.folder = folder
+        self.corpus = CorpusDefinition(
+            slug="c", reader="battles", location=str(folder / "battles.parquet")
+        )
+        self.judge = JudgeDefinition(
+            slug="j",
+            display_name="J",
+            family="f",
+            kind="openai",
+            model="tiny",
+            base_url=URL,
+            price_per_million=PRICE,
+            decoding={"max_tokens": 50},
+        )
+        self.tables = ParquetTables(base_uri=str(folder / "tables")).create_io_manager(None)
+        self.buyer = Buyer(VerdictStore(UPath(folder / "verdicts")))
+
+    def plan(self, **changes: object) -> JudgePlan:
+        judge = self.judge.model_copy(update=changes)
+        n_battles, (step,) = plan_run(self.corpus, [judge], self.tables, self.buyer)
+        assert n_battles == N_BATTLES
+        return step
+
+    def buy(self, n_battles: int, status: str = "ok") -> None:
+        """Store answers to both orders of the first battles: 100 and 10 tokens each."""
+        capabilities = Capabilities("max_tokens", True, False, None)
+        remember(self.folder / "home" / "endpoints", Endpoint(URL, "none"), "tiny", capabilities)
+        opened = open_judge(self.judge, self.corpus)
+        battles = pd.read_parquet(self.folder / "battles.parquet").head(n_battles)
+        answer = Answer("{}", None if status == "ok" else status, 100, 10)
+        rows = [
+            {
+                "identity": call_identity(opened, shown),
+                "status": status,
+                "answered_at": pd.Timestamp("2026-01-01", tz="UTC"),
+                "answer": answer.text,
+                "prompt_tokens": answer.prompt_tokens,
+                "completion_tokens": answer.completion_tokens,
+                "battle_id": shown.battle_id,
+            }
+            for shown in present(battles, 1)
+        ]
+        self.buyer.store.append(judge_key(opened), rows)
+
+    def publish(self, judge: str, half_width: float, n_battles: int) -> None:
+        """Store a leaderboard of two models with one half-width, and one without bounds."""
+        board = pd.DataFrame(
+            {
+                "lower": [0.0, 50.0, -np.inf],
+                "upper": [2 * half_width, 50 + 2 * half_width, np.inf],
+                "n_battles": [n_battles, n_battles // 2, n_battles // 2],
+            }
+        )
+        file = self.folder / "tables" / "leaderboard" / "c" / f"{judge}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        board.to_parquet(file)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("JUDGELINE_CONFIG", raising=False)
+    return Desk(tmp_path)
+
+
+def test_a_judge_that_was_never_asked_has_everything_before_it(desk: Desk) -> None:
+    step = desk.plan()
+    assert (step.n_calls, step.n_stored) == (2 * N_BATTLES, 0)
+    assert step.tokens.completion_tokens == 2 * N_BATTLES * 110
+    assert step.tokens.basis.startswith("estimated: 4 bytes a token")
+    expected = 3 * step.tokens.prompt_tokens + 15 * step.tokens.completion_tokens
+    assert step.money == pytest.approx(expected / 1e6, rel=1e-12)
+    most = 3 * step.tokens.most_prompt_tokens + 15 * 2 * N_BATTLES * 50
+    assert step.most_money == pytest.approx(most / 1e6, rel=1e-12)
+    assert desk.plan(replicates=3).n_calls == 6 * N_BATTLES
+
+
+def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk) -> None:
+    desk.buy(20)
+    step = desk.plan()
+    assert (step.n_calls, step.n_stored) == (80, 40)
+    # equal texts, equal tokens: what the endpoint counted for one holds for each
+    assert (step.tokens.prompt_tokens, step.tokens.completion_tokens) == (80 * 100, 80 * 10)
+    assert step.tokens.basis == "estimated from 40 answers of this judge"
+    assert step.money == pytest.approx(80 * (100 * 3 + 10 * 15) / 1e6, rel=1e-12)
+    desk.buy(N_BATTLES)
+    done = desk.plan()
+    assert (done.n_calls, done.n_stored, done.tokens, done.money) == (0, 120, None, None)
+    assert told(done) == ["c|j: no calls (120 answered already)"]
+
+
+@pytest.mark.parametrize(("status", "n_calls"), [("truncated", 120), ("refusal", 80)])
+def test_failures_are_planned_as_they_are_bought(desk: Desk, status: str, n_calls: int) -> None:
+    desk.buy(20, status)
+    step = desk.plan()
+    assert step.n_calls == n_calls
+    assert step.tokens.basis.startswith("estimated: 4 bytes")  # failures say nothing of answers
+
+
+def test_another_setting_starts_from_nothing(desk: Desk) -> None:
+    desk.buy(N_BATTLES)
+    assert desk.plan(revision="2").n_calls == 2 * N_BATTLES
+
+
+def test_without_a_price_there_is_no_money(desk: Desk) -> None:
+    step = desk.plan(price_per_million=None)
+    assert (step.money, step.most_money, step.currency) == (None, None, "")
+    assert "price unknown: the judge has no 'price_per_million'" in told(step)
+
+
+def test_own_intervals_shrink_with_the_root_of_the_battles(desk: Desk) -> None:
+    desk.publish("j", 40.0, n_battles=30)  # 15 battles: each is one of two models
+    desk.buy(7)
+    assert desk.plan().half_width == "median half-width 40 Elo now, about 28 then"  # sqrt(30 / 60)
+
+
+def test_other_judges_stand_in_for_one_without_ratings(desk: Desk) -> None:
+    desk.publish("k", 40.0, n_battles=15)
+    desk.publish("l", 80.0, n_battles=30)
+    words = desk.plan().half_width
+    expected = np.median([40 * np.sqrt(15 / 60), 80 * np.sqrt(30 / 60)])
+    assert (
+        words == f"median half-width about {expected:.0f} Elo if it judges like the 2 judged before"
+    )
+
+
+def test_without_any_ratings_only_sampling_is_told(desk: Desk) -> None:
+    per_model = 2 * N_BATTLES / N_MODELS
+    width = sampling_half_width(per_model, miscoverage=0.1)
+    words = desk.plan().half_width
+    assert words.startswith(f"half-width about {width:.0f} Elo by sampling alone ({per_model:.0f} ")
+
+
+def test_a_recorded_judge_is_asked_nothing(desk: Desk) -> None:
+    recorded = JudgeDefinition(slug="r", display_name="R", family="f", kind="recorded")
+    _, (step,) = plan_run(desk.corpus, [recorded], desk.tables, desk.buyer)
+    assert step == JudgePlan("r", "c|r", 0)
+
+
+# against a budget
+
+TOKENS = TokenEstimate(900, 100, 5000, 2000, "by hand")
+STEP = JudgePlan("j", "c|j", 10, 2, TOKENS, 0.25, 1.5, "EUR")
+
+
+@pytest.mark.parametrize("cap", ["20", "2ktokens", "0.50EUR", "20calls"])
+def test_what_is_expected_fits(cap: str) -> None:
+    require_covered([STEP, STEP], Budget.parse([cap]))
+
+
+@pytest.mark.parametrize(
+    ("cap", "message"),
+    [
+        ("19calls", "about 20 calls would be needed, --budget allows 19"),
+        ("1999tokens", "about 2,000 tokens would be needed, --budget allows 1,999"),
+        ("0.49EUR", "about 0.50 EUR would be needed, --budget allows 0.49"),
+        ("5USD", "5.00 USD, but judge 'j' has no price in USD; add 'price_per_million'"),
+    ],
+)
+def test_what_is_expected_above_the_cap_is_refused(cap: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        require_covered([STEP, STEP], Budget.parse([cap]))
+
+
+def test_a_judge_with_nothing_to_ask_needs_no_price() -> None:
+    require_covered([JudgePlan("j", "c|j", 0, 5)], Budget.parse(["1USD"]))
+
+
+def test_a_plan_is_told_in_full() -> None:
+    assert told(STEP) == [
+        "c|j: 10 calls (2 answered already)",
+        "about 900 prompt and 100 completion tokens (by hand)",
+        "about 0.25 EUR; without repairs and lost requests at most 1.50 EUR",
+    ]

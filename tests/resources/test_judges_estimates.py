@@ -1,0 +1,124 @@
+"""Tokens before anything is asked, against texts of known length and a tokenizer made here."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from buyer_process import TEMPLATE, numbered, tiny_judge
+from fault_server import FaultServer, serving
+
+from resources.judges.annotation import annotate
+from resources.judges.calls import present
+from resources.judges.estimates import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
+from resources.judges.judge import Presentation
+from resources.judges.served.fields import ServedFields
+
+BARE = "{delimiter} {instruction} {first_completion} {second_completion}"
+FENCES = 32 + 3 * (1 + 3 + 32 + 1 + 1 + 32 + 3)  # the mark alone, then around each text
+
+
+def fields(**given: object) -> ServedFields:
+    return ServedFields(**{"model": "tiny", **given})
+
+
+def shown(*texts: str) -> Presentation:
+    return Presentation("b", "AB", 0, *texts, "x", "y")
+
+
+def test_prompts_are_their_bytes_where_nothing_better_is_known() -> None:
+    needed = [shown("q" * 10, "é" * 20, "z" * 30), shown("", "", "1234")]
+    estimate = estimate_tokens(fields(decoding={"max_tokens": 500}), BARE, needed)
+    n_bytes = 2 * FENCES + (10 + 2 * 20 + 30) + 4
+    assert estimate.prompt_tokens == round(n_bytes / BYTES_PER_TOKEN)
+    assert estimate.most_prompt_tokens == n_bytes
+    assert estimate.most_completion_tokens == 2 * 500
+    assert estimate.completion_tokens == 2 * 110
+    assert estimate.basis == "estimated: 4 bytes a token, 110 tokens an answer"
+
+
+def test_free_answers_are_longer() -> None:
+    free = estimate_tokens(fields(structured_output="off"), BARE, [shown("q", "a", "b")] * 3)
+    assert free.completion_tokens == 3 * 400
+
+
+def test_nothing_to_ask_takes_nothing() -> None:
+    assert estimate_tokens(fields(), BARE, []) == (0, 0, 0, 0, "nothing to ask")
+
+
+def test_long_lists_are_looked_at_in_part_and_say_so() -> None:
+    needed = [shown("q" * (i % 2), "a", "b") for i in range(10_001)]
+    estimate = estimate_tokens(fields(), BARE, needed)
+    assert estimate.basis.endswith("; 2,001 prompts looked at")
+    exact = sum(FENCES + 2 + i % 2 for i in range(10_001))
+    assert estimate.most_prompt_tokens == pytest.approx(exact, rel=0.005)
+    assert estimate.completion_tokens == 110 * 10_001
+
+
+def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -> None:
+    """The server counts 100 and 10 for whatever it is shown: so must the estimate."""
+    battles = numbered(100)
+    with serving(FaultServer()) as server:
+        verdicts = annotate(tiny_judge(server.url, tmp_path), battles, slug="j")
+    calls = present(battles, 1)
+    estimate = estimate_tokens(fields(), TEMPLATE, calls, (calls, verdicts))
+    assert (estimate.prompt_tokens, estimate.completion_tokens) == (200 * 100, 200 * 10)
+    assert estimate.basis == "estimated from 200 answers of this judge"
+    twice = battles.assign(instruction=battles["instruction"] + "x" * 3000)
+    longer = estimate_tokens(fields(), TEMPLATE, present(twice, 1), (calls, verdicts))
+    n_bytes = estimate.most_prompt_tokens
+    assert longer.prompt_tokens == pytest.approx(
+        20_000 * (n_bytes + 200 * 3000) / n_bytes, rel=1e-4
+    )
+    none = estimate_tokens(fields(), TEMPLATE, calls, ([], verdicts.head(0)))
+    assert none.basis.startswith("estimated: 4 bytes")
+
+
+def test_answers_whose_tokens_nobody_counted_say_nothing() -> None:
+    one, other = shown("q", "a", "b"), shown("qq", "aa", "bb")
+    silent = pd.DataFrame({"prompt_tokens": [0], "completion_tokens": [0]})
+    assert estimate_tokens(fields(), BARE, [one], ([one], silent)) == estimate_tokens(
+        fields(), BARE, [one]
+    )
+    half = pd.DataFrame({"prompt_tokens": [0, 70], "completion_tokens": [0, 30]})
+    estimate = estimate_tokens(fields(), BARE, [other], ([one, other], half))
+    assert (estimate.prompt_tokens, estimate.completion_tokens) == (70, 30)
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path) -> Path:
+    """A model's folder with a tokenizer of one token per word."""
+    tokenizers = pytest.importorskip("tokenizers")
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    words = tokenizers.Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))  # noqa: S106
+    words.pre_tokenizer = WhitespaceSplit()
+    words.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def test_a_tokenizer_beside_the_model_counts_its_prompts(model_folder: Path) -> None:
+    own = fields(model=str(model_folder))
+    counter = find_tokenizer(own)
+    assert counter is not None
+    assert counter("one two  three") == 3
+    needed = [shown("one two three", "four five", "six"), shown("", "seven", "eight nine")]
+    estimate = estimate_tokens(own, BARE, needed)
+    fences = 1 + 3 * 2  # the mark, then a word before and one after each text
+    assert estimate.prompt_tokens == (fences + 6) + (fences + 3)
+    assert estimate.basis == "prompts counted with the model's tokenizer, answers guessed"
+    answers = pd.DataFrame({"prompt_tokens": [999], "completion_tokens": [30]})
+    learnt = estimate_tokens(own, BARE, needed, (needed[:1], answers))
+    assert learnt.prompt_tokens == estimate.prompt_tokens
+    assert learnt.completion_tokens == 2 * 30
+    assert learnt.basis == (
+        "prompts counted with the model's tokenizer, answers estimated from 1 answers of this judge"
+    )
+
+
+@pytest.mark.parametrize("model", ["tiny", "nobody/has-this-model", "not a repository: at all"])
+def test_models_that_are_not_here_have_no_tokenizer(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_tokenizer(fields(model=model)) is None
