@@ -5,6 +5,7 @@ import random
 import signal
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +23,7 @@ from resources.verdict_store.writing import FLUSH_ROWS
 
 pytestmark = pytest.mark.slow
 
-N_KILLS, N_BATTLES, CONCURRENCY = 3, 300, 4
+N_KILLS, N_BATTLES, CONCURRENCY = 3, 500, 4
 BUY = ("run", "--corpus", "c", "--judge", "j", "--select", "+verdicts")
 
 Key = tuple[str, str]
@@ -63,13 +64,14 @@ def test_killed_runs_lose_nothing_and_buy_nothing_twice(tmp_path: Path) -> None:
     server = FaultServer(lambda texts, n: calls.append(texts), answer=graded, latency_s=0.03)
     with serving(server):
         place = Installation(tmp_path, server.url, N_BATTLES, judge={"concurrency": CONCURRENCY})
-        for _ in range(N_KILLS):
-            n_before = len(calls)
+        for number in range(N_KILLS):  # after a question, and every other one after a shard
+            progress = partial(bought, place) if number % 2 == 0 else partial(list, calls)
+            n_before = len(progress())
             process = place.start(*BUY)
-            while len(calls) == n_before:
+            while len(progress()) == n_before:
                 assert process.poll() is None, (tmp_path / "output.txt").read_text()
-                time.sleep(0.01)
-            time.sleep(rng.uniform(0.0, 3.0))
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0.0, 1.0))
             os.kill(process.pid, signal.SIGKILL)
             assert process.wait(30) == -signal.SIGKILL
             acknowledged.append((len(calls), {texts_of(shown[key]) for key in bought(place)}))
