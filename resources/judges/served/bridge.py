@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 _PATIENCE_S = 5.0
-_MOST_WAITING = 1000  # results that nobody has taken yet; more work waits until some are
+_MOST_WAITING = 100  # results that nobody has taken yet; more work waits until some are
 
 T = TypeVar("T")
 R = TypeVar("R")
