@@ -1,6 +1,7 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -18,6 +19,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer
 from resources.judges.catalog import open_judge, recorded
 from resources.judges.ledger import Ledger
+from resources.judges.managed.pool import hosting_of
 from resources.scoring import score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -71,20 +73,18 @@ def verdicts(
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
     )
-    opened = open_judge(
-        judge,
-        catalog.corpus(corpus),
-        on_news=lambda text: context.log.info(f"{PROGRESS}{slug}: {text}"),
-    )
     ledger = Ledger(slug, judge.price_per_million)
-    answers = annotate(
-        opened,
-        sampled_battles,
-        slug=slug,
-        n_replicates=judge.replicates,
-        on_progress=_told(context, ledger),
-        buyer=buyer,
-    )
+    told = partial(_say, context, slug)
+    with hosting_of(context, told) as hosting:
+        opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting)
+        answers = annotate(
+            opened,
+            sampled_battles,
+            slug=slug,
+            n_replicates=judge.replicates,
+            on_progress=_told(context, ledger),
+            buyer=buyer,
+        )
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     return dg.MaterializeResult(
@@ -116,6 +116,10 @@ def scored_battles(
             "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
         },
     )
+
+
+def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
+    context.log.info(f"{PROGRESS}{slug}: {text}")
 
 
 def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:

@@ -12,6 +12,8 @@ from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.builtin import BuiltinJudge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge import Judge
+from resources.judges.managed.hosting import Hosting
+from resources.judges.managed.options import VllmOptions
 from resources.paths import config_dir, home
 
 
@@ -19,6 +21,7 @@ def open_judge(
     definition: JudgeDefinition,
     corpus: CorpusDefinition,
     on_news: Callable[[str], None] | None = None,
+    hosting: Hosting | None = None,
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus.
 
@@ -30,6 +33,8 @@ def open_judge(
         What it is to judge.
     on_news : callable, optional
         Is told how batches are, if the judge is asked in such.
+    hosting : Hosting, optional
+        Where a judge of kind ``vllm`` runs its server once it is asked; by default anywhere.
 
     Raises
     ------
@@ -38,6 +43,8 @@ def open_judge(
     """
     if definition.kind == "openai":
         return open_served(definition, on_news)
+    if definition.kind == "vllm":
+        return open_managed(definition, hosting)
     if definition.kind != "builtin" or definition.builtin is None:
         raise ValueError(_unopened(definition))
     if corpus.reader != "arena":
@@ -94,6 +101,25 @@ def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | No
     return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
 
 
+def open_managed(definition: JudgeDefinition, hosting: Hosting | None = None) -> Judge:
+    """Return a judge on a vLLM server of our own; the server starts when it is first asked.
+
+    Raises
+    ------
+    ValueError
+        If the prompt lacks a placeholder.
+    FileNotFoundError
+        If there is no such prompt.
+    """
+    from resources.judges.managed.judge import ManagedJudge
+    from resources.judges.served.prompt import require_template
+
+    template = template_of(definition)
+    require_template(template, _template_file(definition))
+    options = definition.vllm or VllmOptions()
+    return ManagedJudge(definition.slug, definition, options, template, hosting or Hosting())
+
+
 def template_of(definition: JudgeDefinition) -> str:
     """Return the prompt of a served judge."""
     return read_template(_template_file(definition))
@@ -145,13 +171,7 @@ def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.Dat
 
 
 def _unopened(definition: JudgeDefinition) -> str:
-    if definition.kind == "recorded":
-        return (
-            f"judge {definition.slug!r} is recorded: its verdicts come with the corpus and it "
-            "cannot be asked for others"
-        )
     return (
-        f"judge {definition.slug!r} is of kind {definition.kind!r}, which is not in this version; "
-        "start the server yourself and use kind 'openai' (docs/judges.md), or choose a judge of "
-        "kind 'recorded' or 'builtin'"
+        f"judge {definition.slug!r} is {definition.kind}: its verdicts come with the corpus and it "
+        "cannot be asked for others"
     )

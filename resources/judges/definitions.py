@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from resources.judges.builtin import BuiltinTraits
+from resources.judges.managed.options import VllmOptions
 from resources.judges.served.fields import Decoding, Price, ServedFields
 from resources.paths import config_dir
 
@@ -17,7 +18,9 @@ _NESTED: dict[str, type[BaseModel]] = {
     "builtin": BuiltinTraits,
     "decoding": Decoding,
     "price_per_million": Price,
+    "vllm": VllmOptions,
 }
+_ELSEWHERE = ("base_url", "endpoint_name", "api_key_env")
 _NEVER_SHOWN = {"api_key_env", "base_url"}  # somebody may have put the key itself there
 
 
@@ -32,10 +35,12 @@ class JudgeDefinition(ServedFields):
         Family of models the judge belongs to; same-family bias is measured against it.
     kind : str
         ``recorded`` verdicts come with the corpus, ``builtin`` ones from a simulation;
-        ``openai`` is any endpoint of that protocol; ``vllm``, a server of our own, is declared
-        and not yet asked.
+        ``openai`` is any endpoint of that protocol; ``vllm``, a server that is started for the
+        judge and stopped after it.
     builtin : BuiltinTraits or None
         Of a simulated judge, and of no other.
+    vllm : VllmOptions or None
+        How the server of a judge of kind ``vllm`` is started, and of no other.
     """
 
     slug: str = Field(pattern=SLUG)
@@ -43,6 +48,7 @@ class JudgeDefinition(ServedFields):
     family: str = Field(min_length=1)
     kind: Literal["recorded", "builtin", "openai", "vllm"]
     builtin: BuiltinTraits | None = None
+    vllm: VllmOptions | None = None
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
@@ -50,6 +56,7 @@ class JudgeDefinition(ServedFields):
             raise ValueError(
                 "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
             )
+        self._refuse_what_is_not_asked()
         if self.kind in ("openai", "vllm"):
             if self.model is None:
                 raise ValueError(f"a judge of kind {self.kind!r} needs the name of its 'model'")
@@ -58,6 +65,16 @@ class JudgeDefinition(ServedFields):
         elif given := [name for name in ServedFields.model_fields if name in self.model_fields_set]:
             raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
         return self
+
+    def _refuse_what_is_not_asked(self) -> None:
+        if self.kind != "vllm":
+            if self.vllm is not None:
+                raise ValueError("only judges of kind 'vllm' have options under 'vllm'; remove it")
+        elif given := [name for name in _ELSEWHERE if getattr(self, name) is not None]:
+            raise ValueError(
+                f"a judge of kind 'vllm' has a server of its own, on an address and with a key "
+                f"of its own: remove {given}, or use kind 'openai' for a server that runs already"
+            )
 
 
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:

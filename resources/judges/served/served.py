@@ -51,6 +51,10 @@ class ServedJudge:
         Folder that remembers what endpoints support.
     policy : RetryPolicy, optional
         When a failed request is sent again.
+    declared : Capabilities, optional
+        What the endpoint supports, known without asking it.
+    named : mapping, optional
+        Parts of the identity that replace ours, or come on top.
     """
 
     def __init__(
@@ -61,10 +65,14 @@ class ServedJudge:
         endpoint: Endpoint,
         probes: Path,
         policy: RetryPolicy | None = None,
+        *,
+        declared: Capabilities | None = None,
+        named: Mapping[str, str] | None = None,
     ) -> None:
         self._slug, self._fields, self._template = slug, fields, template
         self._endpoint, self._probes = endpoint, probes
         self._policy = policy or RetryPolicy()
+        self._declared, self._named = declared, dict(named or {})
         self.counts: Counter[str] = Counter()
 
     @cached_property
@@ -78,7 +86,7 @@ class ServedJudge:
         EndpointError
             If it cannot be asked.
         """
-        found = remembered(self._probes, self._endpoint, self._model)
+        found = self._declared or remembered(self._probes, self._endpoint, self._model)
         if found is None:
             found = self._probe()
             remember(self._probes, self._endpoint, self._model, found)
@@ -103,6 +111,7 @@ class ServedJudge:
             "structured_output": "json_schema" if self._is_constrained else "none",
             "log_probabilities": "on" if self._has_log_probabilities else "off",
             "template": text_hash(self._template),
+            **self._named,
         }
 
     @property

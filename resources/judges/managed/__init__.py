@@ -1,0 +1,1 @@
+"""Judges on a vLLM server that is started for them and stopped after them."""

@@ -1,0 +1,124 @@
+"""A judge of kind ``vllm``: known without its server, which runs only while it answers."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property
+from typing import Any
+
+from resources.judges.judge import Presentation
+from resources.judges.managed.hosting import Hosting
+from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.server import Server, running
+from resources.judges.served.endpoint import Endpoint
+from resources.judges.served.fields import ServedFields
+from resources.judges.served.probe import Capabilities
+from resources.judges.served.served import ServedJudge
+
+_NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
+
+
+class ManagedJudge:
+    """A judge on a vLLM server of our own.
+
+    What the server supports is declared, not asked: an identity needs no server, so that
+    answers that are stored need none either.
+
+    Parameters
+    ----------
+    slug : str
+        For messages.
+    fields, options : ServedFields, VllmOptions
+        Its definition.
+    template : str
+        The prompt; part of the identity.
+    hosting : Hosting
+        Where its server runs.
+    """
+
+    def __init__(
+        self,
+        slug: str,
+        fields: ServedFields,
+        options: VllmOptions,
+        template: str,
+        hosting: Hosting,
+    ) -> None:
+        self._slug, self._fields, self._options = slug, fields, options
+        self._template, self._hosting = template, hosting
+        self._last: Server | None = None
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the presentation that shapes an answer; not how many GPUs give it."""
+        return self._served(_NOWHERE).identity
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What is worth recording about the server that answered last, if one was needed."""
+        if self._last is None:
+            return {"server": "none was started"}
+        return {
+            "server": f"vLLM {self._last.version}",
+            "command": shlex.join(self._last.command),
+            "log": str(self._last.log),
+        }
+
+    def answer(
+        self, presentations: Sequence[Presentation], *args: Any, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Yield what a served judge yields, on a server that runs until then and no longer.
+
+        Raises
+        ------
+        VllmError
+            If the server does not start, or stops before everything is answered.
+        EndpointError
+            If it has stopped answering.
+        """
+        if not presentations:
+            return
+        with self._hosting.scope() as scope:
+            scope.enter_context(self._hosting.claim(self._options.pool))
+            server = scope.enter_context(
+                running(
+                    self._slug,
+                    self._fields,
+                    self._options,
+                    self._hosting.logs,
+                    self._hosting.tell,
+                )
+            )
+            self._last = server
+            inner = self._served(server.endpoint).answer(presentations, *args, **kwargs)
+            for item in scope.enter_context(closing(inner)):
+                self._require_server(item, server)
+                yield item
+
+    def _served(self, endpoint: Endpoint) -> ServedJudge:
+        shaping = self._options.shaping()
+        return ServedJudge(
+            self._slug,
+            self._fields,
+            self._template,
+            endpoint,
+            self._hosting.logs,
+            declared=Capabilities("max_tokens", True, True, self._options.max_model_len),
+            named={
+                "kind": "vllm",
+                "endpoint": "vllm",
+                "dtype": shaping.dtype,
+                "max_model_len": str(shaping.max_model_len or ""),
+                "extra_args": json.dumps(shaping.extra_args),
+            },
+        )
+
+    def _require_server(self, item: Any, server: Server) -> None:
+        """Tell a server that died from one battle that got lost: nothing more would come."""
+        answer = item[-1] if isinstance(item, tuple) else item
+        if answer.failure == "transport" and server.exit_code is not None:
+            raise server.failure(
+                f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "
+                "answered; what it had answered is kept"
+            )

@@ -1,0 +1,93 @@
+"""What `config/judges.yaml` says about a server of our own, under a judge's key `vllm`."""
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+_HAVE_A_KEY = {
+    "--model": "model",
+    "--revision": "revision",
+    "--tensor-parallel-size": "vllm.tensor_parallel_size",
+    "-tp": "vllm.tensor_parallel_size",
+    "--data-parallel-size": "vllm.data_parallel_size",
+    "-dp": "vllm.data_parallel_size",
+    "--dtype": "vllm.dtype",
+    "--max-model-len": "vllm.max_model_len",
+}
+_OURS = ("--api-key", "--host", "--port", "--uds", "--served-model-name", "--root-path")
+_SPEED_ONLY = (
+    "--gpu-memory-utilization",
+    "--max-num-seqs",
+    "--max-num-batched-tokens",
+    "--cpu-offload-gb",
+    "--swap-space",
+    "--enable-prefix-caching",
+    "--no-enable-prefix-caching",
+    "--data-parallel-",
+    "--disable-log-stats",
+    "--uvicorn-log-level",
+    "--api-server-count",
+)
+
+
+class VllmOptions(BaseModel):
+    """How the server of a judge of kind ``vllm`` is started.
+
+    Attributes
+    ----------
+    tensor_parallel_size, data_parallel_size : int
+        GPUs that share one copy of the model, and copies that share the work.
+    dtype : str
+        Number format of the weights; ``auto`` takes the model's own.
+    max_model_len : int or None
+        Longest prompt and answer together, in tokens; the model's own limit by default.
+    extra_args : tuple of str
+        Handed to the server as they are, such as ``--reasoning-parser`` and ``qwen3``.
+    startup_timeout_s : float
+        Seconds until a server that does not answer is given up: loading may include a download.
+    pool : str
+        The Dagster pool in which a slot is held while the server runs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tensor_parallel_size: int = Field(default=1, ge=1)
+    data_parallel_size: int = Field(default=1, ge=1)
+    dtype: str = Field(default="auto", min_length=1)
+    max_model_len: int | None = Field(default=None, ge=32)
+    extra_args: tuple[str, ...] = ()
+    startup_timeout_s: float = Field(default=900.0, gt=0)
+    pool: str = Field(default="gpu", pattern=r"^[A-Za-z0-9_/-]+$")
+
+    @field_validator("extra_args")
+    @classmethod
+    def _leave_ours(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for name in map(_flag, given):
+            if name in _HAVE_A_KEY:
+                raise ValueError(f"{name} has a key of its own, '{_HAVE_A_KEY[name]}'; use that")
+            if name in _OURS:
+                raise ValueError(f"{name} is chosen for each start; remove it")
+        return given
+
+    def shaping(self) -> Self:
+        """Return the options without those that change how fast an answer comes, not which."""
+        return type(self)(
+            dtype=self.dtype,
+            max_model_len=self.max_model_len,
+            extra_args=_without_speed(self.extra_args),
+        )
+
+
+def _flag(argument: str) -> str:
+    name = argument.partition("=")[0]
+    return name.replace("_", "-") if name.startswith("--") else name
+
+
+def _without_speed(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    kept, dropping = [], False
+    for argument in arguments:
+        if argument.startswith("-"):
+            dropping = _flag(argument).startswith(_SPEED_ONLY)
+        if not dropping:
+            kept.append(argument)
+    return tuple(kept)

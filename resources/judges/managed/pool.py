@@ -1,0 +1,69 @@
+"""A slot of a Dagster pool, held while a server runs: two judges never share a GPU unasked."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import dagster as dg
+
+from resources.judges.managed.hosting import Hosting, hosting
+
+_LOOK_EVERY_S = 1.0
+_TELL_EVERY_S = 60.0
+
+
+@contextmanager
+def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -> Iterator[Hosting]:
+    """Give a place for servers within a step; its slots are those of the step's run."""
+    claim = partial(claimed, context.instance, context.run_id, tell=tell)
+    with hosting(tell, claim) as place:
+        yield place
+
+
+@contextmanager
+def claimed(
+    instance: dg.DagsterInstance, run_id: str, pool: str, *, tell: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold a slot of a pool; wait for one while others hold them all.
+
+    A pool without a limit gets one slot, whatever the default limit is: the pool in which
+    judges answer may be raised for judges that need no GPU.
+
+    Parameters
+    ----------
+    instance : DagsterInstance
+        Whose pools these are. One that keeps no pools, as in memory, has nobody to share with.
+    run_id : str
+        The run that holds the slot; when its process dies, the slot is freed with the run's
+        others.
+    pool : str
+        The pool.
+    tell : callable
+        Is told who holds the slots while this waits.
+    """
+    storage = instance.event_log_storage
+    if not storage.supports_global_concurrency_limits:
+        yield
+        return
+    if pool not in storage.get_concurrency_keys():
+        storage.set_concurrency_slots(pool, 1)
+    # a name of its own: freeing the step's would free its slot of the judging pool as well
+    holder = f"server-in-{pool}"
+    try:
+        _wait(instance, run_id, pool, holder, tell)
+        yield
+    finally:
+        storage.free_concurrency_slot_for_step(run_id, holder)
+
+
+def _wait(
+    instance: dg.DagsterInstance, run_id: str, pool: str, holder: str, tell: Callable[[str], None]
+) -> None:
+    storage, told = instance.event_log_storage, -_TELL_EVERY_S
+    while not storage.claim_concurrency_slot(pool, run_id, holder).is_claimed:
+        if time.monotonic() - told >= _TELL_EVERY_S:
+            told = time.monotonic()
+            runs = sorted(storage.get_concurrency_info(pool).active_run_ids)
+            tell(f"vllm: waiting for pool {pool}, held by run {', '.join(runs) or '(none)'}")
+        time.sleep(_LOOK_EVERY_S)

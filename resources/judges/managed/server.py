@@ -1,0 +1,188 @@
+"""A server process of our own: started, waited for with progress, and stopped for certain."""
+
+import http.client
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from resources.judges.managed import guard
+from resources.judges.managed.command import (
+    HOST,
+    VllmError,
+    server_command,
+    server_environment,
+    vllm_python,
+)
+from resources.judges.managed.options import VllmOptions
+from resources.judges.served.endpoint import Endpoint
+from resources.judges.served.fields import ServedFields
+
+Tell = Callable[[str], None]
+
+PATIENCE_S = 20.0
+"""Seconds between asking a server to stop and killing it."""
+
+_LOOK_EVERY_S = 0.25
+_TELL_EVERY_S = 5.0
+_LAST_LINES = 20
+_TAIL_BYTES = 16384
+_LONGEST_WORD = 120
+
+
+class Server:
+    """A running server: where it is, how it was started, and whether it still runs."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], endpoint: Endpoint, command: list[str], log: Path
+    ) -> None:
+        self._process, self.endpoint, self.command, self.log = process, endpoint, command, log
+        self.version = "unknown"
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the server ended with; None while it runs."""
+        return self._process.poll()
+
+    def last_lines(self, n_lines: int = _LAST_LINES) -> list[str]:
+        """Return the end of the server's log, without the key."""
+        with self.log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = stream.read().decode("utf-8", "replace")
+        lines = [line.rstrip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
+        return [self.endpoint.redact(line) for line in lines[-n_lines:]]
+
+    def failure(self, what: str) -> VllmError:
+        """Return an error that says what happened, with the end of the log."""
+        said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
+        return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
+
+    def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
+        """Return once the server answers with its model and our key.
+
+        Raises
+        ------
+        VllmError
+            If it ends before, or does not answer in time.
+        """
+        started = told = time.monotonic()
+        while not self._is_ready():
+            now = time.monotonic()
+            if self.exit_code is not None:
+                raise self.failure(
+                    f"vLLM stopped with exit code {self.exit_code} after {now - started:.0f} s, "
+                    "before it could answer"
+                )
+            if now - started > timeout_s:
+                raise self.failure(
+                    f"vLLM did not answer within {timeout_s:g} s; if it only needs longer, raise "
+                    "vllm.startup_timeout_s in config/judges.yaml"
+                )
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                latest = "".join(self.last_lines(1))[:_LONGEST_WORD]
+                tell(f"vllm: loading, {now - started:.0f} s: {latest}")
+            time.sleep(_LOOK_EVERY_S)
+        self.version = str((self._get("/version") or {}).get("version", "unknown"))
+        tell(f"vllm: ready after {time.monotonic() - started:.0f} s, version {self.version}")
+
+    def stop(self) -> None:
+        """Stop the server and everything it started; return when all of it is gone."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+    def _is_ready(self) -> bool:
+        """Whether a server with our key answers there; another one on the port would not."""
+        return (
+            self.exit_code is None
+            and self._get("/health") is not None
+            and bool((self._get("/v1/models") or {}).get("data"))
+        )
+
+    def _get(self, path: str) -> dict[str, object] | None:
+        """Return the object at a path, empty if there is none, or None if that fails."""
+        port = int(self.endpoint.url.rpartition(":")[2].partition("/")[0])
+        connection = http.client.HTTPConnection(HOST, port, timeout=5)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self._key}"})
+            reply = connection.getresponse()
+            body = reply.read()
+            found = json.loads(body) if body.strip() else {}
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            connection.close()
+        return found if reply.status == http.client.OK and isinstance(found, dict) else None
+
+    @property
+    def _key(self) -> str:
+        return self.endpoint.key
+
+
+@contextmanager
+def running(
+    slug: str, fields: ServedFields, options: VllmOptions, logs: Path, tell: Tell
+) -> Iterator[Server]:
+    """Run a judge's server for a while: ready inside, gone outside.
+
+    Parameters
+    ----------
+    slug : str
+        The judge, for messages and the log's name.
+    fields, options : ServedFields, VllmOptions
+        The judge's definition.
+    logs : Path
+        Folder for the server's log.
+    tell : callable
+        Is told how far the start is.
+
+    Raises
+    ------
+    VllmError
+        If vLLM is missing, or the server does not come up.
+    """
+    python = vllm_python(slug)
+    port, key = _free_port(), secrets.token_urlsafe(32)
+    command = server_command(python, fields, options, port)
+    log = _new_log(logs, slug)
+    tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
+    process = _launch(command, server_environment(python, key), log)
+    server = Server(process, Endpoint(f"http://{HOST}:{port}/v1", key), command, log)
+    try:
+        server.wait_until_ready(options.startup_timeout_s, tell)
+        yield server
+    finally:
+        server.stop()
+
+
+def _launch(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    guarded = [sys.executable, "-I", guard.__file__, str(os.getpid()), str(PATIENCE_S), *command]
+    with log.open("ab") as stream:
+        return subprocess.Popen(  # noqa: S603 - the command is ours
+            guarded,
+            stdin=subprocess.PIPE,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # an interrupt at the terminal is ours to pass on
+        )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _new_log(logs: Path, slug: str) -> Path:
+    logs.mkdir(parents=True, exist_ok=True)
+    when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    return logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
