@@ -1,16 +1,18 @@
 # `make` alone lists what there is. PYTHON=/path/to/python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test ui check format bench chromium clean
+.PHONY: help demo test test-vllm ui check format bench chromium clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 VENV ?= .venv
+VLLM_VENV ?= .venv-vllm
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := chromium chromium-driver
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
 
 $(BIN)/python:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -60,6 +62,16 @@ chromium:
 test: $(VENV)/.test chromium ## install what the tests need and run everything
 	@$(MAKE) --no-print-directory check
 
+$(VLLM_VENV)/.ready: tests/vllm/requirements.txt tests/vllm/server.txt | $(BIN)/python
+	@echo "Installing vLLM for a CPU into $(VLLM_VENV) (once; 2 GB, a few minutes) ..."
+	"$(PYTHON)" -m venv "$(VLLM_VENV)"
+	$(VLLM_PIP) -r tests/vllm/requirements.txt
+	$(VLLM_PIP) --no-deps -r tests/vllm/server.txt
+	@touch $@
+
+test-vllm: $(VENV)/.test $(VLLM_VENV)/.ready ## judge real texts with a real vLLM server on this CPU
+	JUDGELINE_VLLM_PYTHON="$(abspath $(VLLM_VENV))/bin/python" $(BIN)/python -m pytest tests/vllm
+
 check: $(VENV)/.test ## format, lint, types, tests: what people and the build machine run
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -76,6 +88,6 @@ bench: $(VENV)/.bench ## speed against the alternatives, and coverage; OPTIONS=-
 	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python "$$script" $(OPTIONS); \
 	done
 
-clean: ## remove the environment and the caches; tables and runs under .judgeline stay
-	rm -rf "$(VENV)" .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## remove the environments and the caches; tables and runs under .judgeline stay
+	rm -rf "$(VENV)" "$(VLLM_VENV)" .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

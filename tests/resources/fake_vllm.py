@@ -1,0 +1,113 @@
+"""Stands in for vLLM where none is installed: same start, same protocol, judges by arithmetic.
+
+`FAKE_VLLM` holds how it behaves, as JSON: ``crash`` (ends at once, with that code), ``deaf``
+(never opens its port), ``slow_start_s``, ``family`` (children that ignore a polite stop, one of
+them in a session of its own), ``dies_after`` (answers), ``latency_s``. What it does lies under
+``FAKE_VLLM_NOTES``: a file ``pids`` and one line per answer in ``answers``.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from fault_server import completion, judged
+
+HOW = json.loads(os.environ.get("FAKE_VLLM", "{}"))
+NOTES = Path(os.environ["FAKE_VLLM_NOTES"])
+KEY = os.environ["VLLM_API_KEY"]
+STUBBORN = (
+    "import os, signal, sys, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "if sys.argv[1] == 'apart': os.setsid()\n"
+    "print('ready', flush=True)\n"
+    "time.sleep(600)"
+)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def note(name: str, line: str) -> None:
+    with (NOTES / name).open("a", encoding="utf-8") as stream:
+        stream.write(f"{line}\n")
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model = ""
+
+    def do_GET(self) -> None:
+        if self.path == "/health":
+            self.reply(200, None)
+        elif self.path == "/version":
+            self.reply(200, {"version": "0.0-fake"})
+        elif self.is_known():
+            self.reply(200, {"object": "list", "data": [{"id": self.model, "object": "model"}]})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self.is_known():
+            return
+        time.sleep(HOW.get("latency_s", 0))
+        note("answers", body["model"])
+        self.reply(200, completion(body, judged(body)))
+        if "dies_after" in HOW and len((NOTES / "answers").read_text()) // 5 >= HOW["dies_after"]:
+            say("engine: out of memory")
+            os._exit(9)
+
+    def is_known(self) -> bool:
+        known = self.headers["authorization"] == f"Bearer {KEY}"
+        if not known:
+            self.reply(401, {"error": {"message": f"the key is not {KEY}"}})
+        return known
+
+    def reply(self, status: int, body: dict[str, Any] | None) -> None:
+        data = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def start_family() -> None:
+    for where in ("here", "apart"):
+        child = subprocess.Popen(
+            [sys.executable, "-c", STUBBORN, where], stdout=subprocess.PIPE, text=True
+        )
+        child.stdout.readline()
+        note("pids", str(child.pid))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("host", "served-model-name"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--port", type=int)
+    options, _ = parser.parse_known_args()
+    note("pids", str(os.getpid()))
+    note("starts", " ".join(sys.argv))
+    say(f"fake: serving {options.served_model_name}")
+    if HOW.get("family"):
+        start_family()
+    if "crash" in HOW:
+        say("\n".join(f"fake: line {n} of the log" for n in range(40)))
+        say(f"fake: no GPU for {KEY}")
+        sys.exit(HOW["crash"])
+    time.sleep(600 if HOW.get("deaf") else HOW.get("slow_start_s", 0))
+    Handler.model = options.served_model_name
+    ThreadingHTTPServer((options.host, options.port), Handler).serve_forever()
+
+
+main()

@@ -1,0 +1,196 @@
+"""A server of our own: ready inside, gone outside, whatever happens to us; its key is nowhere."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import managed
+import pytest
+
+from resources.judges.managed import server as servers
+from resources.judges.managed.command import VllmError, vllm_python
+from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.server import Server, running
+from resources.judges.served.fields import ServedFields
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
+
+FIELDS = ServedFields(model="tiny", revision="abc")
+KEEPS_ONE = """
+import sys, time
+from pathlib import Path
+from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.server import running
+from resources.judges.served.fields import ServedFields
+
+with running("tiny", ServedFields(model="tiny"), VllmOptions(), Path(sys.argv[1]), print):
+    print("inside", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch) -> managed.FakeVllm:
+    fake = managed.install(tmp_path / "site")
+    monkeypatch.delenv("JUDGELINE_VLLM_PYTHON", raising=False)
+    for name, value in fake.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(servers, "PATIENCE_S", 0.3)
+    return fake
+
+
+def behave(monkeypatch, fake: managed.FakeVllm, **how: object) -> None:
+    monkeypatch.setenv("FAKE_VLLM", fake.behaves(**how)["FAKE_VLLM"])
+
+
+def run_server(tmp_path: Path, told: list[str], **options: object):
+    return running("tiny", FIELDS, VllmOptions(**options), tmp_path / "logs", told.append)
+
+
+def gone(fake: managed.FakeVllm) -> bool:
+    return not any(map(managed.is_alive, fake.pids))
+
+
+def command_lines() -> str:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(file.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(found)
+
+
+def test_a_server_is_ready_inside_and_gone_outside(fake, tmp_path):
+    told: list[str] = []
+    with run_server(tmp_path, told, dtype="float32", extra_args=["--reasoning-parser", "x"]) as it:
+        assert all(map(managed.is_alive, fake.pids))
+        assert it.version == "0.0-fake"
+        assert it.exit_code is None
+        (start,) = fake.lines("starts")
+        for words in (
+            "--model tiny --served-model-name tiny --host 127.0.0.1",
+            "--dtype float32",
+            "--revision abc",
+            '{"backend": "xgrammar", "disable_any_whitespace": true}',
+            "--reasoning-parser x",
+        ):
+            assert words in start
+    assert gone(fake)
+    assert told[0].startswith("vllm: starting tiny for judge tiny; its log is ")
+    assert told[-1].endswith("version 0.0-fake")
+
+
+def test_the_key_is_in_no_command_line_log_or_message(fake, tmp_path, monkeypatch):
+    told: list[str] = []
+    with run_server(tmp_path, told) as it:
+        key = it.endpoint.key
+        assert len(key) >= 32
+        assert "fake_vllm" not in key
+        assert f"--port {it.endpoint.url[17:-3]}" in command_lines()  # they are readable at all
+        assert key not in command_lines()
+        assert key not in repr(it.endpoint)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert key.encode() not in file.read_bytes(), file
+    assert key not in "\n".join(told)
+
+
+def test_each_start_has_a_key_and_a_log_of_its_own(fake, tmp_path):
+    seen = []
+    for _ in range(2):
+        with run_server(tmp_path, []) as it:
+            seen.append((it.endpoint.key, it.log))
+    assert len({key for key, _ in seen}) == len({log for _, log in seen}) == 2
+
+
+def test_progress_tells_seconds_and_the_latest_line_of_the_log(fake, tmp_path, monkeypatch):
+    behave(monkeypatch, fake, slow_start_s=1.0)
+    monkeypatch.setattr(servers, "_TELL_EVERY_S", 0.3)
+    told: list[str] = []
+    with run_server(tmp_path, told):
+        pass
+    assert any(line.endswith("s: fake: serving tiny") for line in told)
+    assert all(line.startswith("vllm: ") for line in told)
+
+
+def test_an_early_end_is_told_with_the_last_lines_and_without_the_key(fake, tmp_path, monkeypatch):
+    behave(monkeypatch, fake, crash=3)
+    with pytest.raises(VllmError) as raised, run_server(tmp_path, []):
+        pytest.fail("it never was ready")
+    message = str(raised.value)
+    assert "exit code 3" in message
+    assert "fake: line 39 of the log" in message
+    assert "fake: line 20 of the log" not in message  # 20 lines, the last one names the key
+    assert "fake: no GPU for [key]" in message
+    assert str(tmp_path / "logs") in message
+
+
+def test_a_server_that_stays_silent_is_given_up_and_stopped(fake, tmp_path, monkeypatch):
+    behave(monkeypatch, fake, deaf=True, family=True)
+    with (
+        pytest.raises(VllmError, match=r"did not answer within 1.5 s.*startup_timeout_s"),
+        run_server(tmp_path, [], startup_timeout_s=1.5),
+    ):
+        pytest.fail("it never was ready")
+    assert len(fake.pids) == 3
+    assert gone(fake)
+
+
+def test_children_that_ignore_a_polite_stop_or_left_the_group_go_too(fake, tmp_path, monkeypatch):
+    behave(monkeypatch, fake, family=True)
+    with contextlib.suppress(ZeroDivisionError), run_server(tmp_path, []):
+        assert len(fake.pids) == 3
+        assert all(map(managed.is_alive, fake.pids))
+        raise ZeroDivisionError
+    assert gone(fake)
+
+
+def test_a_server_that_dies_by_itself_takes_its_children_along(fake, tmp_path, monkeypatch):
+    behave(monkeypatch, fake, family=True)
+    with run_server(tmp_path, []) as it:
+        os.kill(fake.pids[0], signal.SIGKILL)
+        managed.wait_for(lambda: gone(fake), "the server's children end")
+        managed.wait_for(lambda: it.exit_code is not None, "the end is noticed")
+        assert it.exit_code == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_when_we_are_gone_so_is_the_server(fake, tmp_path, monkeypatch, number):
+    behave(monkeypatch, fake, family=True)
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", KEEPS_ONE, str(tmp_path / "logs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=managed.ROOT,
+    )
+    try:
+        while keeper.stdout.readline() not in ("inside\n", ""):
+            continue
+        assert len(fake.pids) == 3
+        assert all(map(managed.is_alive, fake.pids))
+        os.kill(keeper.pid, number)
+        managed.wait_for(lambda: gone(fake), "the server ends with its owner")
+    finally:
+        keeper.kill()
+        keeper.wait()
+
+
+def test_an_interpreter_without_vllm_is_told_with_the_remedy(tmp_path):
+    bare = {"PATH": os.environ["PATH"]}
+    with pytest.raises(VllmError, match=r"pip install vllm\) and set JUDGELINE_VLLM_PYTHON"):
+        vllm_python("tiny", bare)
+    with pytest.raises(VllmError, match="JUDGELINE_VLLM_PYTHON names '/nowhere/python'"):
+        vllm_python("tiny", {**bare, "JUDGELINE_VLLM_PYTHON": "/nowhere/python"})
+
+
+def test_the_end_of_a_long_log_is_read_without_the_rest(tmp_path):
+    log = tmp_path / "long.log"
+    log.write_bytes(b"x" * 100_000 + b"\rloading 3/4\n\nlast \xff line\n")
+    endpoint = servers.Endpoint("http://127.0.0.1:1/v1", "k" * 32)
+    it = Server(None, endpoint, [], log)
+    assert it.last_lines(2) == ["loading 3/4", "last \ufffd line"]

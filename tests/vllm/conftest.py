@@ -1,0 +1,79 @@
+"""A real vLLM server's environment, a tiny model and real texts; skips where one is missing."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from households import Household
+
+from resources.judges.managed.command import PYTHON_VARIABLE, VllmError, vllm_python
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+N_BATTLES = 40
+N_TEXTS_READ = 600
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """The interpreter with vLLM, or a skip that says how to get one."""
+    if not os.environ.get(PYTHON_VARIABLE):
+        pytest.skip(f"{PYTHON_VARIABLE} is not set; `make test-vllm` sets it")
+    try:
+        return vllm_python("tiny")
+    except VllmError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def completions(data_dir: Path) -> pd.DataFrame:
+    """Real answers of real models to real questions, without repeated and blank ones."""
+    table = pd.read_parquet(data_dir / "alpacaeval_completions.parquet")
+    return table[table["completion"].str.len() > 20]
+
+
+@pytest.fixture(scope="session")
+def model(python: str, completions: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny Llama with random weights; its tokenizer has read some of the texts."""
+    folder = tmp_path_factory.mktemp("model")
+    text = folder / "text.txt"
+    rubric = (ROOT / "config" / "prompts" / "fenced-rubric.txt").read_text(encoding="utf-8")
+    read = completions[["instruction", "completion"]].head(N_TEXTS_READ).to_numpy().ravel()
+    text.write_text("\n".join([rubric, *read]), encoding="utf-8")
+    subprocess.run(
+        [python, str(HERE / "tiny_model.py"), str(folder / "tiny"), str(text)],
+        check=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    return folder / "tiny"
+
+
+@pytest.fixture(scope="session")
+def battles(completions: pd.DataFrame) -> pd.DataFrame:
+    """Battles between different models on the same question; the vote goes to the longer text."""
+    by_question = [group for _, group in completions.groupby("question_id", sort=True)]
+    rows = []
+    for number, group in enumerate(by_question[:N_BATTLES]):
+        pair = group.sample(n=2, random_state=number)
+        first, second = pair["completion"]
+        model_a, model_b = pair["model"]
+        rows.append(
+            {
+                "battle_id": f"b{number}",
+                "model_a": model_a,
+                "model_b": model_b,
+                "instruction": pair["instruction"].iloc[0],
+                "completion_a": first,
+                "completion_b": second,
+                "human_outcome": float(len(first) > len(second)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def household(tmp_path: Path, python: str, model: Path) -> Household:
+    """An installation of its own, with the tiny judge and no corpus yet."""
+    return Household.furnish(tmp_path, python, model)
