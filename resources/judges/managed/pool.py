@@ -1,9 +1,11 @@
 """A slot of a Dagster pool, held while a server runs: two judges never share a GPU unasked."""
 
+import fcntl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import dagster as dg
 
@@ -46,24 +48,45 @@ def claimed(
     if not storage.supports_global_concurrency_limits:
         yield
         return
-    if pool not in storage.get_concurrency_keys():
-        storage.set_concurrency_slots(pool, 1)
+    with _alone(instance):
+        if pool not in storage.get_concurrency_keys():
+            storage.set_concurrency_slots(pool, 1)
     # a name of its own: freeing the step's would free its slot of the judging pool as well
     holder = f"server-in-{pool}"
     try:
         _wait(instance, run_id, pool, holder, tell)
         yield
     finally:
-        storage.free_concurrency_slot_for_step(run_id, holder)
+        with _alone(instance):
+            storage.free_concurrency_slot_for_step(run_id, holder)
 
 
 def _wait(
     instance: dg.DagsterInstance, run_id: str, pool: str, holder: str, tell: Callable[[str], None]
 ) -> None:
     storage, told = instance.event_log_storage, -_TELL_EVERY_S
-    while not storage.claim_concurrency_slot(pool, run_id, holder).is_claimed:
+    while not _claims(instance, run_id, pool, holder):
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
             runs = sorted(storage.get_concurrency_info(pool).active_run_ids)
             tell(f"vllm: waiting for pool {pool}, held by run {', '.join(runs) or '(none)'}")
         time.sleep(_LOOK_EVERY_S)
+
+
+def _claims(instance: dg.DagsterInstance, run_id: str, pool: str, holder: str) -> bool:
+    with _alone(instance):
+        status = instance.event_log_storage.claim_concurrency_slot(pool, run_id, holder)
+    return bool(status.is_claimed)
+
+
+@contextmanager
+def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Keep other processes of this host out for a moment.
+
+    Dagster claims a slot by reading a free row and then writing it. It relies on the lock that
+    ``SELECT ... FOR UPDATE`` takes, which SQLite does not have: two processes can both believe
+    that the one slot is theirs.
+    """
+    with (Path(instance.root_directory) / "pools.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the end of the process, however it comes, gives it back
+        yield

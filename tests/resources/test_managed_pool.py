@@ -1,0 +1,158 @@
+"""Slots of the pool in which servers run: never two holders at a time, always given back."""
+
+import itertools
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import managed
+import pytest
+
+from resources.judges.managed import pool
+from resources.judges.managed.pool import claimed
+
+SETTINGS = """
+storage:
+  sqlite: {base_dir: %s/storage}
+concurrency:
+  pools: {default_limit: 4, granularity: op}
+telemetry: {enabled: false}
+"""
+
+
+def open_instance(folder: Path) -> dg.DagsterInstance:
+    return dg.DagsterInstance.from_config(str(folder))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "dagster.yaml").write_text(SETTINGS % tmp_path, encoding="utf-8")
+    monkeypatch.setattr(pool, "_LOOK_EVERY_S", 0.02)
+    return tmp_path
+
+
+@pytest.fixture
+def instance(folder: Path) -> Iterator[dg.DagsterInstance]:
+    with open_instance(folder) as instance:
+        yield instance
+
+
+def holders(instance: dg.DagsterInstance, name: str = "gpu") -> set[str]:
+    return set(instance.event_log_storage.get_concurrency_info(name).active_run_ids)
+
+
+def work(folder: Path, run_id: str, rounds: int) -> None:
+    """Claim again and again; write down when it was inside."""
+    with open_instance(folder) as instance:
+        for _ in range(rounds):
+            with claimed(instance, run_id, "gpu", tell=lambda text: None):
+                began = time.monotonic()
+                time.sleep(0.05)
+                with (folder / "inside").open("a", encoding="ascii") as stream:
+                    stream.write(f"{began} {time.monotonic()}\n")
+
+
+def inside(folder: Path) -> list[tuple[float, float]]:
+    lines = (folder / "inside").read_text(encoding="ascii").splitlines()
+    spans = [tuple(map(float, line.split())) for line in lines]
+    return sorted((began, ended) for began, ended in spans)
+
+
+def require_apart(spans: list[tuple[float, float]], n_spans: int) -> None:
+    assert len(spans) == n_spans
+    for (_, ended), (began, _) in itertools.pairwise(spans):
+        assert ended <= began
+
+
+def test_two_threads_are_never_inside_together(folder, instance):
+    threads = [threading.Thread(target=work, args=(folder, f"run-{n}", 4)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    require_apart(inside(folder), 8)
+    assert holders(instance) == set()
+
+
+def test_two_processes_are_never_inside_together(folder, instance):
+    fork = multiprocessing.get_context("spawn")
+    processes = [fork.Process(target=work, args=(folder, f"run-{n}", 3)) for n in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    require_apart(inside(folder), 6)
+    assert holders(instance) == set()
+
+
+def test_the_pool_has_one_slot_whatever_the_default_limit_is(instance):
+    with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+        info = instance.event_log_storage.get_concurrency_info("gpu")
+        assert (info.slot_count, info.active_run_ids) == (1, {"run-1"})
+
+
+def test_a_limit_that_somebody_set_is_kept(instance):
+    instance.event_log_storage.set_concurrency_slots("gpu", 2)
+    with (
+        claimed(instance, "run-1", "gpu", tell=lambda text: None),
+        claimed(instance, "run-2", "gpu", tell=lambda text: None),
+    ):
+        assert holders(instance) == {"run-1", "run-2"}
+
+
+def test_a_slot_is_given_back_after_an_error(instance):
+    def fail() -> None:
+        with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+            assert holders(instance) == {"run-1"}
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert holders(instance) == set()
+
+
+def test_giving_back_leaves_the_other_slots_of_the_run_alone(instance):
+    storage = instance.event_log_storage
+    storage.set_concurrency_slots("judging", 1)
+    assert storage.claim_concurrency_slot("judging", "run-1", "verdicts").is_claimed
+    with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+        pass
+    assert holders(instance, "judging") == {"run-1"}
+
+
+def test_one_who_waits_is_told_for_whom_and_stops_waiting_when_interrupted(instance):
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        raise KeyboardInterrupt
+
+    with claimed(instance, "run-1", "gpu", tell=told.append):
+        with pytest.raises(KeyboardInterrupt), claimed(instance, "run-2", "gpu", tell=tell):
+            pytest.fail("run-1 is still inside")
+        info = instance.event_log_storage.get_concurrency_info("gpu")
+        assert info.pending_run_ids == set()
+        assert holders(instance) == {"run-1"}
+    assert told == ["vllm: waiting for pool gpu, held by run run-1"]
+
+
+def test_slots_of_a_run_whose_process_died_are_freed_with_the_run(instance, folder):
+    claim = claimed(instance, "run-1", "gpu", tell=lambda text: None)
+    claim.__enter__()  # and never left, as after kill -9
+    instance.event_log_storage.free_concurrency_slots_for_run("run-1")  # as `recover` does
+    work(folder, "run-2", 1)
+    assert len(inside(folder)) == 1
+    managed.wait_for(lambda: holders(instance) == set(), "the slot is free")
+
+
+def test_an_instance_in_memory_has_nobody_to_share_with():
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        claimed(instance, "run-1", "gpu", tell=lambda text: None),
+        claimed(instance, "run-2", "gpu", tell=lambda text: None),
+    ):
+        assert not instance.event_log_storage.supports_global_concurrency_limits
