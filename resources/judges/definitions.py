@@ -21,7 +21,11 @@ _NESTED: dict[str, type[BaseModel]] = {
     "vllm": VllmOptions,
 }
 _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env")
-_NEVER_SHOWN = {"api_key_env", "base_url"}  # somebody may have put the key itself there
+_NEVER_SHOWN = {
+    "api_key_env",
+    "base_url",
+    "vllm.extra_args",
+}  # somebody may have put the key itself there
 
 
 class JudgeDefinition(ServedFields):

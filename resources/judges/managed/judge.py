@@ -117,7 +117,7 @@ class ManagedJudge:
     def _require_server(self, item: Any, server: Server) -> None:
         """Tell a server that died from one battle that got lost: nothing more would come."""
         answer = item[-1] if isinstance(item, tuple) else item
-        if answer.failure == "transport" and server.exit_code is not None:
+        if answer.failure == "transport" and server.has_ended():
             raise server.failure(
                 f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "
                 "answered; what it had answered is kept"

@@ -1,5 +1,6 @@
 """A server process of our own: started, waited for with progress, and stopped for certain."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -31,6 +32,7 @@ PATIENCE_S = 20.0
 """Seconds between asking a server to stop and killing it."""
 
 _LOOK_EVERY_S = 0.25
+_LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
 _LAST_LINES = 20
 _TAIL_BYTES = 16384
@@ -50,6 +52,14 @@ class Server:
     def exit_code(self) -> int | None:
         """What the server ended with; None while it runs."""
         return self._process.poll()
+
+    def has_ended(self) -> bool:
+        """Return whether the server is gone, after a moment in which its end can become known."""
+        if self._is_ready():
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LONGEST_END_S)
+        return self.exit_code is not None
 
     def last_lines(self, n_lines: int = _LAST_LINES) -> list[str]:
         """Return the end of the server's log, without the key."""
