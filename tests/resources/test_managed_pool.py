@@ -17,6 +17,10 @@ from resources.judges.managed.pool import claimed
 SETTINGS = """
 storage:
   sqlite: {base_dir: %s/storage}
+local_artifact_storage:
+  module: dagster.core.storage.root
+  class: LocalArtifactStorage
+  config: {base_dir: %s/artifacts}
 concurrency:
   pools: {default_limit: 4, granularity: op}
 telemetry: {enabled: false}
@@ -29,7 +33,7 @@ def open_instance(folder: Path) -> dg.DagsterInstance:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "dagster.yaml").write_text(SETTINGS % tmp_path, encoding="utf-8")
+    (tmp_path / "dagster.yaml").write_text(SETTINGS % (tmp_path, tmp_path), encoding="utf-8")
     monkeypatch.setattr(pool, "_LOOK_EVERY_S", 0.02)
     return tmp_path
 

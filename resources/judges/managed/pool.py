@@ -87,6 +87,8 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
     ``SELECT ... FOR UPDATE`` takes, which SQLite does not have: two processes can both believe
     that the one slot is theirs.
     """
-    with (Path(instance.root_directory) / "pools.lock").open("a") as lock:
+    folder = Path(instance.root_directory)
+    folder.mkdir(parents=True, exist_ok=True)  # of a fresh instance it is a promise
+    with (folder / "pools.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the end of the process, however it comes, gives it back
         yield
