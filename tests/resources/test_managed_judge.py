@@ -9,6 +9,7 @@ import pytest
 from upath import UPath
 
 from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import present
 from resources.judges.managed import server as servers
@@ -107,7 +108,7 @@ def test_the_server_ends_when_the_answers_are_taken_or_left(fake, tmp_path):
     shown = present(BATTLES, 1)
     asked = judge(Hosting(logs=tmp_path / "logs"))
     assert asked.metadata == {"server": "none was started"}
-    answers = asked.answer(shown)
+    answers = asked.answer(shown, Budget())
     assert fake.pids == []  # nothing runs before the first answer is wanted
     next(answers)
     assert managed.is_alive(fake.pids[0])
@@ -115,9 +116,9 @@ def test_the_server_ends_when_the_answers_are_taken_or_left(fake, tmp_path):
     assert none_left(fake)
     assert asked.metadata["server"] == "vLLM 0.0-fake"
     assert "--served-model-name tiny" in asked.metadata["command"]
-    assert len(list(asked.answer(shown))) == 20
+    assert len(list(asked.answer(shown, Budget()))) == 20
     assert none_left(fake)
-    assert list(asked.answer([])) == []
+    assert list(asked.answer([], Budget())) == []
     assert starts(fake) == 2
 
 
@@ -135,7 +136,7 @@ def test_a_slot_is_held_while_the_server_runs_and_no_longer(fake, tmp_path):
             events.append(f"give {self.pool}, {'nobody' if none_left(fake) else 'somebody'} left")
 
     place = Hosting(claim=Slot, logs=tmp_path / "logs")
-    assert len(list(judge(place, pool="gpu-2").answer(present(BATTLES, 1)))) == 20
+    assert len(list(judge(place, pool="gpu-2").answer(present(BATTLES, 1), Budget()))) == 20
     assert events == ["take gpu-2, 0 started", "give gpu-2, nobody left"]
 
 
@@ -145,7 +146,7 @@ def test_a_step_that_fails_with_the_answers_half_taken_leaves_no_server(fake, tm
     def fail() -> None:
         with hosting(lambda text: None, Hosting().claim) as place:
             place.logs = tmp_path / "logs"
-            answers = judge(place).answer(present(BATTLES, 1))
+            answers = judge(place).answer(present(BATTLES, 1), Budget())
             kept.append(answers)  # as a traceback would
             next(answers)
             assert managed.is_alive(fake.pids[0])

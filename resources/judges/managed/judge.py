@@ -2,12 +2,13 @@
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import Any
 
-from resources.judges.judge import Presentation
+from resources.judges.budget import Budget
+from resources.judges.judge import Answer, Presentation
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
@@ -48,6 +49,7 @@ class ManagedJudge:
         self._slug, self._fields, self._options = slug, fields, options
         self._template, self._hosting = template, hosting
         self._last: Server | None = None
+        self.counts: Counter[str] = Counter()
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
@@ -66,8 +68,8 @@ class ManagedJudge:
         }
 
     def answer(
-        self, presentations: Sequence[Presentation], *args: Any, **kwargs: Any
-    ) -> Iterator[Any]:
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
         """Yield what a served judge yields, on a server that runs until then and no longer.
 
         Raises
@@ -91,10 +93,13 @@ class ManagedJudge:
                 )
             )
             self._last = server
-            inner = self._served(server.endpoint).answer(presentations, *args, **kwargs)
-            for item in scope.enter_context(closing(inner)):
-                self._require_server(item, server)
-                yield item
+            asked = self._served(server.endpoint)
+            asked.counts = self.counts
+            for position, answer in scope.enter_context(
+                closing(asked.answer(presentations, budget))
+            ):
+                self._require_server(answer, server)
+                yield position, answer
 
     def _served(self, endpoint: Endpoint) -> ServedJudge:
         shaping = self._options.shaping()
@@ -114,9 +119,8 @@ class ManagedJudge:
             },
         )
 
-    def _require_server(self, item: Any, server: Server) -> None:
+    def _require_server(self, answer: Answer, server: Server) -> None:
         """Tell a server that died from one battle that got lost: nothing more would come."""
-        answer = item[-1] if isinstance(item, tuple) else item
         if answer.failure == "transport" and server.has_ended():
             raise server.failure(
                 f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "
