@@ -39,7 +39,7 @@ def open_judge(
     Raises
     ------
     ValueError
-        If the judge's kind cannot judge this corpus, or not in this version.
+        If the judge's kind cannot judge this corpus, or a judge cannot be opened as configured.
     """
     if definition.kind == "openai":
         return open_served(definition, on_news)

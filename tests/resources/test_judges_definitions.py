@@ -54,7 +54,7 @@ def test_files_are_found_through_the_environment(
 
 def test_served_judges_validate(tmp_path: Path) -> None:
     file = tmp_path / "judges.yaml"
-    file.write_text("s: {display_name: S, family: f, kind: vllm, model: m, base_url: 'http://x'}")
+    file.write_text("s: {display_name: S, family: f, kind: openai, model: m, base_url: 'http://x'}")
     assert load_judges(file)["s"].model == "m"
 
 

@@ -18,7 +18,7 @@ _TELL_EVERY_S = 60.0
 @contextmanager
 def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -> Iterator[Hosting]:
     """Give a place for servers within a step; its slots are those of the step's run."""
-    claim = partial(claimed, context.instance, context.run_id, tell=tell)
+    claim = partial(claimed, context.instance, context.run.run_id, tell=tell)
     with hosting(tell, claim) as place:
         yield place
 
