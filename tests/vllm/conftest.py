@@ -74,6 +74,10 @@ def battles(completions: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture
-def household(tmp_path: Path, python: str, model: Path) -> Household:
+def household(
+    tmp_path: Path, python: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> Household:
     """An installation of its own, with the tiny judge and no corpus yet."""
-    return Household.furnish(tmp_path, python, model)
+    made = Household.furnish(tmp_path, python, model)
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(made.config))  # where the tests too look things up
+    return made
