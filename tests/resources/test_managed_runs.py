@@ -115,8 +115,8 @@ def test_a_run_starts_one_server_and_another_run_none(place: Place) -> None:
         assert "--served-model-name tiny" in first["endpoint"].value["command"]
         runs = [record.run_id for record in events]
         words = [log.user_message for log in instance.all_logs(runs[1])]
-        assert any(word.startswith("judging: vllm: starting tiny") for word in words)
-        assert any(word.startswith("judging: vllm: ready after") for word in words)
+        assert any(word.startswith("judging: tiny: vllm: starting tiny") for word in words)
+        assert any(word.startswith("judging: tiny: vllm: ready after") for word in words)
         info = instance.event_log_storage.get_concurrency_info("gpu")
         assert (info.slot_count, info.active_run_ids) == (1, set())
 
