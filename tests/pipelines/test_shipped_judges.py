@@ -1,0 +1,85 @@
+"""The judges that stand in the shipped configuration, and verdicts that came with a corpus."""
+
+import io
+
+import pandas as pd
+import pytest
+import yaml
+from rich.console import Console
+
+from judgeline.slugs import slug
+from pipelines.run import run_lineage
+from resources.catalog import Catalog
+from resources.judges.definitions import load_judges
+from resources.paths import ROOT
+
+PUBLISHED = (
+    "DeepSeek-V3.2",
+    "Gemma4-26B-A4B",
+    "Qwen3.5-27B",
+    "GPT-OSS-120B",
+    "Gemma4-E4B",
+    "Llama-3.3-70B",
+    "GPT-OSS-20B",
+    "Qwen3-32B",
+)
+"""The judges of the released Soft-Elo annotations of LMArena 100k, by their names there."""
+
+
+def test_the_eight_judges_of_the_paper_are_ready_under_their_published_names() -> None:
+    judges = load_judges(ROOT / "config" / "judges.yaml")
+    for name in PUBLISHED:
+        assert judges[slug(name)].kind in ("openai", "vllm")
+        assert judges[slug(name)].model
+    corpora = yaml.safe_load((ROOT / "config" / "corpora.yaml").read_text(encoding="utf-8"))
+    assert set(corpora["softelo-annotations"]["judges"]) == set(map(slug, PUBLISHED))
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_verdicts_that_came_with_a_corpus_are_not_asked_for(tmp_path, monkeypatch, dry_run) -> None:
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path / "home"))
+    scores = "{'adherence': %d, 'helpfulness': 5, 'factuality': 5, 'completeness': 5, "
+    scores += "'clarity': 5, 'fluency': 5}"
+    rows = [
+        {
+            "battle_id": f"r{i}",
+            "source_dataset": "made",
+            "judge": "GPT-OSS-20B",
+            "original_question_id_hash": f"q{i}",
+            "model_a": "x",
+            "model_b": "y",
+            "human_pref": i % 2,
+            "judge_pref": i % 2,
+            "scores_a": (scores % (8 - 6 * (i % 2))).replace("'", '"'),
+            "scores_b": (scores % 5).replace("'", '"'),
+            "parse_error": "False",
+        }
+        for i in range(8)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "made.csv", index=False)
+    corpora = {
+        "made": {
+            "display_name": "Made",
+            "reader": "softelo-annotations",
+            "location": str(tmp_path / "made.csv"),
+        }
+    }
+    (tmp_path / "corpora.yaml").write_text(yaml.safe_dump(corpora), encoding="utf-8")
+    catalog = Catalog(
+        corpora_file=str(tmp_path / "corpora.yaml"),
+        judges_file=str(ROOT / "config" / "judges.yaml"),
+    )
+    out = io.StringIO()
+    outcome = run_lineage(
+        corpus="made",
+        judges=["gpt-oss-20b"],  # of kind vllm: a server would be started
+        select=["+verdicts"],
+        dry_run=dry_run,
+        catalog=catalog,
+        console=Console(file=out, width=200),
+    )
+    assert outcome.exit_code == 0, out.getvalue()
+    if dry_run:
+        assert "made|gpt-oss-20b: no calls" in out.getvalue()
+    else:
+        assert "verdicts (8 rows)" in out.getvalue()
