@@ -63,7 +63,7 @@ def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, s
     try:
         rubric = parse_answer(text)
         one, two = shown.first_completion, shown.second_completion
-        require_own_scores(rubric, shown.instruction, one + two, two + one)
+        require_own_scores(rubric, shown.instruction + "\n" + one + two + one)
     except RubricError as error:
         return error.failure_class, str(error)
     return None, None
