@@ -88,7 +88,7 @@ def test_mistakes_name_file_key_and_remedy_but_no_key(
 def test_shipped_served_judges_say_which_variable_is_missing(slug: str) -> None:
     judge = SHIPPED[slug]
     with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
-        open_judge(judge, CORPUS)
+        answered(open_judge(judge, CORPUS), [Presentation("b", "AB", 0, "q", "1", "2", "x", "y")])
 
 
 def test_shipped_served_judges_open_once_the_variables_are_set(
@@ -140,7 +140,8 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(
 )
 def test_bad_variables_are_named_and_not_shown(variables: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named) as caught:
-        find_endpoint("j", ServedFields(model="m"), variables)
+        find_endpoint("j", ServedFields(model="m"), variables).client(1.0)
+    assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 
 
