@@ -78,7 +78,7 @@ def test_yaml_may_read_switches_as_truth_values(word: str, tmp_path: Path) -> No
 def test_mistakes_name_file_key_and_remedy_but_no_key(
     fields: dict[str, Any], parts: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=r"judges\.yaml: judge 'j'") as caught:
+    with pytest.raises(ValueError, match=r"judges\.yaml, line \d+: judge 'j'") as caught:
         define(tmp_path, **fields)
     assert [part for part in parts if part not in str(caught.value)] == []
     assert "hush" not in str(caught.value)
