@@ -9,7 +9,7 @@ from fault_server import FINAL, KEY, FaultServer, judged, serving
 
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.annotation import annotate
-from resources.judges.catalog import open_judge
+from resources.judges.catalog import open_judge, was_probed
 from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.judge import Presentation
 from resources.judges.served.endpoint import Endpoint, find_endpoint
@@ -89,6 +89,13 @@ def test_shipped_served_judges_say_which_variable_is_missing(slug: str) -> None:
     judge = SHIPPED[slug]
     with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
         answered(open_judge(judge, CORPUS), [Presentation("b", "AB", 0, "q", "1", "2", "x", "y")])
+
+
+def test_what_asks_nobody_needs_no_key(tmp_path: Path) -> None:
+    judge = define(tmp_path, base_url="http://127.0.0.1:9/v1", api_key_env="NOT_SET")
+    assert was_probed(judge) is False
+    fixed = judge.model_copy(update={"structured_output": "off"})
+    assert dict(open_judge(fixed, CORPUS).identity)["model"] == "tiny"
 
 
 def test_shipped_served_judges_open_once_the_variables_are_set(

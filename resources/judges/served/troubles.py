@@ -81,8 +81,8 @@ def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
         What the request said. A server that quotes it says nothing about itself by that.
     """
     if not isinstance(error, openai.APIStatusError):
-        cause = f" ({error.__cause__})" if error.__cause__ else ""
-        return Trouble("retry", "transport", None, f"{type(error).__name__}: {error}{cause}")
+        told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+        return Trouble("retry", "transport", None, ": ".join(told))
     codes = {str(code) for code in (error.code, error.type) if code}
     words, headers = said_in(error.body) or _page(error.response), error.response.headers
     return diagnose_status(error.status_code, words, headers, policy, codes=codes, shown=shown)
