@@ -289,6 +289,14 @@ def test_a_key_that_a_server_repeats_is_not_stored(tmp_path: Path) -> None:
     assert given[0].log_probabilities is None
 
 
+def test_a_placeholder_for_a_key_is_not_cut_out_of_answers(tmp_path: Path) -> None:
+    with serving(FaultServer()) as server:
+        placeholder = Endpoint(server.url, "r")
+        asked = ServedJudge("j", ServedFields(model="tiny"), TEMPLATE, placeholder, tmp_path, QUICK)
+        (answer,) = answered(asked, [presentation(0)])
+    assert answer.text == judged(server.presentations[0])
+
+
 @pytest.mark.parametrize("padding", range(240, 300, 4))
 def test_a_message_is_cut_only_after_the_key_is(padding: int, tmp_path: Path) -> None:
     class Closed(FaultServer):

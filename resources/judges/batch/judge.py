@@ -147,7 +147,7 @@ class BatchJudge(ServedJudge):
                 if result.answer.failure is not None:
                     self._handed_over[record.token].add(identity)
                 del wanted[identity]
-                answer = redacted(result.answer, self._endpoint.redact)
+                answer = redacted(result.answer, self._endpoint)
                 yield identity, result._replace(answer=answer)
 
     def _require_none(self, problems: Sequence[str]) -> None:
