@@ -5,9 +5,9 @@ Whatever is not exactly that is a failure with a class and a reason; no score is
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from judgeline.marks import contradiction, written_scores
 from judgeline.outcomes import CRITERIA
 
 Scores = tuple[int, int, int, int, int, int]
@@ -19,11 +19,12 @@ LOWEST_SCORE, HIGHEST_SCORE = 1, 10
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 _REFUSAL = re.compile(
-    r"(?:i(?:'m| am) (?:very |really |so )?sorry|sorry,|i (?:can(?:no|')?t|won't|will not|must "
-    r"decline|decline|refuse)\b|i(?:'m| am) (?:unable|not able)|as an ai\b|unfortunately, i can)",
+    r"(?:unfortunately,? )?(?:i(?:'m| am) (?:very |really |so )?sorry|sorry,|i (?:can(?:no|')?t"
+    r"(?! (?:find|see|spot|fault))|won't|will not|must decline|decline|refuse)\b"
+    r"|i(?:'m| am) (?:unable|not able)|as an ai\b)",
     re.IGNORECASE,
 )
-_FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07\u00b4", "'"))
 _SHOWN = 60
 
 
@@ -50,7 +51,8 @@ def parse_answer(text: str) -> Rubric:
 
     The answer starts with a JSON object (a code fence around it is allowed) whose keys are
     exactly the two responses, each with exactly the six criteria as integers from 1 to 10. What
-    follows is explanation, unless it holds another such object with other scores.
+    follows is explanation, unless it gives other marks, in whatever notation: which of the two
+    the judge meant is not for us to say.
 
     Parameters
     ----------
@@ -74,21 +76,29 @@ def parse_answer(text: str) -> Rubric:
     fence = _FENCE.match(answer)
     start = fence.end() if fence else 0
     if not answer.startswith("{", start):
-        if _REFUSAL.match(answer):
+        if _declines(answer):
             raise RubricError("refusal", f"the judge declined: {_shown(answer)}")
         raise _unparsed(f"the answer starts with {_shown(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
     rubric = _rubric(scores)
-    _require_consistent(answer, end, rubric)
+    other = contradiction(answer[end:], rubric)
+    if other is not None:
+        raise _unparsed(f"the scores are followed by others: {other}")
     return rubric
+
+
+def _declines(answer: str) -> bool:
+    """Whether an answer refuses to judge; one with scores anywhere in it does not."""
+    return bool(_REFUSAL.match(answer.translate(_APOSTROPHES))) and not written_scores(answer)
 
 
 def require_own_scores(rubric: Rubric, *texts: str) -> None:
     """Refuse scores that stand written in the texts under judgement.
 
     A judge that repeats what a completion dictates has not judged it, whether it was persuaded
-    or merely echoed. Escaped quotes are seen through. The price: an honest answer is refused
-    where a completion happens to hold both of its sets of scores.
+    or merely echoed. Notation does not matter: escapes, entities, other quotes, capitals, tables
+    and lists are seen through. The price: an honest answer is refused where a completion happens
+    to hold both of its sets of scores.
 
     Parameters
     ----------
@@ -100,20 +110,11 @@ def require_own_scores(rubric: Rubric, *texts: str) -> None:
     Raises
     ------
     RubricError
-        ``parse_error`` if both sets of six scores occur in the texts as JSON objects.
+        ``parse_error`` if both sets of six scores occur in one text.
     """
-    written = set(_written_scores(texts))
-    if written and {rubric.first, rubric.second} <= written:
-        raise _unparsed("the answer repeats scores that are written in the texts it judges")
-
-
-def _written_scores(texts: Iterable[str]) -> Iterator[Scores]:
     for text in texts:
-        for candidate in _FLAT_OBJECT.findall(text.replace("\\", "") + "\n" + text):
-            try:
-                yield _criteria(_DECODER.decode(candidate), "an object")
-            except (ValueError, RecursionError):
-                continue
+        if {rubric.first, rubric.second} <= written_scores(text):
+            raise _unparsed("the answer repeats scores that are written in the texts it judges")
 
 
 def _unparsed(message: str) -> RubricError:
@@ -184,15 +185,3 @@ def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:
         raise _unparsed(
             f"{where} lacks {missing} and has unknown {_shown(surplus)}; expected {list(expected)}"
         )
-
-
-def _require_consistent(answer: str, end: int, rubric: Rubric) -> None:
-    """Refuse an explanation with a second set of scores: neither could be preferred."""
-    while (start := answer.find("{", end)) >= 0:
-        try:
-            scores, end = _DECODER.raw_decode(answer, start)
-            other: Rubric | None = _rubric(scores)
-        except (ValueError, RecursionError):
-            other, end = None, start + 1
-        if other is not None and other != rubric:
-            raise _unparsed("the answer holds two objects with different scores")

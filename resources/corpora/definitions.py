@@ -3,14 +3,13 @@
 import difflib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from judgeline.heldout import JUDGE_METHODS
+from resources.configuration import Entries, read_entries
 from resources.corpora.languages import language_code
 from resources.paths import config_dir
 from resources.suggest import unknown_name
@@ -232,49 +231,12 @@ def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:
         If it is no mapping of slugs to corpora, with file, line, key and what to do.
     """
     file = path or config_dir() / "corpora.yaml"
-    fields, lines = _read(file)
-    return {slug: _define(slug, given, file, lines) for slug, given in fields.items()}
+    entries = read_entries(file, "corpora")
+    return {slug: _define(slug, given, file, entries) for slug, given in entries.values.items()}
 
 
-def _read(file: Path) -> tuple[dict[Any, Any], dict[tuple[str, ...], int]]:
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"no corpora file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
-        )
-    text = file.read_text(encoding="utf-8")
-    try:
-        corpora = yaml.safe_load(text)
-        lines = dict(_lines_of(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{file} is not valid YAML: {error}; correct that line") from error
-    if not isinstance(corpora, dict) or not corpora:
-        raise ValueError(f"{file} holds no corpora; expected a mapping from slugs to corpora")
-    return corpora, lines
-
-
-def _lines_of(
-    node: Any, path: tuple[str, ...], file: Path
-) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the line of each key; a key that occurs twice would silently lose its first value."""
-    if not isinstance(node, yaml.MappingNode):
-        return
-    seen: dict[str, int] = {}
-    for key, value in node.value:
-        line, name = key.start_mark.line + 1, str(key.value)
-        if name in seen:
-            raise ValueError(
-                f"{file}, line {line}: the key {'.'.join((*path, name))!r} is there already, in "
-                f"line {seen[name]}; keep one of the two"
-            )
-        seen[name] = line
-        yield (*path, name), line
-        yield from _lines_of(value, (*path, name), file)
-
-
-def _define(
-    slug: Any, fields: Any, file: Path, lines: dict[tuple[str, ...], int]
-) -> CorpusDefinition:
-    here = f"{file}, line {lines.get((str(slug),), 1)}, corpus {slug!r}"
+def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> CorpusDefinition:
+    here = f"{file}, line {entries.line(slug)}, corpus {slug!r}"
     if not isinstance(slug, str):
         raise ValueError(f"{here}: the slug is no text; put it in quotes")
     if not isinstance(fields, dict):
@@ -291,17 +253,13 @@ def _define(
     try:
         return CorpusDefinition.model_validate({"display_name": slug, **fields, "slug": slug})
     except ValidationError as error:
-        told = [_explained(one, slug, file, lines) for one in error.errors()]
+        told = [_explained(one, slug, file, entries) for one in error.errors()]
         raise ValueError("\n".join(told)) from error
 
 
-def _explained(error: Any, slug: str, file: Path, lines: dict[tuple[str, ...], int]) -> str:
+def _explained(error: Any, slug: str, file: Path, entries: Entries) -> str:
     path = tuple(str(part) for part in error["loc"])
-    known = next(
-        (lines[(slug, *path[:n])] for n in range(len(path), -1, -1) if (slug, *path[:n]) in lines),
-        1,
-    )
-    where = f"{file}, line {known}, corpus {slug!r}, key {'.'.join(path)!r}"
+    where = f"{file}, line {entries.line(slug, *path)}, corpus {slug!r}, key {'.'.join(path)!r}"
     if error["type"] == "extra_forbidden":
         group = _GROUPS.get(path[0], CorpusDefinition)
         keys = set(group.model_fields) - {"slug"}

@@ -4,9 +4,9 @@ import difflib
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from resources.configuration import Entries, read_entries
 from resources.judges.builtin import BuiltinTraits
 from resources.judges.managed.options import VllmOptions
 from resources.judges.served.fields import Decoding, Price, ServedFields
@@ -94,52 +94,27 @@ def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no mapping of slugs to judges, with the file, the key and what to do.
+        If it is no mapping of slugs to judges, with file, line, key and what to do.
     """
     file = path or config_dir() / "judges.yaml"
-    return {slug: _define(slug, fields, file) for slug, fields in _read(file).items()}
+    entries = read_entries(file, "judges")
+    return {slug: _define(slug, given, file, entries) for slug, given in entries.values.items()}
 
 
-def _read(file: Path) -> dict[Any, Any]:
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"no judges file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
-        )
-    loader = _UniqueKeys(file.read_text(encoding="utf-8"))
-    try:
-        judges = loader.get_single_data()
-    except yaml.YAMLError as error:
-        raise ValueError(f"{file} is not valid YAML: {error}") from error
-    if not isinstance(judges, dict) or not judges:
-        raise ValueError(f"{file} holds no judges; expected a mapping from slugs to judges")
-    return judges
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """The safe loader, which would silently keep the last of two equal keys, without that."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [str(key.value) for key, _ in node.value]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {twice[0]!r} occurs twice; keep one", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
-def _define(slug: Any, fields: Any, file: Path) -> JudgeDefinition:
+def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> JudgeDefinition:
+    here = f"{file}, line {entries.line(slug)}: judge {slug!r}"
     if not isinstance(fields, dict):
-        raise ValueError(
-            f"{file}: judge {slug!r} is {fields!r}; expected display_name, family and kind"
-        )
+        raise ValueError(f"{here} is {fields!r}; expected display_name, family and kind")
     if "slug" in fields:
-        raise ValueError(f"{file}: judge {slug!r} has a key 'slug'; its key above is the slug")
+        raise ValueError(f"{here} has a key 'slug'; its key above is the slug")
     try:
         return JudgeDefinition.model_validate({**fields, "slug": slug})
     except ValidationError as error:
-        told = [f"{file}: {_explained(slug, one)}" for one in error.errors()]
-        raise ValueError("\n".join(told)) from error
+        told = [
+            f"{file}, line {entries.line(slug, *one['loc'])}: {_explained(slug, one)}"
+            for one in error.errors()
+        ]
+    raise ValueError("\n".join(told))  # not from the error, which shows what may be a key
 
 
 def _explained(slug: Any, error: Any) -> str:

@@ -4,6 +4,7 @@ What belongs here: how a shard gets onto disk or into object storage so that nob
 half of one, and how shards are listed and read. What does not: what a row means (`store`).
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from upath import UPath
 
 NOT_THERE = (FileNotFoundError, NotADirectoryError)
 """What listing a place raises where nothing was written yet; object storage has no folders."""
+
+TRIAL = ".trial"
+_SHOWN = 300
 
 SUFFIX, UNFINISHED = ".parquet", ".part"
 
@@ -74,9 +78,10 @@ def make_folder(folder: UPath) -> None:
     Raises
     ------
     PermissionError
-        If the folder cannot be written to.
+        If nothing can be written there: object storage tells only when it is tried.
     """
     if not is_local(folder):
+        _require_writable(folder)
         return
     _make_durably(Path(folder.path))
     if not os.access(folder.path, os.W_OK | os.X_OK):
@@ -84,6 +89,20 @@ def make_folder(folder: UPath) -> None:
             f"cannot write to {folder}, where verdicts are stored; change its permissions, or set "
             "JUDGELINE_VERDICTS to another place"
         )
+
+
+def _require_writable(folder: UPath) -> None:
+    trial = (folder / TRIAL).path
+    try:
+        folder.fs.pipe_file(trial, b"")
+    except Exception as error:  # each kind of storage raises its own
+        said = f"{type(error).__name__}: {error}"
+        raise PermissionError(
+            f"cannot write to {folder}, where verdicts are stored ({said[:_SHOWN]}); give the "
+            "credentials the right to, or set JUDGELINE_VERDICTS to another place"
+        ) from error
+    with contextlib.suppress(Exception):  # it is no shard, and the next trial replaces it
+        folder.fs.rm_file(trial)
 
 
 def is_local(path: UPath) -> bool:

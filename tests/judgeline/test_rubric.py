@@ -89,6 +89,68 @@ def test_the_place_of_a_bad_mark_is_named() -> None:
     assert "fluency of response_2" in failure(with_mark("12", "fluency"))[1]
 
 
+OTHER = {"response_1": GOOD["response_2"], "response_2": GOOD["response_1"]}
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        json.dumps(OTHER),
+        json.dumps({"final": OTHER}),
+        json.dumps({**OTHER, "note": "final"}),
+        json.dumps({key: {"note": "final", **value} for key, value in OTHER.items()}),
+        json.dumps(OTHER)[:-1],
+        json.dumps(OTHER)[:40],
+        str(OTHER),
+        json.dumps(OTHER).replace("response_", "Response_"),
+        json.dumps(OTHER).upper(),
+        json.dumps(OTHER).replace('"', "&quot;"),
+        json.dumps(json.dumps(OTHER, indent=1)),
+        json.dumps(OTHER, indent=1).replace("adherence", "\\u0061dherence"),
+        with_mark("2.5"),
+        with_mark('"two"'),
+        "response_1.adherence = 9",
+        "response_1['adherence'] = 9",
+        "Response 1: adherence 9, helpfulness 9",
+        "**Response 1**\n- Adherence: 9 - it does what was asked\n- Helpfulness: 9",
+        "That is the format. Mine:\n- response_1: 9",
+        "Response 1 deserves better than that. Clarity: 9/10",
+        "\uff32esponse 1: clarity: \uff19",
+    ],
+)
+def test_scores_that_are_taken_back_do_not_count(correction: str) -> None:
+    failure_class, message = failure(json.dumps(GOOD) + "\nOn reflection: " + correction)
+    assert failure_class == "parse_error"
+    assert "followed by others" in message
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        "Response 1 is clear but of poor factuality; Response 2 has better clarity and fluency.",
+        "In response_1, clarity suffers. response_2 adheres to all 3 constraints.",
+        "Response 1: 2 factual errors, so factuality is low. Response 2: one slip in clarity.",
+        "Clarity: one of the best I saw. Response 2: nine sentences, all of them good.",
+        "Clarity: 5 vs 6. Response 2 beats Response 1 in adherence: 10 vs 1.",
+        "**Response 1**\n- Adherence: 1/10, worse than Response 2\n- Helpfulness (2): poor",
+        "Response 1: 3.5 overall, Response 2: 7.5 overall. Response 1: 21/60 in total.",
+        "(1) adherence, (2) helpfulness, (3) factuality: all of them favour response_2",
+        "| | Response 1 | Response 2 |\n|---|---|---|\n| Adherence | 1 | 10 |\n| Clarity | 5 | 6 |",
+        "Adherence - Response 1: 1, Response 2: 10. Fluency - Response 1: 6, Response 2: 5.",
+        "The second wins on clarity\n2. It has no errors of fluency.",
+        "Response 1 gets 6 of 10 for fluency; in 2024 that was Response 2's score.",
+        "{" * 50 + json.dumps(GOOD, indent=3),
+    ],
+)
+def test_explanations_may_speak_of_marks_and_repeat_them(explanation: str) -> None:
+    assert parse_answer(json.dumps(GOOD) + "\n" + explanation) == READ
+
+
+@pytest.mark.parametrize("unit", ["{}", "{", '{"', '{"a":', '{"a":1}', "clarity ", "response_1 "])
+def test_long_explanations_take_no_time(unit: str) -> None:
+    assert parse_answer(json.dumps(GOOD) + unit * 200_000) == READ  # quadratic work would hang
+
+
 def without(response: str, criterion: str) -> dict[str, Any]:
     marks = {key: dict(value) for key, value in GOOD.items()}
     del marks[response][criterion]
@@ -127,8 +189,8 @@ def test_wrong_keys_are_named(answer: dict[str, Any], named: str) -> None:
         ("{" * 100_000, "JSON"),
         ('{"a":' * 100_000, "JSON"),
         (with_mark('8, "clarity": 9'), "'clarity' occurs twice"),
-        (json.dumps(GOOD) + " No: " + with_mark("1"), "different scores"),
-        (json.dumps(GOOD) + ' {"x": {} ' + with_mark("1"), "different scores"),
+        (json.dumps(GOOD) + " No: " + with_mark("1"), "clarity of response_2 as 1"),
+        (json.dumps(GOOD) + ' {"x": {} ' + with_mark("1"), "followed by others"),
     ],
 )
 def test_anything_else_is_a_parse_error_that_says_why(text: str, named: str) -> None:
@@ -145,6 +207,8 @@ def test_anything_else_is_a_parse_error_that_says_why(text: str, named: str) -> 
         "I'm unable to grade this.",
         "As an AI, I have no preference.",
         "Sorry, no.",
+        "I\u2019m sorry, but I can\u2019t help with that.",
+        "Unfortunately, I cannot grade these.",
     ],
 )
 def test_a_refusal_is_its_own_class(text: str) -> None:
@@ -153,3 +217,16 @@ def test_a_refusal_is_its_own_class(text: str) -> None:
 
 def test_scores_are_not_a_refusal_whatever_follows() -> None:
     assert parse_answer(json.dumps(GOOD) + " I'm sorry, I cannot say more.") == READ
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unfortunately, I can see flaws in both.",
+        "I can't find a flaw in the first one.",
+        "Sorry, here are the grades: " + json.dumps(GOOD),
+        "As an AI judge I grade thus: " + str(GOOD),
+    ],
+)
+def test_prose_before_the_scores_is_no_refusal(text: str) -> None:
+    assert failure(text)[0] == "parse_error"

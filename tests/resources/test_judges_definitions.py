@@ -85,8 +85,11 @@ def test_served_judges_validate(tmp_path: Path) -> None:
         ("r: recorded", ["'r' is 'recorded'"]),
         ("- r", ["mapping"]),
         ("", ["no judges"]),
-        ("r: [", ["valid YAML"]),
-        (RECORDED + RECORDED, ["'r' occurs twice"]),
+        ("r: [", ["line 1", "valid YAML"]),
+        ("r:\n  kind: recorded\n  famly: f", ["line 3: judge 'r'", "'famly'"]),
+        ("r:\n  kind: recorded\n  kind: builtin", ["line 3: the key 'r.kind'", "in line 2"]),
+        ("a: " + "[" * 5000, ["nested too deeply"]),
+        (RECORDED + RECORDED, ["line 2: the key 'r' is there already, in line 1"]),
         ("r: !!python/object/apply:os.getcwd []", ["valid YAML"]),
     ],
 )
@@ -94,3 +97,74 @@ def test_mistakes_name_file_key_and_remedy(tmp_path: Path, text: str, parts: lis
     message = complaint(tmp_path, text)
     for part in parts:
         assert part in message
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "judges.yaml"
+    file.write_bytes("j: {display_name: \xe9}".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"judges\.yaml is not UTF-8 at byte 18"):
+        load_judges(file)
+
+
+SERVED = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SERVED + "  api_key_env: hush-hush",
+        SERVED + "  api_key: hush-hush",
+        SERVED + "  api_key: hush-hush: x",
+        SERVED + "  api_key: 'hush-hush",
+        SERVED + "  api_key: *hush-hush",
+        SERVED + "  api_key: !hush-hush x",
+        SERVED + "  base_url: https://user:hush-hush@host/v1",
+        SERVED + "  base_url: https://user:hush-hush@[host/v1",
+        SERVED + "  base_url: https://host\u2100hush-hush/v1",
+    ],
+)
+def test_a_key_in_the_file_shows_neither_in_the_error_nor_behind_it(
+    text: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "judges.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"judges\.yaml, line 6") as caught:
+        load_judges(file)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hush" not in f"{error}{error!r}"
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "timeout_s: .inf",
+        "timeout_s: true",
+        "price_per_million: {prompt: .inf, completion: 1}",
+        "decoding: {temperature: .nan}",
+        "decoding: {seed: true}",
+        "decoding: {max_tokens: 99999999999999999999}",
+        "concurrency: true",
+        "concurrency: '4'",
+        "replicates: 2.0",
+        "base_url: http://h:99999/v1",
+        "base_url: 'http://h/v 1'",
+        "base_url: 'http://h/v\u00e9'",
+        "base_url: 'http://[::1/v1'",
+    ],
+)
+def test_what_is_no_number_or_url_is_refused(line: str, tmp_path: Path) -> None:
+    assert f"line 6: judge 'j', key '{line.partition(':')[0]}" in complaint(
+        tmp_path, SERVED + "  " + line
+    )
+
+
+def test_whole_numbers_do_for_fractions(tmp_path: Path) -> None:
+    file = tmp_path / "judges.yaml"
+    file.write_text(
+        SERVED + "  timeout_s: 5\n  decoding: {temperature: 1, seed: -3}\n"
+        "  price_per_million: {prompt: 1, completion: 2}\n  base_url: 'http://[::1]:80/v1'\n"
+    )
+    judge = load_judges(file)["j"]
+    assert (judge.timeout_s, judge.decoding.temperature, judge.decoding.seed) == (5.0, 1.0, -3)

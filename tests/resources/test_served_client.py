@@ -226,9 +226,15 @@ def test_backoff_is_jittered_below_a_doubling_cap() -> None:
 def test_what_no_request_can_mend_stops_the_run_without_the_key(
     status: int, code: str | None, headers: dict[str, str], tmp_path: Path
 ) -> None:
-    extra = {"hopeless": lambda s, b: error(status, f"wrong key {KEY}", code, **headers)}
-    hopeless = FaultServer(always("hopeless"), extra=extra)
-    with serving(hopeless) as server, pytest.raises(EndpointError) as caught:
+    def hopeless(server: FaultServer | None, body: Any) -> Any:
+        return error(status, f"wrong key {KEY}", code, **headers)
+
+    class Closed(FaultServer):  # once it was asked to judge
+        def _refused(self, body: Any) -> Any:
+            return hopeless(self, body) if self.asked else super()._refused(body)
+
+    closed = Closed(always("hopeless"), extra={"hopeless": hopeless})
+    with serving(closed) as server, pytest.raises(EndpointError) as caught:
         answers(server, tmp_path)
     message = str(caught.value)
     assert f"HTTP {status}" in message
@@ -286,17 +292,15 @@ def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
     def fault(texts: tuple[str, ...], n: int) -> str | None:
         return None if texts[0] == "question 0" else "slow"
 
-    with serving(FaultServer(fault, slow_s=1.9)) as server:
+    with serving(FaultServer(fault, slow_s=60)) as server:
         command = [sys.executable, "-c", textwrap.dedent(program), server.url]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "answered\n"
-        started = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
-        assert time.monotonic() - started < 1.5
     assert "KeyboardInterrupt" in said
 
 

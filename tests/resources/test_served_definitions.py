@@ -9,7 +9,7 @@ from fault_server import FINAL, KEY, FaultServer, judged, serving
 
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.annotation import annotate
-from resources.judges.catalog import open_judge
+from resources.judges.catalog import open_judge, was_probed
 from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.judge import Presentation
 from resources.judges.served.endpoint import Endpoint, find_endpoint
@@ -78,7 +78,7 @@ def test_yaml_may_read_switches_as_truth_values(word: str, tmp_path: Path) -> No
 def test_mistakes_name_file_key_and_remedy_but_no_key(
     fields: dict[str, Any], parts: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match=r"judges\.yaml: judge 'j'") as caught:
+    with pytest.raises(ValueError, match=r"judges\.yaml, line \d+: judge 'j'") as caught:
         define(tmp_path, **fields)
     assert [part for part in parts if part not in str(caught.value)] == []
     assert "hush" not in str(caught.value)
@@ -88,7 +88,14 @@ def test_mistakes_name_file_key_and_remedy_but_no_key(
 def test_shipped_served_judges_say_which_variable_is_missing(slug: str) -> None:
     judge = SHIPPED[slug]
     with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
-        open_judge(judge, CORPUS)
+        answered(open_judge(judge, CORPUS), [Presentation("b", "AB", 0, "q", "1", "2", "x", "y")])
+
+
+def test_what_asks_nobody_needs_no_key(tmp_path: Path) -> None:
+    judge = define(tmp_path, base_url="http://127.0.0.1:9/v1", api_key_env="NOT_SET")
+    assert was_probed(judge) is False
+    fixed = judge.model_copy(update={"structured_output": "off"})
+    assert dict(open_judge(fixed, CORPUS).identity)["model"] == "tiny"
 
 
 def test_shipped_served_judges_open_once_the_variables_are_set(
@@ -140,7 +147,8 @@ def test_endpoints_and_keys_come_from_where_they_are_said_to(
 )
 def test_bad_variables_are_named_and_not_shown(variables: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named) as caught:
-        find_endpoint("j", ServedFields(model="m"), variables)
+        find_endpoint("j", ServedFields(model="m"), variables).client(1.0)
+    assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 
 

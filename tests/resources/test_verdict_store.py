@@ -296,3 +296,27 @@ def test_a_hundred_thousand_verdicts_are_looked_up_fast(local: VerdictStore) -> 
     elapsed = time.perf_counter() - started
     print(f"100,000 identities looked up in {elapsed:.2f} s")  # noqa: T201
     assert elapsed < 5  # about a fifth of a second on two idle cores
+
+
+def test_storage_that_refuses_to_be_written_to_is_found_out_before_anything_is_bought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remote = VerdictStore(UPath(f"memory://verdicts-{next(_spaces)}"))
+
+    def deny(self: object, path: str, value: bytes, **settings: object) -> None:
+        raise RuntimeError("403 Forbidden: PutObject")
+
+    monkeypatch.setattr(type(remote.base.fs), "pipe_file", deny)
+    with (
+        pytest.raises(PermissionError, match=r"PutObject.*JUDGELINE_VERDICTS"),
+        VerdictWriter(remote, KEY),
+    ):
+        pytest.fail("nothing may be bought")
+
+
+def test_trying_a_storage_leaves_nothing_there() -> None:
+    remote = VerdictStore(UPath(f"memory://verdicts-{next(_spaces)}"))
+    with VerdictWriter(remote, KEY):
+        pass
+    assert remote.base.fs.find(remote.base.path) == []
+    assert remote.statuses(KEY) == {}

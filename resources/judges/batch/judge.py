@@ -16,6 +16,7 @@ from resources.judges.batch.submitting import Awaited, Submitter
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.judge import Answer, Presentation
+from resources.judges.served.asking import redacted, seeded
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.prompt import write_messages
@@ -134,7 +135,8 @@ class BatchJudge(ServedJudge):
         return found
 
     def _body(self, shown: Presentation) -> dict[str, Any]:
-        return {"messages": write_messages(self._template, shown), **self._request()}
+        request = seeded(self._request(), shown.replicate)
+        return {"messages": write_messages(self._template, shown), **request}
 
     def _taken(
         self, record: Record, results: dict[str, Result], wanted: dict[str, Presentation]
@@ -145,7 +147,8 @@ class BatchJudge(ServedJudge):
                 if result.answer.failure is not None:
                     self._handed_over[record.token].add(identity)
                 del wanted[identity]
-                yield identity, result
+                answer = redacted(result.answer, self._endpoint)
+                yield identity, result._replace(answer=answer)
 
     def _require_none(self, problems: Sequence[str]) -> None:
         if not problems:

@@ -8,7 +8,7 @@ from typing import IO, Any, NamedTuple
 from openai.types.chat import ChatCompletion
 
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.replies import MalformedReplyError, read_reply
+from resources.judges.served.replies import MalformedReplyError, read_reply, understood
 from resources.judges.served.troubles import RetryPolicy, Trouble, diagnose_status
 
 CHAT = "/v1/chat/completions"
@@ -106,21 +106,29 @@ def read_result(line: dict[str, Any], shown: Presentation, policy: RetryPolicy) 
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:
         try:
-            answer = read_reply(ChatCompletion.model_construct(**body), shown).answer
+            answer = understood(body, lambda found: _answer(found, shown))
         except MalformedReplyError:
             answer = NOTHING.answer
         return Result(answer, is_billed=True)
-    trouble = _trouble(status, _mapping(body.get("error") or line.get("error")), policy)
+    error = _mapping(body.get("error") or line.get("error"))
+    trouble = _trouble(status, error, policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
     return Result(Answer(None, trouble.failure, 0, 0), is_billed=False, hopeless=stopped)
 
 
-def _trouble(status: Any, error: dict[str, Any], policy: RetryPolicy) -> Trouble:
+def _answer(body: dict[str, Any], shown: Presentation) -> Answer:
+    return read_reply(ChatCompletion.model_construct(**body), shown).answer
+
+
+def _trouble(
+    status: Any, error: dict[str, Any], policy: RetryPolicy, shown: Presentation
+) -> Trouble:
     said = f"{error.get('code')}: {error.get('message')}"[:_SHOWN]
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
         return Trouble("retry", "transport", None, said)
-    text = f"{error.get('code')} {error.get('type')} {error.get('message')}"
-    return diagnose_status(status, text, f"HTTP {status}: {said}", {}, policy)
+    codes = {str(error[name]) for name in ("code", "type") if error.get(name)}
+    texts = "\n".join((shown.instruction, shown.first_completion, shown.second_completion))
+    return diagnose_status(status, said, {}, policy, codes=codes, shown=texts)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Sends one request until it is answered, or until it is clear that it will not be."""
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,8 +17,15 @@ from resources.judges.judge import Answer, Presentation
 from resources.judges.served.costs import most_of, priced
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import Price
+from resources.judges.served.probe import PLAIN, QUESTION
 from resources.judges.served.prompt import Message, write_messages, write_repair
-from resources.judges.served.replies import Reply, read_reply, tokens_of
+from resources.judges.served.replies import (
+    Reply,
+    read_reply,
+    require_message,
+    tokens_of,
+    understood,
+)
 from resources.judges.served.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
 
 R = TypeVar("R")
@@ -26,6 +34,7 @@ SPENT = Trouble("note", "", None, "the budget does not cover another request")
 """What is returned instead of a reply when nothing was sent for want of budget."""
 
 _WAIT_S = 0.02
+_SHOWN = 300
 
 
 class Asker:
@@ -68,6 +77,8 @@ class Asker:
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout_s, self.counts = timeout_s, counts
         self._closed_until = 0.0
+        self._doubts = asyncio.Lock()
+        self.last_said = ""
         # jitter decides when a request is sent, never what it is or what is made of it
         self._rng = np.random.default_rng()
 
@@ -84,6 +95,7 @@ class Asker:
             If no request to this endpoint can succeed.
         """
         messages = write_messages(template, shown)
+        request = seeded(request, shown.replicate)
         first = await self._read(messages, shown, request)
         if first is None or first.answer.failure != "parse_error" or first.reason is None:
             return first and first.answer
@@ -100,16 +112,7 @@ class Asker:
             return None
         if isinstance(reply, Trouble):
             return Reply(Answer(None, reply.failure, 0, 0), None)
-        return reply._replace(answer=self._redacted(reply.answer))
-
-    def _redacted(self, answer: Answer) -> Answer:
-        """Return an answer that repeats the key without it, and without the tokens that spell it.
-
-        Proxies say things such as "invalid key sk-..." in the judge's place; answers are stored.
-        """
-        if answer.text is None or not self._endpoint.is_repeated_in(answer.text):
-            return answer
-        return replace(answer, text=self._endpoint.redact(answer.text), log_probabilities=None)
+        return Reply(redacted(reply.answer, self._endpoint), reply.reason)
 
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
@@ -123,14 +126,33 @@ class Asker:
         """
         for attempt in range(self._policy.attempts):
             outcome = await self._attempt(messages, request, read)
-            if not isinstance(outcome, Trouble) or outcome.action == "note":
+            if not isinstance(outcome, Trouble):
+                return outcome
+            self.last_said = outcome.message
+            if outcome.action == "note":
                 return outcome
             if outcome.action == "stop":
-                raise EndpointError(self.explain(outcome))
+                await self._require_doubt(outcome, messages, request)
+                return outcome._replace(action="note")
             if attempt + 1 < self._policy.attempts:
                 self.counts["retries"] += 1
                 await self._back_off(attempt, outcome.retry_after_s)
         return outcome
+
+    async def _require_doubt(
+        self, trouble: Trouble, messages: list[Message], request: dict[str, Any]
+    ) -> None:
+        """Raise EndpointError unless the endpoint would answer another question.
+
+        Then the trouble is with this one text, which a firewall may dislike.
+        """
+        plain = {name: value for name, value in request.items() if name not in PLAIN}
+        if trouble.is_doubtful and (messages, request) != (QUESTION, plain):
+            async with self._doubts:
+                other = await self._attempt(QUESTION, plain, require_message)
+            if not isinstance(other, Trouble) or other.action != "stop":
+                return
+        raise EndpointError(self.explain(trouble))
 
     async def _attempt(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
@@ -147,13 +169,14 @@ class Asker:
                 async with asyncio.timeout(self._timeout_s):
                     reply = await self._client.chat.completions.create(messages=messages, **request)
                 spent = self._cost(*tokens_of(reply)) or most
-                return read(reply)
+                return understood(reply, read)
             except TROUBLES as error:
                 if isinstance(error, openai.APIStatusError):
                     spent = Cost()  # nobody bills a request that he turned down
                 elif spent is most:
                     self.counts["lost"] += 1
-                return diagnose(error, self._policy)
+                shown = "".join(message["content"] for message in messages)
+                return self._brief(diagnose(error, self._policy, shown))
             finally:
                 self._budget.settle(most, spent)
 
@@ -177,14 +200,37 @@ class Asker:
             self._closed_until = max(self._closed_until, time.monotonic() + retry_after_s)
         await asyncio.sleep((retry_after_s or 0.0) + self._policy.delay(attempt, self._rng))
 
+    def _brief(self, trouble: Trouble) -> Trouble:
+        """Return a trouble without the key: first that is cut out, then the message is cut."""
+        return trouble._replace(message=self._endpoint.redact(trouble.message)[:_SHOWN])
+
     def explain(self, trouble: Trouble) -> str:
-        """Return what is wrong at the endpoint and what to do, without the key."""
-        said = self._endpoint.redact(trouble.message)
+        """Return what is wrong at the endpoint and what to do."""
         return (
-            f"the endpoint {self._endpoint.url} cannot be asked: {said}. Check the judge's "
-            "'model', 'base_url' and 'api_key_env' in config/judges.yaml, the key's rights and "
-            "the account's credit, then run again: verdicts already given are kept"
+            f"the endpoint {self._endpoint.url} cannot be asked: {trouble.message}. Check the "
+            "judge's 'model', 'base_url' and 'api_key_env' in config/judges.yaml, the key's rights "
+            "and the account's credit, then run again: verdicts already given are kept"
         )
+
+
+def seeded(request: dict[str, Any], replicate: int) -> dict[str, Any]:
+    """Return a request with the seed of a replicate: with one for all, all would be the same."""
+    if replicate == 0 or "seed" not in request:
+        return request
+    return {**request, "seed": request["seed"] + replicate}
+
+
+def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
+    """Return an answer without the key, which some servers repeat; answers are stored.
+
+    Log-probabilities that spell it, token by token, go as a whole.
+    """
+    if answer.text is not None and endpoint.is_repeated_in(answer.text):
+        answer = replace(answer, text=endpoint.redact(answer.text), log_probabilities=None)
+    logs = answer.log_probabilities
+    spelled = "".join(token for token, *_ in json.loads(logs)) if logs else ""
+    is_told = endpoint.is_repeated_in(spelled) or endpoint.is_repeated_in(logs or "")
+    return replace(answer, log_probabilities=None) if is_told else answer
 
 
 def _added(answer: Answer, earlier: Answer) -> Answer:

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import openai
 
+from resources.judges.served.connection import HEADERS, blocking_connection, connection, timeout
 from resources.judges.served.fields import ENVIRONMENT_NAME, ServedFields, require_url
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -22,32 +23,50 @@ class EndpointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A URL and the key to it; the key shows in no representation."""
+    """A URL and the key to it; the key shows in no representation.
+
+    Without a key nothing can be asked; what was asked before can still be looked up. `no_key`
+    says why there is none.
+    """
 
     url: str
-    key: str = field(repr=False)
+    key: str | None = field(repr=False)
+    no_key: str = field(default="", compare=False)
 
     def redact(self, text: str) -> str:
         """Return a text without the key, whoever wrote it."""
-        return text if self.key == _NO_KEY else text.replace(self.key, "[key]")
+        return text if self.key in (None, _NO_KEY) else text.replace(self.key, "[key]")
 
     def is_repeated_in(self, text: str) -> bool:
         """Return whether a text gives the key away."""
-        return len(self.key) >= _SHORTEST_SECRET and self.key in text
+        return self.key is not None and len(self.key) >= _SHORTEST_SECRET and self.key in text
 
     def client(self, timeout_s: float) -> openai.AsyncOpenAI:
-        """Return a client that leaves retries to us: there is one policy, not two."""
-        return self._ours(
-            openai.AsyncOpenAI(
-                api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0
-            )
-        )
+        """Return a client that leaves retries to us: there is one policy, not two.
+
+        Raises
+        ------
+        ValueError
+            If there is no key, with the variable it should be in.
+        """
+        http = connection(self.url, timeout_s)
+        return self._ours(openai.AsyncOpenAI(http_client=http, **self._settings(timeout_s)))
 
     def blocking_client(self, timeout_s: float) -> openai.OpenAI:
         """Return a client of the same kind for what happens one after another."""
-        return self._ours(
-            openai.OpenAI(api_key=self.key, base_url=self.url, timeout=timeout_s, max_retries=0)
-        )
+        http = blocking_connection(self.url, timeout_s)
+        return self._ours(openai.OpenAI(http_client=http, **self._settings(timeout_s)))
+
+    def _settings(self, timeout_s: float) -> dict[str, Any]:
+        if self.key is None:
+            raise ValueError(self.no_key)
+        return {
+            "api_key": self.key,
+            "base_url": self.url,
+            "timeout": timeout(timeout_s),
+            "max_retries": 0,
+            "default_headers": HEADERS,
+        }
 
     def _ours(self, client: C) -> C:
         if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
@@ -60,13 +79,19 @@ def find_endpoint(
 ) -> Endpoint:
     """Return the endpoint of a judge, from its definition and the environment.
 
+    A key that is missing is missed when the endpoint is first asked.
+
     Raises
     ------
     ValueError
-        If a variable is unset or holds what cannot be used, with its name and the judge's.
+        If the URL's variable is unset or holds what cannot be used, with its name and the judge's.
     """
     variables = os.environ if environment is None else environment
-    return Endpoint(_url(slug, fields, variables), _key(slug, fields, variables))
+    url = _url(slug, fields, variables)
+    try:
+        return Endpoint(url, _key(slug, fields, variables))
+    except ValueError as error:
+        return Endpoint(url, None, str(error))
 
 
 def _url(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
@@ -80,7 +105,8 @@ def _url(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
     try:
         return require_url(value.strip())
     except ValueError as error:
-        raise ValueError(f"judge {slug!r}: variable {named} is no endpoint: {error}") from error
+        message = f"judge {slug!r}: variable {named} is no endpoint: {error}"
+    raise ValueError(message)  # not while handling one that may quote the value
 
 
 def _key(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -22,24 +22,24 @@ class Decoding(BaseModel):
     max_tokens : int
         Most tokens of one answer; a longer one fails as ``truncated``.
     seed : int or None
-        Of the endpoint's sampling, where it honours one.
+        Of the endpoint's sampling, where it honours one; plus 1 for each further replicate.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    temperature: float | None = Field(default=0.0, ge=0, le=2)
-    top_p: float | None = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=4096, ge=16)
-    seed: int | None = None
+    temperature: float | None = Field(default=0.0, ge=0, le=2, strict=True)
+    top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
+    max_tokens: int = Field(default=4096, ge=16, le=10_000_000, strict=True)
+    seed: int | None = Field(default=None, strict=True)
 
 
 class Price(BaseModel):
     """Price of a million prompt and completion tokens, in a currency of three capital letters."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    prompt: float = Field(ge=0)
-    completion: float = Field(ge=0)
+    prompt: float = Field(ge=0, strict=True)
+    completion: float = Field(ge=0, strict=True)
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
@@ -83,7 +83,7 @@ class ServedFields(BaseModel):
         Most seconds between two looks at a batch.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     model: str | None = Field(default=None, min_length=1)
     revision: str | None = Field(default=None, min_length=1)
@@ -93,10 +93,10 @@ class ServedFields(BaseModel):
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
     log_probabilities: Switch = "off"
-    replicates: int = Field(default=1, ge=1)
-    concurrency: int = Field(default=16, ge=1, le=1024)
+    replicates: int = Field(default=1, ge=1, strict=True)
+    concurrency: int = Field(default=16, ge=1, le=1024, strict=True)
     price_per_million: Price | None = None
-    timeout_s: float = Field(default=300.0, gt=0)
+    timeout_s: float = Field(default=300.0, gt=0, strict=True)
     template: str = Field(default=DEFAULT_TEMPLATE, min_length=1)
     batch: bool = False
     batch_poll_s: float = Field(default=60.0, gt=0)
@@ -133,8 +133,8 @@ def require_url(value: str) -> str:
     ValueError
         If it is no http(s) URL, or carries a password or a query; the value is not repeated.
     """
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _parts(value)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
             "it is neither a URL such as http://127.0.0.1:8000/v1 nor the name of an environment "
             "variable in capitals, such as VLLM_BASE_URL"
@@ -145,3 +145,13 @@ def require_url(value: str) -> str:
             "and its name into 'api_key_env'"
         )
     return value.rstrip("/")
+
+
+def _parts(value: str) -> SplitResult | None:
+    if not value.isascii() or not value.isprintable() or " " in value:
+        return None
+    try:
+        parts = urlsplit(value)
+        return None if parts.port == 0 else parts
+    except ValueError:  # brackets or a port that are none; what it says would quote the value
+        return None

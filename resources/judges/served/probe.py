@@ -1,8 +1,10 @@
 """What an endpoint supports, found out by asking it once and remembered beside the tables."""
 
+import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,11 +14,14 @@ from judgeline.identity import identity_hash
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import Decoding
 from resources.judges.served.prompt import named_schema
-from resources.judges.served.troubles import TROUBLES, Trouble
+from resources.judges.served.troubles import Trouble
 
 _VERSION = "1"
 _LEGACY_LIMIT, _LIMIT = "max_tokens", "max_completion_tokens"
 _ROOM = 1024  # some models think before they write, and fail without the room for it
+_PATIENCE_S = 150.0  # for one question, attempts and pauses included
+_LIST_S = 20.0
+_NOT_IMPLEMENTED = 501
 _COLOURS = ["teal", "ochre"]
 _SCHEMA = {
     "type": "object",
@@ -40,6 +45,9 @@ class Capabilities(NamedTuple):
 
 
 LOG_PROBABILITIES: dict[str, Any] = {"logprobs": True, "top_logprobs": 5}
+PLAIN = {"response_format", *LOG_PROBABILITIES}
+"""What a plain request does without."""
+
 QUESTION = [{"role": "user", "content": "Describe the sky at noon in one short sentence."}]
 
 Send = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -47,12 +55,23 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, endpoint: Endpoint, model: str) -> Capabilities | None:
-    """Return what an earlier probe of an endpoint found, or None."""
+    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable."""
     file = _file(folder, endpoint, model)
-    if not file.is_file():
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        found = Capabilities(*(written[name] for name in Capabilities._fields))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return Capabilities(**{name: found[name] for name in Capabilities._fields})
+    return found if _is_whole(found) else None
+
+
+def _is_whole(found: Capabilities) -> bool:
+    flags = (found.json_schema, found.log_probabilities)
+    return (
+        found.limit_field in (_LEGACY_LIMIT, _LIMIT)
+        and all(type(flag) is bool for flag in flags)
+        and (found.max_context is None or type(found.max_context) is int)
+    )
 
 
 def remember(folder: Path, endpoint: Endpoint, model: str, found: Capabilities) -> Path:
@@ -61,7 +80,10 @@ def remember(folder: Path, endpoint: Endpoint, model: str, found: Capabilities) 
     folder.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(f".{os.getpid()}.tmp")
     written = {"endpoint": endpoint.url, "model": model, **found._asdict()}
-    half.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    with half.open("w", encoding="utf-8") as sink:
+        sink.write(json.dumps(written, indent=1) + "\n")
+        sink.flush()
+        os.fsync(sink.fileno())
     half.replace(file)
     return file
 
@@ -85,8 +107,10 @@ async def probe(
     Raises
     ------
     EndpointError
-        If it does not answer a plain request with the judge's decoding.
+        If it does not answer a plain request with the judge's decoding, or fails in between:
+        what a server in trouble cannot do says nothing about what it can.
     """
+    send = partial(_patiently, send)
     base, room = {"model": model, **sampling(decoding)}, min(_ROOM, decoding.max_tokens)
     limit = await _limit_field(send, base, room)
     request = {**base, limit: room}
@@ -96,6 +120,15 @@ async def probe(
         await _has_log_probabilities(send, request),
         await _max_context(client, model),
     )
+
+
+async def _patiently(send: Send, request: dict[str, Any]) -> Any:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return await send(request)
+    except TimeoutError:
+        message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
+    raise EndpointError(f"{message}. See whether it is up and serves the model, then run again")
 
 
 async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
@@ -115,8 +148,9 @@ async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
 
 async def _has_json_schema(send: Send, base: dict[str, Any]) -> bool:
     """Whether a schema binds: the question invites an answer that it does not allow."""
-    reply = await send({**base, "response_format": named_schema("colour", _SCHEMA)})
-    if _is_refused(reply, "a JSON schema"):
+    schema = {"response_format": named_schema("colour", _SCHEMA)}
+    reply = await _unless_refused(send, base, schema, "a JSON schema")
+    if reply is None:
         return False
     choice = reply.choices[0]
     text = (choice.message.content or "").strip()
@@ -129,27 +163,39 @@ async def _has_json_schema(send: Send, base: dict[str, Any]) -> bool:
 
 
 async def _has_log_probabilities(send: Send, base: dict[str, Any]) -> bool:
-    reply = await send({**base, **LOG_PROBABILITIES})
-    if _is_refused(reply, "log-probabilities"):
-        return False
-    return bool(getattr(getattr(reply.choices[0], "logprobs", None), "content", None))
+    reply = await _unless_refused(send, base, LOG_PROBABILITIES, "log-probabilities")
+    return reply is not None and bool(
+        getattr(getattr(reply.choices[0], "logprobs", None), "content", None)
+    )
 
 
-def _is_refused(reply: Any, what: str) -> bool:
-    """Whether a server turned a request down; raises if it could not be reached instead."""
-    if not isinstance(reply, Trouble):
-        return False
-    if reply.action == "note" or reply.message.startswith("HTTP 5"):
-        return True
-    raise EndpointError(f"asking for {what} got no reply: {reply.message}; run again later")
+async def _unless_refused(
+    send: Send, base: dict[str, Any], extra: dict[str, Any], what: str
+) -> Any | None:
+    """Return the reply to a request for something more, or None if that is turned down.
+
+    Some servers turn it down with an error of their own; that is believed if they answer the
+    plain request meanwhile, and fail again.
+    """
+    for _ in range(2):
+        reply = await send({**base, **extra})
+        if not isinstance(reply, Trouble):
+            return reply
+        if reply.action == "note" or reply.status == _NOT_IMPLEMENTED:
+            return None
+        is_alive = (reply.status or 0) >= 500 and not isinstance(await send(base), Trouble)
+        if not is_alive:
+            raise EndpointError(f"asking for {what} got no reply: {reply.message}; run again later")
+    return None
 
 
 async def _max_context(client: openai.AsyncOpenAI, model: str) -> int | None:
     """Return the context that the list of models states, as vLLM's does; None elsewhere."""
     try:
-        listed = await client.models.list()
-    except TROUBLES:
+        async with asyncio.timeout(_LIST_S):
+            listed = await client.models.list()
+        own = [entry for entry in listed.data if entry.id == model]
+        length = own[0].max_model_len  # type: ignore[attr-defined]
+    except Exception:  # no necessity, and servers list all sorts of things
         return None
-    own = [entry for entry in listed.data or [] if entry.id == model]
-    length = getattr(own[0], "max_model_len", None) if own else None
-    return length if isinstance(length, int) else None
+    return length if type(length) is int and length > 0 else None

@@ -1,11 +1,16 @@
 """From what an endpoint replied to an answer: the scores' text, or a class of failure."""
 
 import json
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from judgeline.rubric import RubricError, parse_answer, require_own_scores
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.prompt import readable
+
+R = TypeVar("R")
+
+_MOST_TOKENS = 2**31 - 1
 
 
 class Reply(NamedTuple):
@@ -23,12 +28,12 @@ def read_reply(completion: Any, shown: Presentation) -> Reply:
     """Return what a chat completion says about a presentation.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
-    not its own.
+    not its own, and an answer that did not come to its own end is none.
 
     Raises
     ------
     MalformedReplyError
-        If there is no message in it.
+        If there is no message in it, or the provider broke it off.
     """
     choice = require_message(completion).choices[0]
     text = readable(choice.message.content or "")
@@ -48,9 +53,20 @@ def require_message(completion: Any) -> Any:
     if not isinstance(choices, list) or not choices:
         raise MalformedReplyError("the reply holds no choices")
     message = getattr(choices[0], "message", None)
-    if message is None or not isinstance(message.content, str | None):
+    if message is None or not isinstance(getattr(message, "content", 0), str | None):
         raise MalformedReplyError("the reply holds no message of text")
     return completion
+
+
+def understood(reply: Any, read: Callable[[Any], R]) -> R:
+    """Return what is read in a reply; MalformedReplyError for whatever a body may hold."""
+    try:
+        return read(reply)
+    except MalformedReplyError:
+        raise
+    except Exception as error:  # a form that nobody thought of must not end a run
+        what = f"{type(error).__name__}: {error}"
+    raise MalformedReplyError(f"the reply cannot be read: {what}")
 
 
 def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, str | None]:
@@ -60,13 +76,28 @@ def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, s
         return "truncated", None
     if _refused(choice) and not text:
         return "refusal", None
+    if not _is_ended(choice):
+        return "transport", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
     try:
         rubric = parse_answer(text)
         one, two = shown.first_completion, shown.second_completion
-        require_own_scores(rubric, shown.instruction, one + two, two + one)
+        require_own_scores(rubric, shown.instruction + "\n" + one + two + one)
     except RubricError as error:
         return error.failure_class, str(error)
     return None, None
+
+
+def _is_ended(choice: Any) -> bool:
+    """Whether the judge said all that it had to say.
+
+    A server may state that it does not know, by null; one that leaves the field out states
+    nothing.
+    """
+    if choice.finish_reason == "error":
+        raise MalformedReplyError("the provider broke the answer off")
+    if choice.finish_reason is None:
+        return "finish_reason" in getattr(choice, "model_fields_set", ())
+    return bool(choice.finish_reason == "stop")
 
 
 def _refused(choice: Any) -> str | None:
@@ -78,16 +109,30 @@ def tokens_of(completion: Any) -> tuple[int, int]:
     """Return the prompt and completion tokens that a reply states; zeros where it does not."""
     usage = getattr(completion, "usage", None)
     asked, said = (getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion"))
-    return asked or 0, said or 0
+    return _count(asked), _count(said)
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
 
 
 def _log_probabilities(choice: Any) -> str | None:
+    """Return what came of log-probabilities; an answer does not depend on their form."""
     content = getattr(getattr(choice, "logprobs", None), "content", None)
-    if not content:
+    if not isinstance(content, list) or not content:
         return None
-    return json.dumps(
-        [
-            [token.token, token.logprob, [[top.token, top.logprob] for top in token.top_logprobs]]
-            for token in content
-        ]
-    )
+    try:
+        told = [[*_told(token), [_told(top) for top in _tops(token)]] for token in content]
+        return json.dumps(told, allow_nan=False)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _told(token: Any) -> tuple[str, float]:
+    if not isinstance(token.token, str) or not isinstance(token.logprob, int | float):
+        raise TypeError("no log-probability of a token")
+    return readable(token.token), token.logprob
+
+
+def _tops(token: Any) -> list[Any]:
+    return getattr(token, "top_logprobs", None) or []

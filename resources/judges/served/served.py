@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -30,6 +31,7 @@ from resources.judges.served.prompt import PROMPT_VERSION, answer_format
 from resources.judges.served.replies import require_message
 from resources.judges.served.troubles import RetryPolicy
 
+_PROBE_S = 60.0  # a small question takes no longer, once a model is loaded
 _AHEAD = 4  # questions under work per request in flight: those that wait give their place away
 _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
 
@@ -158,7 +160,8 @@ class ServedJudge:
                 if lost >= _SILENT:
                     raise EndpointError(
                         f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} "
-                        "all failed for good; see whether it is up, then run again"
+                        f"all failed for good ({asker.last_said}); see whether it is up, then run "
+                        "again"
                     )
 
     def _require_price(self, budget: Budget) -> None:
@@ -202,24 +205,26 @@ class ServedJudge:
             **(LOG_PROBABILITIES if self._has_log_probabilities else {}),
         }
 
-    def _client(self) -> openai.AsyncOpenAI:
-        return self._endpoint.client(self._fields.timeout_s)
+    def _client(self, at_most_s: float = math.inf) -> openai.AsyncOpenAI:
+        return self._endpoint.client(min(self._fields.timeout_s, at_most_s))
 
-    def _asker(self, client: openai.AsyncOpenAI, budget: Budget) -> Asker:
+    def _asker(
+        self, client: openai.AsyncOpenAI, budget: Budget, at_most_s: float = math.inf
+    ) -> Asker:
         return Asker(
             client,
             self._endpoint,
             self._policy,
             concurrency=self._fields.concurrency,
-            timeout_s=self._fields.timeout_s,
+            timeout_s=min(self._fields.timeout_s, at_most_s),
             counts=self.counts,
             budget=budget,
             price=self._fields.price_per_million,
         )
 
     def _probe(self) -> Capabilities:
-        client = self._client()
-        asker = self._asker(client, Budget())  # small, and needed to know what is stored
+        client = self._client(_PROBE_S)
+        asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:
             return asker.send(QUESTION, request, require_message)

@@ -1,11 +1,11 @@
 """What went wrong with a request, and whether to try again, to note a failure, or to stop."""
 
 import datetime
-import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import openai
@@ -14,8 +14,9 @@ from resources.judges.served.replies import MalformedReplyError
 
 TROUBLES = (
     openai.APIError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
+    ValueError,  # a body that is no JSON, no UTF-8, or holds a number of thousands of digits
+    LookupError,  # or is said to be in an encoding that nobody knows
+    RecursionError,
     TimeoutError,
     MalformedReplyError,
 )
@@ -23,23 +24,31 @@ TROUBLES = (
 
 _RETRIED = {408, 409, 425, 429}
 _HOPELESS = {401, 402, 403, 404}
+_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _OVERFLOW = re.compile(
-    r"context.?length|context.?window|maximum (?:model |input )?length|prompt is too long|"
+    r"context.?(?:length|window|size)|maximum (?:model |input )?length|prompt is too long|"
     r"too many (?:input )?tokens|input is too long|exceeds? the (?:model|context)",
     re.IGNORECASE,
 )
 _CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
 _FILTERED = re.compile(r"content.?(?:filter|policy|management)|flagged|moderation", re.IGNORECASE)
-_SHOWN = 300
+_READ = 2000
 
 
 class Trouble(NamedTuple):
-    """One failed request: what to do, the class of failure, and what the server said."""
+    """One failed request: what to do, the class of failure, and what the server said.
+
+    `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
+    text says the same as one that dislikes a key. `status` is the HTTP status, if there was one.
+    The message may hold the key until somebody redacts it.
+    """
 
     action: Literal["retry", "note", "stop"]
     failure: str
     retry_after_s: float | None
     message: str
+    status: int | None = None
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,34 +68,91 @@ class RetryPolicy:
         return float(rng.uniform(0, min(self.cap_s, self.base_s * 2**attempt)))
 
 
-def diagnose(error: Exception, policy: RetryPolicy) -> Trouble:
-    """Return what a failed request means."""
+def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
+    """Return what a failed request means.
+
+    Parameters
+    ----------
+    error : Exception
+        One of `TROUBLES`.
+    policy : RetryPolicy
+        How long a server may ask to wait.
+    shown : str
+        What the request said. A server that quotes it says nothing about itself by that.
+    """
     if not isinstance(error, openai.APIStatusError):
-        return Trouble("retry", "transport", None, f"{type(error).__name__}: {error}"[:_SHOWN])
-    text = f"{error.code} {error.type} {error.message}"
-    said = f"HTTP {error.status_code}: {error.message}"[:_SHOWN]
-    return diagnose_status(error.status_code, text, said, error.response.headers, policy)
+        told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+        return Trouble("retry", "transport", None, ": ".join(told))
+    codes = {str(code) for code in (error.code, error.type) if code}
+    words, headers = said_in(error.body) or _page(error.response), error.response.headers
+    return diagnose_status(error.status_code, words, headers, policy, codes=codes, shown=shown)
 
 
 def diagnose_status(
-    status: int, text: str, said: str, headers: object, policy: RetryPolicy
+    status: int,
+    words: str,
+    headers: Any,
+    policy: RetryPolicy,
+    *,
+    codes: Collection[str] = (),
+    shown: str = "",
 ) -> Trouble:
-    """Return what an HTTP status means that came with some text of the server's."""
+    """Return what an HTTP status means that came with some words and codes of the server's."""
+    said = f"HTTP {status}: {words}"
+    if 300 <= status < 400:
+        said = f"HTTP {status}: it has moved to {headers.get('location')!r}; correct 'base_url'"
+        return Trouble("stop", "transport", None, said, status, is_doubtful=True)
+    if status in (402, 403, 429) and not _QUOTA.isdisjoint(codes):
+        return Trouble("stop", "transport", None, said, status)
     if status < 500 and status not in _RETRIED:
-        return Trouble(*_verdict_on(status, text), None, said)
+        failure = _failure_of(status, " ".join(codes), words, shown)
+        is_hopeless = failure == "transport" and status in _HOPELESS
+        action: Literal["note", "stop"] = "stop" if is_hopeless else "note"
+        return Trouble(action, failure, None, said, status, is_doubtful=is_hopeless)
     wait = retry_after(headers)
-    hopeless = "insufficient_quota" in text or (wait or 0) > policy.longest_wait_s
-    return Trouble("stop" if hopeless else "retry", "transport", wait, said)
+    is_hopeless = (wait or 0) > policy.longest_wait_s
+    return Trouble("stop" if is_hopeless else "retry", "transport", wait, said, status)
 
 
-def _verdict_on(status: int, text: str) -> tuple[Literal["note", "stop"], str]:
-    if status in (400, 403, 422) and _FILTERED.search(text):
-        return "note", "content_filter"
-    if status == 400 and _CUT.search(text):
-        return "note", "truncated"
-    if status == 413 or (status in (400, 422) and _OVERFLOW.search(text)):
-        return "note", "context_overflow"
-    return ("stop" if status in _HOPELESS else "note"), "transport"
+def said_in(body: object) -> str:
+    """Return the server's own words in the body of an error, or an empty text.
+
+    There are as many forms as servers: an object with a message, a detail, a list of those, or
+    just a text.
+    """
+    if isinstance(body, str):
+        return body[:_READ]
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(said_in, body[:10])))[:_READ]
+    if isinstance(body, dict):
+        found = (said_in(body.get(name)) for name in ("message", "msg", "detail", "error"))
+        return next(filter(None, found), "")
+    return ""
+
+
+def _page(response: Any) -> str:
+    try:
+        return str(response.text[:_READ])
+    except (ValueError, LookupError, RuntimeError):  # unreadable, or never read to its end
+        return ""
+
+
+def _failure_of(status: int, codes: str, words: str, shown: str) -> str:
+    if status in (400, 403, 422) and _means(_FILTERED, codes, words, shown):
+        return "content_filter"
+    if status == 400 and _means(_CUT, codes, words, shown):
+        return "truncated"
+    if status == 413 or (status in (400, 422) and _means(_OVERFLOW, codes, words, shown)):
+        return "context_overflow"
+    return "transport"
+
+
+def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool:
+    """Whether a server says a thing, and not only quotes it from what it was shown."""
+    if pattern.search(codes):
+        return True
+    found = {said[0].casefold() for said in pattern.finditer(words)}
+    return bool(found) and not all(said in shown.casefold() for said in found)
 
 
 def retry_after(headers: object) -> float | None:
@@ -110,8 +176,8 @@ def _number(value: str | None) -> float | None:
 def _until(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+    except (ValueError, OverflowError, TypeError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -1,0 +1,89 @@
+"""Reads a configuration file: entries by name, and the line of every key.
+
+What a file holds may be a key that somebody pasted into the wrong place. No error quotes it, and
+none is raised while another one that does is being handled: both would end up in a log.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+Lines = dict[tuple[str, ...], int]
+
+
+class Entries(NamedTuple):
+    """What a file maps names to, and the line of each key by its path."""
+
+    values: dict[Any, Any]
+    lines: Lines
+
+    def line(self, *path: object) -> int:
+        """Return the line of a key, or of the nearest key above it that stands in the file."""
+        names = tuple(str(name) for name in path)
+        above = (names[:n] for n in range(len(names), 0, -1))
+        return next((self.lines[known] for known in above if known in self.lines), 1)
+
+
+def read_entries(file: Path, what: str) -> Entries:
+    """Return the entries of a YAML file.
+
+    Parameters
+    ----------
+    file : Path
+        A mapping from names to entries.
+    what : str
+        What the entries are, in the plural.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no such mapping, or holds a key twice, with the file and the line.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"no {what} file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
+        )
+    try:
+        text = file.read_text(encoding="utf-8")
+        values = yaml.safe_load(text)
+        lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
+    except yaml.YAMLError as error:
+        problem = _problem(error, file)
+    except UnicodeDecodeError as error:
+        problem = f"{file} is not UTF-8 at byte {error.start}; save it in that encoding"
+    except RecursionError:
+        problem = f"{file} is nested too deeply; correct it"
+    else:
+        if isinstance(values, dict) and values:
+            return Entries(values, lines)
+        problem = f"{file} holds no {what}; expected a mapping from slugs to {what}"
+    raise ValueError(problem)
+
+
+def _problem(error: yaml.YAMLError, file: Path) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    problem = getattr(error, "problem", None) or type(error).__name__
+    told = "" if "'" in problem or '"' in problem else f" ({problem})"  # it may quote the file
+    return f"{file}{where}: this is not valid YAML{told}; correct that line"
+
+
+def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the line of each key; a key that occurs twice would silently lose its first value."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = key.start_mark.line + 1, str(key.value)
+        if name in seen:
+            raise ValueError(
+                f"{file}, line {line}: the key {'.'.join((*path, name))!r} is there already, in "
+                f"line {seen[name]}; keep one of the two"
+            )
+        seen[name] = line
+        yield (*path, name), line
+        yield from _lines(value, (*path, name), file)
