@@ -137,9 +137,9 @@ def was_probed(definition: JudgeDefinition) -> bool:
     from resources.judges.served.endpoint import find_endpoint
     from resources.judges.served.probe import remembered
 
-    endpoint = find_endpoint(definition.slug, definition)
+    place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
     model = definition.model
-    return model is not None and remembered(home() / "endpoints", endpoint, model) is not None
+    return model is not None and remembered(home() / "endpoints", place, model) is not None
 
 
 def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:

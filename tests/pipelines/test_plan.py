@@ -20,7 +20,6 @@ from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.estimates import TokenEstimate
 from resources.judges.judge import Answer
-from resources.judges.served.endpoint import Endpoint
 from resources.judges.served.probe import Capabilities, remember
 from resources.tables import ParquetTables
 from resources.verdict_store.store import VerdictStore
@@ -72,7 +71,7 @@ class Desk:
     def buy(self, n_battles: int, status: str = "ok") -> None:
         """Store answers to both orders of the first battles: 100 and 10 tokens each."""
         capabilities = Capabilities("max_tokens", True, False, None)
-        remember(self.folder / "home" / "endpoints", Endpoint(URL, "none"), "tiny", capabilities)
+        remember(self.folder / "home" / "endpoints", URL, "tiny", capabilities)
         opened = open_judge(self.judge, self.corpus)
         battles = pd.read_parquet(self.folder / "battles.parquet").head(n_battles)
         answer = Answer("{}", None if status == "ok" else status, 100, 10)

@@ -195,3 +195,17 @@ def test_a_prompt_of_ones_own_replaces_the_rubric(
     assert plain.identity["template"] != changed.identity["template"]
     with pytest.raises(FileNotFoundError, match=r"absent\.txt.*'template'"):
         open_judge(define(tmp_path, template="absent.txt", **fields), CORPUS)
+
+
+def test_a_named_server_that_moves_keeps_what_was_found_and_its_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
+    fields = {"slug": "j", "display_name": "J", "family": "f", "kind": "openai", "model": "tiny"}
+    with serving(FaultServer()) as server:
+        here = JudgeDefinition(**fields, base_url=server.url, endpoint_name="ours")
+        identity = dict(open_judge(here, CORPUS).identity)
+    moved = JudgeDefinition(**fields, base_url="http://127.0.0.1:9/v1", endpoint_name="ours")
+    assert was_probed(moved)
+    assert dict(open_judge(moved, CORPUS).identity) == identity
+    assert not was_probed(JudgeDefinition(**fields, base_url="http://127.0.0.1:9/v1"))

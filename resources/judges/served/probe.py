@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import openai
 
 from judgeline.identity import identity_hash
-from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.endpoint import EndpointError
 from resources.judges.served.fields import Decoding
 from resources.judges.served.prompt import named_schema
 from resources.judges.served.troubles import Trouble
@@ -54,9 +54,12 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 """Sends a small request, with retries; returns a completion or the trouble with it."""
 
 
-def remembered(folder: Path, endpoint: Endpoint, model: str) -> Capabilities | None:
-    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable."""
-    file = _file(folder, endpoint, model)
+def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
+    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable.
+
+    The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
+    """
+    file = _file(folder, place, model)
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
         found = Capabilities(*(written[name] for name in Capabilities._fields))
@@ -74,12 +77,12 @@ def _is_whole(found: Capabilities) -> bool:
     )
 
 
-def remember(folder: Path, endpoint: Endpoint, model: str, found: Capabilities) -> Path:
+def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
     """Keep what a probe found, at once or not at all; return the file."""
-    file = _file(folder, endpoint, model)
+    file = _file(folder, place, model)
     folder.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(f".{os.getpid()}.tmp")
-    written = {"endpoint": endpoint.url, "model": model, **found._asdict()}
+    written = {"endpoint": place, "model": model, **found._asdict()}
     with half.open("w", encoding="utf-8") as sink:
         sink.write(json.dumps(written, indent=1) + "\n")
         sink.flush()
@@ -88,8 +91,8 @@ def remember(folder: Path, endpoint: Endpoint, model: str, found: Capabilities) 
     return file
 
 
-def _file(folder: Path, endpoint: Endpoint, model: str) -> Path:
-    name = identity_hash({"version": _VERSION, "endpoint": endpoint.url, "model": model})
+def _file(folder: Path, place: str, model: str) -> Path:
+    name = identity_hash({"version": _VERSION, "endpoint": place, "model": model})
     return folder / f"{name[:24]}.json"
 
 

@@ -88,10 +88,10 @@ class ServedJudge:
         EndpointError
             If it cannot be asked.
         """
-        found = self._declared or remembered(self._probes, self._endpoint, self._model)
+        found = self._declared or remembered(self._probes, self._place, self._model)
         if found is None:
             found = self._probe()
-            remember(self._probes, self._endpoint, self._model, found)
+            remember(self._probes, self._place, self._model, found)
         self._require_demands(found)
         return found
 
@@ -106,7 +106,7 @@ class ServedJudge:
         return {
             "kind": "openai",
             "version": PROMPT_VERSION,
-            "endpoint": fields.endpoint_name or self._endpoint.url,
+            "endpoint": self._place,
             "model": self._model,
             "revision": fields.revision or "",
             "decoding": json.dumps(fields.decoding.model_dump(), sort_keys=True),
@@ -178,6 +178,11 @@ class ServedJudge:
                 f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
                 f"{price.currency}; use one currency"
             )
+
+    @property
+    def _place(self) -> str:
+        """What the identity of a verdict calls the endpoint."""
+        return self._fields.endpoint_name or self._endpoint.url
 
     @property
     def _model(self) -> str:
