@@ -1,4 +1,7 @@
-"""A real vLLM server's environment, a tiny model and real texts; skips where one is missing."""
+"""A real vLLM server's environment, a tiny model, and texts: real ones where there are any.
+
+Without the environment the tests are skipped; without the real texts those of the arena serve.
+"""
 
 import os
 import subprocess
@@ -8,6 +11,7 @@ import pandas as pd
 import pytest
 from households import Household
 
+from resources.arena.simulation import arena_options, build_arena
 from resources.judges.managed.command import PYTHON_VARIABLE, VllmError, vllm_python
 
 HERE = Path(__file__).resolve().parent
@@ -28,10 +32,27 @@ def python() -> str:
 
 
 @pytest.fixture(scope="session")
-def completions(data_dir: Path) -> pd.DataFrame:
-    """Real answers of real models to real questions, without repeated and blank ones."""
-    table = pd.read_parquet(data_dir / "alpacaeval_completions.parquet")
+def completions(request: pytest.FixtureRequest) -> pd.DataFrame:
+    """Answers of several models to the same questions, without repeated and blank ones."""
+    try:
+        file = request.getfixturevalue("data_dir") / "alpacaeval_completions.parquet"
+        table = pd.read_parquet(file)
+    except (pytest.skip.Exception, FileNotFoundError):
+        table = simulated_completions()
     return table[table["completion"].str.len() > 20]
+
+
+def simulated_completions() -> pd.DataFrame:
+    """The built-in arena's texts, in the columns of the real ones."""
+    options = arena_options({"n_prompts": 60, "n_voted": 10, "n_battles": 600}, 0, "arena")
+    arena = build_arena(options)
+    rows = [
+        (prompt.question_id, model, prompt.instruction, completion)
+        for model, texts in zip(arena.models, arena.completions, strict=True)
+        for prompt, completion in zip(arena.prompts, texts, strict=True)
+    ]
+    columns = ["question_id", "model", "instruction", "completion"]
+    return pd.DataFrame(rows, columns=columns).drop_duplicates(["question_id", "completion"])
 
 
 @pytest.fixture(scope="session")
