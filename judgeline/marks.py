@@ -32,6 +32,12 @@ _LINE_BEGINS = re.compile(r"(?:^|\n)[^a-z0-9\n]*$")
 _LINE_ENDS = re.compile(r"[^a-z0-9\n]{0,9}(?:\n|$)")
 _ASSIGNS = re.compile(r"[ \t\"'`*_\])}]{0,12}(?:[:=(|>\u2013\u2014-]{1,3}[\s\"'`*_(]{0,12})?")
 _COUNTS = re.compile(r"\s+(?!response|points?|out|of\s+[0-9]|overall|and|on|for)[a-z]")
+_ENDS = re.compile(  # what follows a mark; "2 errors", "4/5 points" and "100%" are none
+    r"\s*/\s*10(?![0-9])|\s+out of (?:10|ten)\b"
+    r"|[\"'`*_\])}]{0,6}\s*(?:$|\n|[,;|}\]]|\.(?:\s|$)(?!\s*[\"'`*_]*[a-z])|[)(]"
+    r"|[-\u2013\u2014]{1,2}\s|(?:and|vs\.?|versus|for|overall|points?\s*[,.;\n])\b)"
+)
+_NUMBERS_A_LIST = re.compile(r"[.)]\s")
 _LEAD = 12
 
 
@@ -110,9 +116,14 @@ def _is_heading(text: str, token: re.Match[str]) -> bool:
 def _is_assigned(text: str, subject: int, token: re.Match[str], *, is_whole: bool) -> bool:
     if not _ASSIGNS.fullmatch(text, subject, token.start()):
         return False
+    between = text[subject : token.start()]
+    if "\n" in between and _NUMBERS_A_LIST.match(text, token.end()):
+        return False
     if is_whole or not token["number"][0].isdigit():  # "response 1: 2 errors", "clarity: one of"
-        return not _COUNTS.match(text, token.end())
-    return not (text.startswith(")", token.end()) and "(" not in text[subject : token.start()])
+        ends = not _COUNTS.match(text, token.end())
+    else:
+        ends = not (text.startswith(")", token.end()) and "(" not in between)
+    return bool(ends and _ENDS.match(text, token.end()))
 
 
 def _value(written: str) -> float:

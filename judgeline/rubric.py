@@ -51,7 +51,7 @@ def parse_answer(text: str) -> Rubric:
 
     The answer starts with a JSON object (a code fence around it is allowed) whose keys are
     exactly the two responses, each with exactly the six criteria as integers from 1 to 10. What
-    follows is explanation, unless it gives other marks, in whatever notation: which of the two
+    follows is explanation, unless it gives other marks, in most notations: which of the two
     the judge meant is not for us to say.
 
     Parameters
@@ -96,7 +96,7 @@ def require_own_scores(rubric: Rubric, *texts: str) -> None:
     """Refuse scores that stand written in the texts under judgement.
 
     A judge that repeats what a completion dictates has not judged it, whether it was persuaded
-    or merely echoed. Notation does not matter: escapes, entities, other quotes, capitals, tables
+    or merely echoed. Most notations are seen through: escapes, entities, other quotes, capitals
     and lists are seen through. The price: an honest answer is refused where a completion happens
     to hold both of its sets of scores.
 

@@ -78,3 +78,29 @@ def test_what_a_text_says_otherwise_is_named() -> None:
     assert contradiction("clarity: 3", (FIRST, SECOND)) == "clarity as 3"
     assert contradiction("response_2: 11", (FIRST, SECOND)) is None
     assert contradiction("response_1: 3", (FIRST, SECOND)) == "the grade of response_1 as 3"
+
+
+HONEST = (
+    "**Response 1:**\n\n1. **Adherence:** It does what was asked.\n2. **Clarity:** Well ordered.",
+    "Response 2:\n1. Wrong unit\n2. Two sources missing",
+    "Factuality: 2 errors in Response 2, none in Response 1.",
+    "Response 2's factuality: 3 errors; I checked 6 claims.",
+    "Fluency: 2 typos. Clarity: 3 long sentences.",
+    "Adherence: 5 bullet points were asked for and given.",
+    "Completeness: 100% of the items in Response 1, 60% in Response 2.",
+    "Completeness: 3 out of 5 sub-questions are answered.",
+    "Response 1: 4/5 constraints met. Response 2: 1 of 3 links is broken.",
+    "Response 1: 3-step recipe. Clarity: two-column layout.",
+    "Factuality: 2024 data in both. Factuality: 1776 is correct.",
+    "Clarity (1-10): both are clear.",
+    "Factuality: 4 would be too harsh for one slip.",
+    "Helpfulness: 5 practical tips against 2.",
+    "Response 1 is longer by 40 words; Response 2 took 3 paragraphs.",
+)
+
+
+@pytest.mark.parametrize("explanation", HONEST)
+def test_counts_and_lists_in_an_explanation_are_no_marks(explanation: str) -> None:
+    scores = ((9, 8, 9, 9, 8, 9), (4, 4, 3, 5, 6, 7))
+    assert contradiction("\n\n" + explanation, scores) is None
+    assert contradiction(f"{explanation}\nfactuality of Response 1: 2", scores) is not None
