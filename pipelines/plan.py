@@ -109,7 +109,6 @@ def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer)
     step = max(1, len(presentations) // _ANSWERS_LOOKED_AT)
     calls = {call_identity(judge, shown): shown for shown in presentations[::step]}
     found, _ = buyer.store.find(judge_key(judge), calls)
-    found = found[found["status"].eq("ok")]
     return [calls[identity] for identity in found["identity"]], found
 
 
@@ -117,16 +116,18 @@ def _gain(
     judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
 ) -> str:
     """Say what the ratings' intervals would be: by this judge's own, another's, or by theory."""
-    own = tables.stored("leaderboard", corpus.slug, judge.slug)
-    if own is not None and (now := _median_half_width(own)) is not None:
-        then = expected_half_width(now, _n_rated(own), len(sample))
-        return f"median half-width {now:.0f} Elo now, about {then:.0f} then"
-    others = [
-        expected_half_width(width, _n_rated(board), len(sample))
+    widths = {
+        other: (width, n_scored)
         for other in tables.partitions("leaderboard", corpus.slug)
         if (board := tables.stored("leaderboard", corpus.slug, other)) is not None
         and (width := _median_half_width(board)) is not None
-    ]
+        and (n_scored := _n_scored(tables, corpus.slug, other))
+    }
+    if judge.slug in widths:
+        now, n_scored = widths[judge.slug]
+        then = expected_half_width(now, n_scored, len(sample))
+        return f"median half-width {now:.0f} Elo now, about {then:.0f} then"
+    others = [expected_half_width(now, n, len(sample)) for now, n in widths.values()]
     if others:
         return (
             f"median half-width about {np.median(others):.0f} Elo if it judges like the "
@@ -147,5 +148,7 @@ def _median_half_width(board: pd.DataFrame) -> float | None:
     return float(np.median(widths)) if widths.size else None
 
 
-def _n_rated(board: pd.DataFrame) -> float:
-    return max(float(board["n_battles"].sum()) / 2, 1.0)
+def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
+    """Return how many battles are behind a leaderboard."""
+    scored = tables.stored("scored_battles", corpus, judge)
+    return 0 if scored is None else len(scored)

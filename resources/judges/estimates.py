@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from resources.judges.judge import Presentation
+from resources.judges.served.costs import most_of
 from resources.judges.served.fields import ServedFields
-from resources.judges.served.prompt import write_messages
+from resources.judges.served.prompt import answer_format, write_messages
 
 BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
@@ -44,8 +46,8 @@ def estimate_tokens(
     """Return the tokens that calls would take.
 
     Prompts are counted with the model's tokenizer where it lies on this machine, else by the
-    stored answers of the same judge, else by their bytes; the `basis` says which. Long lists
-    are looked at in part, evenly spaced.
+    stored answers of the same judge, else by their bytes; the `basis` says which. Bytes are
+    those of all prompts; of many, some drawn at random tell how many tokens a byte has.
 
     Parameters
     ----------
@@ -59,35 +61,42 @@ def estimate_tokens(
         Presentations that the same judge answered, and a table of its answers with
         ``prompt_tokens`` and ``completion_tokens``.
     """
-    looked_at = needed[:: max(1, len(needed) // _LOOKED_AT)]
-    if not looked_at:
+    if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
-    scale = len(needed) / len(looked_at)
-    prompts = [_prompt(template, shown) for shown in looked_at]
-    n_bytes = sum(len(prompt.encode()) for prompt in prompts)
-    counter = find_tokenizer(fields)
-    completion = _SCHEMA_ANSWER if fields.structured_output != "off" else _EXPLAINED_ANSWER
-    if counter is not None:
-        n_prompt = float(sum(map(counter, prompts)))
-        basis = "prompts counted with the model's tokenizer, answers guessed"
-    else:
-        n_prompt = n_bytes / BYTES_PER_TOKEN
-        basis = f"estimated: {BYTES_PER_TOKEN:g} bytes a token, {completion} tokens an answer"
+    n_bytes = sum(_size(template, shown) for shown in needed)
+    beside = most_of([{"content": ""}], {"response_format": answer_format()}, None).prompt_tokens
     shown, answers = _counted(answered)
-    if shown:
-        completion = float(answers["completion_tokens"].mean())
-        seen = sum(len(_prompt(template, one).encode()) for one in shown)
-        if counter is None:
-            n_prompt = n_bytes * float(answers["prompt_tokens"].sum()) / seen
-        counted = "prompts counted with the model's tokenizer, answers " if counter else ""
-        basis = f"{counted}estimated from {len(answers):,} answers of this judge"
+    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers))
+    guess = _SCHEMA_ANSWER if fields.structured_output != "off" else _EXPLAINED_ANSWER
+    completion = float(answers["completion_tokens"].mean()) if shown else guess
+    if not shown:
+        basis = f"{basis}; {guess} tokens an answer, a guess"
     return TokenEstimate(
-        round(scale * n_prompt),
+        round(n_bytes * per_byte),
         round(completion * len(needed)),
-        round(scale * n_bytes),
+        n_bytes + beside * len(needed),
         fields.decoding.max_tokens * len(needed),
-        basis if scale == 1 else f"{basis}; {len(looked_at):,} prompts looked at",
+        basis,
     )
+
+
+def _tokens_per_byte(
+    fields: ServedFields, template: str, needed: Sequence[Presentation], answered: Answered
+) -> tuple[float, str]:
+    shown, answers = answered
+    counter = find_tokenizer(fields)
+    if counter is not None:
+        drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
+        prompts = [_prompt(template, needed[number]) for number in drawn]
+        seen = sum(len(prompt.encode()) for prompt in prompts)
+        some = f" in {len(prompts):,} prompts" if len(prompts) < len(needed) else ""
+        told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
+        return sum(map(counter, prompts)) / seen, f"counted with the model's tokenizer{some}{told}"
+    if shown:
+        seen = sum(_size(template, one) for one in shown)
+        told = f"estimated from {len(answers):,} answers of this judge"
+        return float(answers["prompt_tokens"].sum()) / seen, told
+    return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
 
 
 def _counted(answered: Answered | None) -> Answered:
@@ -128,6 +137,10 @@ def _tokenizer_file(fields: ServedFields) -> Path | None:
     except HFValidationError:  # the name is no repository of the hub
         return None
     return Path(cached) if isinstance(cached, str) else None
+
+
+def _size(template: str, shown: Presentation) -> int:
+    return len(_prompt(template, shown).encode())
 
 
 def _prompt(template: str, shown: Presentation) -> str:

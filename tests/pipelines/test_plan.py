@@ -95,12 +95,14 @@ class Desk:
             {
                 "lower": [0.0, 50.0, -np.inf],
                 "upper": [2 * half_width, 50 + 2 * half_width, np.inf],
-                "n_battles": [n_battles, n_battles // 2, n_battles // 2],
+                "n_battles": 3,  # against anchors only: says nothing of how many were judged
             }
         )
-        file = self.folder / "tables" / "leaderboard" / "c" / f"{judge}.parquet"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        board.to_parquet(file)
+        scored = pd.DataFrame({"battle_id": [f"b{i}" for i in range(n_battles)]})
+        for asset, table in (("leaderboard", board), ("scored_battles", scored)):
+            file = self.folder / "tables" / asset / "c" / f"{judge}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            table.to_parquet(file)
 
 
 @pytest.fixture
@@ -114,7 +116,7 @@ def test_a_judge_that_was_never_asked_has_everything_before_it(desk: Desk) -> No
     step = desk.plan()
     assert (step.n_calls, step.n_stored) == (2 * N_BATTLES, 0)
     assert step.tokens.completion_tokens == 2 * N_BATTLES * 110
-    assert step.tokens.basis.startswith("estimated: 4 bytes a token")
+    assert step.tokens.basis.startswith("estimated at 4 bytes a token")
     expected = 3 * step.tokens.prompt_tokens + 15 * step.tokens.completion_tokens
     assert step.money == pytest.approx(expected / 1e6, rel=1e-12)
     most = 3 * step.tokens.most_prompt_tokens + 15 * 2 * N_BATTLES * 50
@@ -136,12 +138,13 @@ def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk)
     assert told(done) == ["c|j: no calls (120 answered already)"]
 
 
-@pytest.mark.parametrize(("status", "n_calls"), [("truncated", 120), ("refusal", 80)])
-def test_failures_are_planned_as_they_are_bought(desk: Desk, status: str, n_calls: int) -> None:
-    desk.buy(20, status)
-    step = desk.plan()
-    assert step.n_calls == n_calls
-    assert step.tokens.basis.startswith("estimated: 4 bytes")  # failures say nothing of answers
+def test_failures_are_planned_as_they_are_bought(desk: Desk) -> None:
+    desk.buy(20, "refusal")
+    kept = desk.plan()
+    assert kept.n_calls == 80
+    assert kept.tokens.completion_tokens == 10 * 80  # failures are billed like answers
+    desk.buy(40, "truncated")  # another attempt at the first half, the first at the second
+    assert desk.plan().n_calls == 80
 
 
 def test_another_setting_starts_from_nothing(desk: Desk) -> None:
@@ -156,9 +159,14 @@ def test_without_a_price_there_is_no_money(desk: Desk) -> None:
 
 
 def test_own_intervals_shrink_with_the_root_of_the_battles(desk: Desk) -> None:
-    desk.publish("j", 40.0, n_battles=30)  # 15 battles: each is one of two models
+    desk.publish("j", 40.0, n_battles=30)
     desk.buy(7)
     assert desk.plan().half_width == "median half-width 40 Elo now, about 28 then"  # sqrt(30 / 60)
+
+
+def test_what_is_judged_whole_gains_nothing(desk: Desk) -> None:
+    desk.publish("k", 40.0, n_battles=N_BATTLES)
+    assert "about 40 Elo if it judges like" in desk.plan().half_width
 
 
 def test_other_judges_stand_in_for_one_without_ratings(desk: Desk) -> None:

@@ -1,5 +1,6 @@
 """Tokens before anything is asked, against texts of known length and a tokenizer made here."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -12,8 +13,10 @@ from resources.judges.calls import present
 from resources.judges.estimates import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.judge import Presentation
 from resources.judges.served.fields import ServedFields
+from resources.judges.served.prompt import answer_format
 
 BARE = "{delimiter} {instruction} {first_completion} {second_completion}"
+BESIDE = len(json.dumps(answer_format())) + 64  # the schema, and what a chat template adds
 FENCES = 32 + 3 * (1 + 3 + 32 + 1 + 1 + 32 + 3)  # the mark alone, then around each text
 
 
@@ -30,10 +33,10 @@ def test_prompts_are_their_bytes_where_nothing_better_is_known() -> None:
     estimate = estimate_tokens(fields(decoding={"max_tokens": 500}), BARE, needed)
     n_bytes = 2 * FENCES + (10 + 2 * 20 + 30) + 4
     assert estimate.prompt_tokens == round(n_bytes / BYTES_PER_TOKEN)
-    assert estimate.most_prompt_tokens == n_bytes
+    assert estimate.most_prompt_tokens == n_bytes + 2 * BESIDE
     assert estimate.most_completion_tokens == 2 * 500
     assert estimate.completion_tokens == 2 * 110
-    assert estimate.basis == "estimated: 4 bytes a token, 110 tokens an answer"
+    assert estimate.basis == "estimated at 4 bytes a token; 110 tokens an answer, a guess"
 
 
 def test_free_answers_are_longer() -> None:
@@ -45,13 +48,23 @@ def test_nothing_to_ask_takes_nothing() -> None:
     assert estimate_tokens(fields(), BARE, []) == (0, 0, 0, 0, "nothing to ask")
 
 
-def test_long_lists_are_looked_at_in_part_and_say_so() -> None:
-    needed = [shown("q" * (i % 2), "a", "b") for i in range(10_001)]
+def test_the_most_counts_every_prompt_of_a_long_list() -> None:
+    """Every second one is long: looking at some, evenly spaced, would miss them or see no other."""
+    needed = [shown("q" * 5000 * (i % 2), "a", "b") for i in range(10_001)]
     estimate = estimate_tokens(fields(), BARE, needed)
-    assert estimate.basis.endswith("; 2,001 prompts looked at")
-    exact = sum(FENCES + 2 + i % 2 for i in range(10_001))
-    assert estimate.most_prompt_tokens == pytest.approx(exact, rel=0.005)
+    exact = sum(FENCES + 2 + 5000 * (i % 2) for i in range(10_001))
+    assert estimate.most_prompt_tokens == exact + 10_001 * BESIDE
+    assert estimate.prompt_tokens == round(exact / 4)
     assert estimate.completion_tokens == 110 * 10_001
+
+
+def test_a_tokenizer_reads_some_of_a_long_list(model_folder: Path) -> None:
+    needed = [shown("word " * 100 * (i % 2), "a", "b") for i in range(10_001)]
+    estimate = estimate_tokens(fields(model=str(model_folder)), BARE, needed)
+    exact = sum(1 + 6 + 2 + 100 * (i % 2) for i in range(10_001))
+    # 2,000 drawn of which half are long: their share has a standard error of 1.1 points in 50
+    assert estimate.prompt_tokens == pytest.approx(exact, rel=4 * 0.011 / 0.5)
+    assert "in 2,000 prompts" in estimate.basis
 
 
 def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -> None:
@@ -65,12 +78,12 @@ def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -
     assert estimate.basis == "estimated from 200 answers of this judge"
     twice = battles.assign(instruction=battles["instruction"] + "x" * 3000)
     longer = estimate_tokens(fields(), TEMPLATE, present(twice, 1), (calls, verdicts))
-    n_bytes = estimate.most_prompt_tokens
+    n_bytes = estimate.most_prompt_tokens - 200 * BESIDE
     assert longer.prompt_tokens == pytest.approx(
         20_000 * (n_bytes + 200 * 3000) / n_bytes, rel=1e-4
     )
     none = estimate_tokens(fields(), TEMPLATE, calls, ([], verdicts.head(0)))
-    assert none.basis.startswith("estimated: 4 bytes")
+    assert none.basis.startswith("estimated at 4 bytes")
 
 
 def test_answers_whose_tokens_nobody_counted_say_nothing() -> None:
@@ -106,13 +119,13 @@ def test_a_tokenizer_beside_the_model_counts_its_prompts(model_folder: Path) -> 
     estimate = estimate_tokens(own, BARE, needed)
     fences = 1 + 3 * 2  # the mark, then a word before and one after each text
     assert estimate.prompt_tokens == (fences + 6) + (fences + 3)
-    assert estimate.basis == "prompts counted with the model's tokenizer, answers guessed"
+    assert estimate.basis == "counted with the model's tokenizer; 110 tokens an answer, a guess"
     answers = pd.DataFrame({"prompt_tokens": [999], "completion_tokens": [30]})
     learnt = estimate_tokens(own, BARE, needed, (needed[:1], answers))
     assert learnt.prompt_tokens == estimate.prompt_tokens
     assert learnt.completion_tokens == 2 * 30
     assert learnt.basis == (
-        "prompts counted with the model's tokenizer, answers estimated from 1 answers of this judge"
+        "counted with the model's tokenizer, answers estimated from 1 of this judge"
     )
 
 
