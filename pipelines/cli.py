@@ -248,9 +248,12 @@ def run(
     if budget:
         cap = Budget.parse(budget)
         plan = run_lineage(**asked, dry_run=True, console=console)
-        if plan.exit_code or dry_run:
+        if plan.exit_code:
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)
+        if dry_run:
+            console.print(f"The budget of {cap} covers what is expected.", highlight=False)
+            raise typer.Exit(OK)
         asked["budget"] = cap
     outcome = run_lineage(**asked, dry_run=dry_run, console=console)
     raise typer.Exit(outcome.exit_code)

@@ -1,6 +1,8 @@
 """What a person sees while the lineage runs: one line per asset and check, and a progress bar."""
 
 import logging
+import re
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +22,7 @@ from rich.text import Text
 
 from assets.judging import PROGRESS
 
+_PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
@@ -28,6 +31,7 @@ class RunReporter:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._last_told = time.monotonic()
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -97,8 +101,13 @@ class RunReporter:
 
     def message(self, text: str) -> None:
         """Show how far a long step is, beside the progress bar."""
-        if text.startswith(PROGRESS):
-            self._progress.update(self._task, description=escape(text.removeprefix(PROGRESS)))
+        if not text.startswith(PROGRESS):
+            return
+        told = text.removeprefix(PROGRESS)
+        self._progress.update(self._task, description=escape(told))
+        if not self.console.is_terminal and time.monotonic() - self._last_told >= _PAUSE_S:
+            self._last_told = time.monotonic()
+            self.console.print(f"  ...  {escape(told)}", highlight=False, soft_wrap=True)
 
     def _check(self, evaluation: Any) -> None:
         name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
@@ -152,4 +161,8 @@ def cause(event: dg.DagsterEvent) -> str:
     if failure.user_failure_data and failure.user_failure_data.description:
         return " ".join(failure.user_failure_data.description.split())
     message = " ".join(error.message.split())
-    return message.removeprefix(f"{error.cls_name}: ") if error.cls_name else message
+    return (
+        re.sub(rf"^(?:\w+\.)*{re.escape(error.cls_name)}: ", "", message)
+        if error.cls_name
+        else message
+    )

@@ -89,7 +89,7 @@ def _plan_judge(
         expected,
         most,
         price.currency if price else "",
-        _gain(judge, corpus, sample, tables),
+        _gain(judge, corpus, sample, tables, len(needed)),
     )
 
 
@@ -99,10 +99,14 @@ def _calls(
     """Return what would be asked, how many calls are stored, and some of those with answers."""
     presentations = present(sample, judge.replicates)
     if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
-        return presentations, 0, None
+        return list({_texts(one): one for one in presentations}.values()), 0, None
     opened = open_judge(judge, corpus)
     needed, n_stored = buyer.missing(opened, presentations)
     return needed, n_stored, _answered(opened, presentations, buyer) if n_stored else None
+
+
+def _texts(shown: Presentation) -> tuple[str, str, str, int]:
+    return shown.instruction, shown.first_completion, shown.second_completion, shown.replicate
 
 
 def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
@@ -113,7 +117,11 @@ def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer)
 
 
 def _gain(
-    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    tables: ParquetStore,
+    n_calls: int,
 ) -> str:
     """Say what the ratings' intervals would be: by this judge's own, another's, or by theory."""
     widths = {
@@ -125,8 +133,9 @@ def _gain(
     }
     if judge.slug in widths:
         now, n_scored = widths[judge.slug]
-        then = expected_half_width(now, n_scored, len(sample))
-        return f"median half-width {now:.0f} Elo now, about {then:.0f} then"
+        most = min(len(sample), n_scored + n_calls)  # no call mends more than one battle
+        then = expected_half_width(now, n_scored, max(most, n_scored))
+        return f"median half-width {now:.0f} Elo now, about {then:.0f} then at best"
     others = [expected_half_width(now, n, len(sample)) for now, n in widths.values()]
     if others:
         return (

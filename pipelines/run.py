@@ -133,8 +133,8 @@ def judges_of(
     able = [judge for judge in catalog.judges().values() if judge.kind == kind]
     if not able:
         raise ValueError(
-            f"no judge of kind {kind!r} is configured for corpus {corpus.slug!r}; add one to "
-            "config/judges.yaml, or name judges for the corpus in config/corpora.yaml"
+            f"no judge of kind {kind!r} is configured, and others cost money: name who is to judge "
+            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in config/corpora.yaml"
         )
     return able
 

@@ -78,7 +78,10 @@ class ParquetStore(dg.UPathIOManager):
                 return pq.read_table(source, columns=columns).to_pandas()
         except FileNotFoundError as error:
             asset = path.relative_to(self._base_path).parts[0]
-            raise FileNotFoundError(f"no table at {path}; materialise {asset!r} first") from error
+            raise FileNotFoundError(
+                f"no table at {path}; materialise {asset!r} first (a plus before a name, such as "
+                "--select +verdicts, makes what it needs as well)"
+            ) from error
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Load a table, or for a ``dict[...]`` parameter always a dict by partition key."""

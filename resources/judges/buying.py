@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from resources.judges.budget import Budget
+from resources.judges.budget import Budget, Cost
 from resources.judges.calls import call_identity, call_parts, judge_key, read_answer
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.verdict_store.store import Scan, VerdictStore
@@ -50,6 +50,8 @@ class Account:
         Of the answers given now.
     failed : Counter
         Answers without scores, by failure class: those given now while it runs, all in the end.
+    charged : Cost
+        What the budget was charged: answers, and requests that may have been billed without one.
     seconds : float
         Since the first question.
     damaged, unfinished : tuple of str
@@ -64,6 +66,7 @@ class Account:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    charged: Cost = field(default_factory=Cost)
     seconds: float = 0.0
     damaged: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
@@ -134,8 +137,13 @@ class Buyer:
         """
         calls = _distinct(judge, presentations)
         key = judge_key(judge)
+        found, scan = self.store.find(key, calls)
+        needed = self._needed(calls, found)
+        self.account = _opened(scan, calls, needed, set(found["identity"]))
+        if not needed:  # a place that can only be read will do
+            return _in_order(found, [call_identity(judge, one) for one in presentations])
         with self.store.exclusive(key, self.on_wait):
-            found, scan = self.store.find(key, calls)
+            found, scan = self.store.find(key, calls)  # another process may have bought it
             needed = self._needed(calls, found)
             self.account = _opened(scan, calls, needed, set(found["identity"]))
             if needed:
@@ -160,7 +168,7 @@ class Buyer:
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
     ) -> None:
-        account, began = self.account, time.monotonic()
+        account, began, before = self.account, time.monotonic(), self.budget.spent
         identities, shown = list(needed), list(needed.values())
         given = once_each(judge.answer(shown, self.budget), len(shown))
         with (
@@ -173,6 +181,7 @@ class Buyer:
                 writer.add({"identity": identities[position], **row})
                 account.add(answer, row["status"])
                 account.seconds = time.monotonic() - began
+                account.charged = self.budget.spent.minus(before)
                 if tell:
                     tell(account)
         if acknowledge := getattr(judge, "acknowledge", None):

@@ -45,12 +45,13 @@ class Ledger:
             "n_retried": account.n_retried,
             "prompt_tokens_bought": account.prompt_tokens,
             "completion_tokens_bought": account.completion_tokens,
+            "tokens_charged": account.charged.prompt_tokens + account.charged.completion_tokens,
             "seconds_asking": round(account.seconds, 3),
             "failures": dict(account.failed),
             "damaged_files": [*account.damaged, *account.unfinished],
         }
         if self._price is not None:
-            entries["spent"] = self._spent(account)
+            entries["spent"] = round(account.charged.money, 6)
             entries["currency"] = self._price.currency
         if account.n_asked:
             entries["endpoint"] = _endpoint(judge)
@@ -59,11 +60,7 @@ class Ledger:
     def _money(self, account: Account) -> str:
         if self._price is None:
             return ""
-        return f", {self._spent(account):,.4f} {self._price.currency}"
-
-    def _spent(self, account: Account) -> float:
-        assert self._price is not None  # noqa: S101
-        return self._price.of(account.prompt_tokens, account.completion_tokens)
+        return f", {account.charged.money:,.4f} {self._price.currency}"
 
 
 def _endpoint(judge: Judge) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from resources.verdict_store.store import VerdictStore
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
 MANY_SHARDS = 64
+PATIENCE = 2  # shards that may wait to be written before those who bring answers do
 
 
 class VerdictWriter:
@@ -39,8 +40,8 @@ class VerdictWriter:
         self._store, self._key = store, judge_key
         self._most, self._seconds = rows, seconds
         self._waiting: list[Mapping[str, Any]] = []
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._is_full, self._closing = threading.Event(), False
         self._error: Exception | None = None
         self._n_shards = MANY_SHARDS - 1  # what earlier writers left counts after the first flush
         self._clock = threading.Thread(target=self._tick, name="verdict-writer", daemon=True)
@@ -56,32 +57,47 @@ class VerdictWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._closing.set()
+        self._closing = True
+        self._is_full.set()
         self._clock.join()
         self._flush()
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take an answer; raises what went wrong when earlier ones were stored."""
+        """Take an answer; raises what went wrong when earlier ones were stored.
+
+        Returns at once, unless the place is slower than the answers come.
+        """
         if self._error is not None:
             raise self._error
         with self._lock:
             self._waiting.append(row)
-            is_full = len(self._waiting) >= self._most
-        if is_full:
+            n_waiting = len(self._waiting)
+        if n_waiting >= self._most:
+            self._is_full.set()
+        if n_waiting >= PATIENCE * self._most:
             self._flush()
 
     def _flush(self) -> None:
-        with self._lock:  # held while writing: rows leave the list only once they are stored
-            if self._waiting:
-                self._store.append(self._key, self._waiting)
-                self._waiting = []
-                self._n_shards += 1
+        with self._writing:
+            with self._lock:
+                rows, self._waiting = self._waiting, []
+            if not rows:
+                return
+            try:
+                self._store.append(self._key, rows)
+            except BaseException:
+                with self._lock:
+                    self._waiting = rows + self._waiting
+                raise
+            self._n_shards += 1
             if self._n_shards >= MANY_SHARDS:
                 self._n_shards = 0
                 self._store.compact(self._key, min_shards=MANY_SHARDS)
 
     def _tick(self) -> None:
-        while not self._closing.wait(self._seconds):
+        while not self._closing:
+            self._is_full.wait(self._seconds)
+            self._is_full.clear()
             try:
                 self._flush()
             except Exception as error:  # raised again by the next add

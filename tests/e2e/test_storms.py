@@ -19,7 +19,7 @@ from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.calls import present
 from resources.judges.judge import Presentation
 from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import FLUSH_ROWS
+from resources.verdict_store.writing import FLUSH_ROWS, PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -87,8 +87,9 @@ def test_killed_runs_lose_nothing_and_buy_nothing_twice(tmp_path: Path) -> None:
     assert dict(zip(keys_of(verdicts), scores, strict=True)) == expected
     assert Counter(bought(place)) == Counter(list(shown))  # too few shards to be merged
     assert len(verdicts) == len(shown) == len(set(calls))
-    # under work, or waiting for their shard; this judge is slower than any disk
-    extra, most = len(calls) - len(shown), N_KILLS * (4 * CONCURRENCY + FLUSH_ROWS)
+    # under work, waiting for their shard, or being written; this judge is slower than any disk
+    waiting = 2 * PATIENCE * FLUSH_ROWS
+    extra, most = len(calls) - len(shown), N_KILLS * (4 * CONCURRENCY + waiting)
     assert extra <= most
     assert 0 < len(acknowledged[-1][1]) < len(shown)  # the kills came while there was work to do
     say(

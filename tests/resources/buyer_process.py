@@ -17,14 +17,14 @@ from resources.judges.served.served import ServedJudge
 from resources.judges.served.troubles import RetryPolicy
 from resources.paths import ROOT
 from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import VerdictWriter
+from resources.verdict_store.writing import PATIENCE, VerdictWriter
 
 CONCURRENCY, SHARD_ROWS, SHARD_SECONDS, BACKLOG = 4, 16, 0.1, 8
 MOST_LOST = (
     4 * CONCURRENCY  # questions under work: sent, or waiting to be sent again
     + BACKLOG + 4 * CONCURRENCY  # answers that nobody has taken: every worker may add one
     + 1  # the one just taken
-    + SHARD_ROWS  # those waiting for their shard
+    + 2 * PATIENCE * SHARD_ROWS  # those waiting for their shard, and those being written
 )  # fmt: skip
 """Answers that one kill can lose, whatever the machine does meanwhile."""
 

@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from resources.judges.budget import Cost
 from resources.judges.buying import Account
 from resources.judges.judge import Answer
 from resources.judges.ledger import Ledger
@@ -26,6 +27,7 @@ def account(**changes: object) -> Account:
         prompt_tokens=50_000,
         completion_tokens=10_000,
         failed=Counter(refusal=2, parse_error=1),
+        charged=Cost(100, 50_000, 10_000, 0.2),
         seconds=20.0,
     )
     for name, value in changes.items():
@@ -52,7 +54,7 @@ def test_nothing_is_said_of_what_is_not_known() -> None:
 
 def test_entries_are_the_account_with_its_price_and_place() -> None:
     entries = Ledger("strict", PRICE).entries(account(n_asked=400), Somewhere())
-    assert entries["spent"] == pytest.approx(2 * 0.05 + 10 * 0.01)
+    assert (entries["spent"], entries["tokens_charged"]) == (0.2, 60_000)
     assert entries["currency"] == "EUR"
     assert (entries["n_calls"], entries["n_resumed"], entries["n_asked"]) == (1000, 600, 400)
     assert entries["failures"] == {"refusal": 2, "parse_error": 1}

@@ -49,12 +49,13 @@ def one_answer(folder: Path, extra: dict[str, Any], **fields: Any) -> tuple[Answ
     [
         (with_choice(finish_reason="stop"), (None, 1)),
         (with_choice(finish_reason=None), (None, 1)),
-        (without_finish, ("transport", 1)),
-        (with_choice(finish_reason="tool_calls"), ("transport", 1)),
-        (with_choice(finish_reason=["stop"]), ("transport", 1)),
+        (with_choice(finish_reason="eos_token"), (None, 1)),
+        (without_finish, ("truncated", 1)),
+        (with_choice(finish_reason="tool_calls"), ("truncated", 1)),
+        (with_choice(finish_reason=["stop"]), ("truncated", 1)),
         (with_choice(finish_reason="error"), ("transport", QUICK.attempts)),
     ],
-    ids=["stop", "null", "absent", "tools", "list", "error"],
+    ids=["stop", "null", "eos", "absent", "tools", "list", "error"],
 )
 def test_only_an_answer_that_ended_by_itself_counts(
     change: Change, expected: tuple[str | None, int], tmp_path: Path

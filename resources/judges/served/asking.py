@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletion
 
 from resources.judges.budget import Budget, Cost
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.costs import most_of, priced
+from resources.judges.served.costs import may_be_billed, most_of, priced
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import Price
 from resources.judges.served.probe import PLAIN, QUESTION
@@ -54,9 +54,11 @@ class Asker:
     timeout_s : float
         Seconds after which a request counts as lost.
     counts : Counter
-        Is added ``requests``, ``retries``, ``repairs`` and ``lost``: sent, and never answered.
+        Is added ``requests``, ``retries``, ``repairs`` and ``lost``: sent, never
+        answered, and perhaps billed.
     budget : Budget
-        What requests are drawn on. One that was lost may have been billed and counts in full.
+        What requests are drawn on. One that may have been billed without an answer, or whose
+        tokens nobody counted, counts in full.
     price : Price or None
         Of tokens; with None requests cost no money.
     """
@@ -172,12 +174,15 @@ class Asker:
                 spent = self._cost(*tokens_of(reply)) or most
                 return understood(reply, read)
             except TROUBLES as error:
-                if isinstance(error, openai.APIStatusError):
-                    spent = Cost()  # nobody bills a request that he turned down
+                shown = "".join(message["content"] for message in messages)
+                trouble = self._brief(diagnose(error, self._policy, shown))
+                if isinstance(error, openai.APIStatusError) and not may_be_billed(
+                    error.status_code, trouble.failure
+                ):
+                    spent = Cost()
                 elif spent is most:
                     self.counts["lost"] += 1
-                shown = "".join(message["content"] for message in messages)
-                return self._brief(diagnose(error, self._policy, shown))
+                return trouble
             finally:
                 self._budget.settle(most, spent)
 
@@ -196,7 +201,7 @@ class Asker:
 
     def _cost(self, prompt_tokens: int, completion_tokens: int) -> Cost | None:
         """Return what an answered request cost, or None if the server does not say."""
-        if not prompt_tokens:
+        if not prompt_tokens or not completion_tokens:
             return None
         return priced(prompt_tokens, completion_tokens, self._price)
 

@@ -11,10 +11,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 _PATIENCE_S = 5.0
+_GRACE_S = 30.0  # for what is in flight when something goes wrong: it was paid for
 _MOST_WAITING = 100  # results that nobody has taken yet; more work waits until some are
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_Results = queue.SimpleQueue[tuple[int, R] | BaseException]
 
 
 class _End(Exception):  # noqa: N818  nothing went wrong
@@ -30,53 +33,71 @@ def as_completed(
 ) -> Iterator[tuple[int, R]]:
     """Yield the position and the result of each item, in the order in which they are done.
 
+    After an interrupt what is done already is still yielded, and what is in flight cancelled.
+
     Parameters
     ----------
     items : iterable
         Taken one by one, as workers are free.
     work : callable
-        Coroutine function of one item. What it raises ends it all, and is raised here once the
-        results that came before were taken.
+        Coroutine function of one item. What it raises is raised here, after what was in flight
+        has ended and its results were taken.
     n_workers : int
         Most items under work.
     closing : callable
         Awaited at the end, also after an error or when the consumer stops early.
     """
-    results: queue.SimpleQueue[tuple[int, R] | Exception] = queue.SimpleQueue()
+    results: _Results[R] = queue.SimpleQueue()
+    end: BaseException
     with _background_loop(closing) as loop:
         crew = _work_off(iter(enumerate(items)), work, n_workers, results)
-        asyncio.run_coroutine_threadsafe(crew, loop)
-        while not isinstance(result := results.get(), Exception):
-            yield result
-    if not isinstance(result, _End):
-        raise result
+        hired = asyncio.run_coroutine_threadsafe(crew, loop)
+        try:
+            while not isinstance(result := results.get(), BaseException):
+                yield result
+            end = result
+        except GeneratorExit:
+            raise
+        except BaseException as interrupt:
+            hired.cancel()
+            end = interrupt
+            while not results.empty() and not isinstance(result := results.get(), BaseException):
+                yield result
+    if isinstance(end, asyncio.CancelledError):
+        raise RuntimeError("a request was cancelled from within; run again") from end
+    if not isinstance(end, _End):
+        raise end
 
 
 async def _work_off(
     items: Iterator[tuple[int, T]],
     work: Callable[[T], Coroutine[Any, Any, R]],
     n_workers: int,
-    results: "queue.SimpleQueue[tuple[int, R] | Exception]",
+    results: _Results[R],
 ) -> None:
+    """Put the results, and in the end why there are no more: an error, or `_End`."""
+    failures: list[BaseException] = []
+
     async def worker() -> None:
-        for position, item in items:
-            results.put((position, await work(item)))
-            while results.qsize() > _MOST_WAITING:
-                await asyncio.sleep(0.01)
+        try:
+            for position, item in items:
+                results.put((position, await work(item)))
+                while results.qsize() > _MOST_WAITING:
+                    await asyncio.sleep(0.01)
+                if failures:
+                    return
+        except BaseException as failure:  # one that is let through would end the loop's thread
+            failures.append(failure)
 
-    end: Exception = _End()
+    workers = [asyncio.create_task(worker()) for _ in range(n_workers)]
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(n_workers):
-                group.create_task(worker())
-    except* Exception as errors:
-        end = _first(errors)
-    results.put(end)
-
-
-def _first(errors: BaseExceptionGroup[Any]) -> Exception:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+        busy = set(workers)
+        while busy and not failures:
+            _, busy = await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+        if busy:
+            await asyncio.wait(busy, timeout=_GRACE_S)
+    finally:
+        results.put(failures[0] if failures else _End())
 
 
 def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]]) -> R:
@@ -95,12 +116,14 @@ def _background_loop(
     try:
         yield loop
     finally:
-        with contextlib.suppress(TimeoutError):  # a stubborn connection dies with its loop
-            asyncio.run_coroutine_threadsafe(_wind_up(closing), loop).result(_PATIENCE_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_PATIENCE_S)
-        if not thread.is_alive():
-            loop.close()
+        try:
+            with contextlib.suppress(TimeoutError):  # a stubborn connection dies with its loop
+                asyncio.run_coroutine_threadsafe(_wind_up(closing), loop).result(_PATIENCE_S)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_PATIENCE_S)
+            if not thread.is_alive():
+                loop.close()
 
 
 async def _wind_up(closing: Callable[[], Awaitable[None]]) -> None:

@@ -20,6 +20,16 @@ def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price |
     return priced(prompt, max(request.get(name, 0) for name in _LIMITS), price)
 
 
+def may_be_billed(status: int, failure: str) -> bool:
+    """Return whether a request that failed with an HTTP status may have been worked on.
+
+    A gateway that gives up leaves the model writing, and a filter has read the prompt; an
+    overloaded server, a wrong key or a malformed request cost nothing.
+    """
+    worked_on = status >= 500 and status not in (501, 503, 529)
+    return worked_on or status == 408 or failure == "content_filter"
+
+
 def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
     """Return the cost of one request with so many tokens."""
     money = price.of(prompt_tokens, completion_tokens) if price else 0.0

@@ -13,6 +13,10 @@ R = TypeVar("R")
 _MOST_TOKENS = 2**31 - 1
 
 
+_ENDINGS = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
+"""What servers call an answer that came to its end."""
+
+
 class Reply(NamedTuple):
     """An answer, and why it cannot be read if it cannot."""
 
@@ -77,7 +81,7 @@ def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, s
     if _refused(choice) and not text:
         return "refusal", None
     if not _is_ended(choice):
-        return "transport", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
+        return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
     try:
         rubric = parse_answer(text)
         one, two = shown.first_completion, shown.second_completion
@@ -97,7 +101,7 @@ def _is_ended(choice: Any) -> bool:
         raise MalformedReplyError("the provider broke the answer off")
     if choice.finish_reason is None:
         return "finish_reason" in getattr(choice, "model_fields_set", ())
-    return bool(choice.finish_reason == "stop")
+    return str(choice.finish_reason).lower() in _ENDINGS
 
 
 def _refused(choice: Any) -> str | None:
