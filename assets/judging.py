@@ -18,21 +18,14 @@ from resources.judges.annotation import VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer
 from resources.judges.catalog import open_judge, recorded
+from resources.judges.judge import FAILURES
 from resources.judges.ledger import Ledger
 from resources.judges.managed.pool import hosting_of
 from resources.scoring import score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
-STATUSES = (
-    "ok",
-    "parse_error",
-    "refusal",
-    "truncated",
-    "context_overflow",
-    "transport",
-    "content_filter",
-)
+STATUSES = ("ok", *FAILURES)
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
 MOST_SECONDS_BETWEEN_WORDS = 30.0

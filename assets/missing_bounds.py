@@ -13,13 +13,11 @@ from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.beta import BetaFolds
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import rank_models
-from judgeline.missing_bounds import bound_missing
+from judgeline.missing_bounds import MAX_WIDTH, bound_missing, width_limit
 from resources.catalog import Catalog
 from resources.corpora.definitions import RatingOptions
 from resources.expectations import evaluate
 
-MAX_WIDTH = 100.0
-"""Elo points that bounds may be apart where no interval says what is wide: odds of 16 to 9."""
 MAX_DISAGREEMENT = 1e-6
 """Elo points by which a rating may differ from the one in heldout_ratings: rounding only."""
 
@@ -145,11 +143,10 @@ def missing_battles_matter_little(missing_bounds: pd.DataFrame) -> dg.AssetCheck
     """Bounds wider than half the interval: what is missing outweighs what is uncertain."""
     import great_expectations.expectations as gxe
 
-    half_width = missing_bounds["half_width"]
     return evaluate(
         missing_bounds.assign(
             width=bound_width(missing_bounds).fillna(0.0),
-            limit=half_width.where(np.isfinite(half_width), MAX_WIDTH),
+            limit=width_limit(missing_bounds["half_width"]),
         ),
         [
             gxe.ExpectColumnPairValuesAToBeGreaterThanB(

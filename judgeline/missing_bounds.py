@@ -3,9 +3,12 @@
 No model of why battles are missing: each is given its best and its worst outcome for the model
 that is rated. A model's own battles enter neither the anchors nor the slope of its fold, so
 both are what they would be with its missing battles judged, and the strength placed among them
-rises with every outcome. Hence the bounds are attained, and no completion of the model's
-battles leaves them. What they leave out is that missing battles between other models would
-move the anchors and the slope: these, and who is an anchor, stay as they are.
+rises with every outcome. Hence no completion of the model's battles leaves the bounds. They are
+attained where no order of a missing battle was read. Where one was, they hold and may be wider
+than needed: its difference is not used, though with A ahead in it the other order can at worst
+make a tie, and the mean of both cannot reach B's end of the scale. What the bounds leave out is
+that missing battles between other models would move the anchors and the slope: these, and who
+is an anchor, stay as they are.
 """
 
 from typing import NamedTuple
@@ -24,6 +27,9 @@ Floats = NDArray[np.float64]
 
 RUBRIC_REACH = 9.0
 """Largest score difference that a rubric from 1 to 10 allows, in rubric points."""
+
+MAX_WIDTH = 100.0
+"""Elo points that bounds may be apart where no interval says what is wide: odds of 16 to 9."""
 
 
 class MissingBounds(NamedTuple):
@@ -120,6 +126,23 @@ def bound_missing(
         np.repeat(n_missing, len(most)),
         np.repeat(missing.sum(axis=1) - n_missing, len(most)),
     )
+
+
+def width_limit(half_width: ArrayLike) -> Floats:
+    """Return how far apart bounds may be before what is missing outweighs what is uncertain.
+
+    Parameters
+    ----------
+    half_width : array_like, shape (n,)
+        How far a rating's interval reaches to either side, in Elo points; NaN where it has none.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Elo points: the half-width, or `MAX_WIDTH` where it is not finite.
+    """
+    width = np.asarray(half_width, dtype=np.float64)
+    return np.where(np.isfinite(width), width, MAX_WIDTH)
 
 
 def _strengths(

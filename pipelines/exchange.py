@@ -5,7 +5,8 @@ formats (`resources.corpora` reads them, `resources.exchange` writes them).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,9 +133,16 @@ def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
     """Keep recorded verdicts apart from a judge of the same name that would be asked, for money."""
     asked = {name for name, judge in load_judges().items() if judge.kind != "recorded"}
     judges = found.verdicts["judge"]
-    renamed = {name: f"{name}-recorded" for name in sorted(judges.unique()) if name in asked}
-    verdicts = found.verdicts.assign(judge=judges.replace(renamed))
+    taken = asked.union(judges)
+    renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
+    verdicts = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
     return found._replace(verdicts=verdicts), renamed
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name for recorded verdicts that no judge of the file or configuration has."""
+    numbered = (f"{name}-recorded-{n}" for n in count(2))
+    return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 
 
 def _entries(found: CorpusRead, battles: Path) -> tuple[str, str]:

@@ -41,7 +41,8 @@ def read_entries(file: Path, what: str) -> Entries:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no such mapping, or holds a key twice, with the file and the line.
+        If it is no such mapping, holds a key twice, or a value that is not what its tag or form
+        says, with the file and the line.
     """
     if not file.is_file():
         raise FileNotFoundError(
@@ -49,7 +50,7 @@ def read_entries(file: Path, what: str) -> Entries:
         )
     try:
         text = file.read_text(encoding="utf-8")
-        values = yaml.safe_load(text)
+        values = _values(text, file)
         lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader), (), file))
     except yaml.YAMLError as error:
         problem = _problem(error, file)
@@ -62,6 +63,31 @@ def read_entries(file: Path, what: str) -> Entries:
             return Entries(values, lines)
         problem = f"{file} holds no {what}; expected a mapping from slugs to {what}"
     raise ValueError(problem)
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that knows the line of the value it came to last."""
+
+    reached: int | None = None
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        self.reached = node.start_mark.line + 1
+        return super().construct_object(node, deep)
+
+
+def _values(text: str, file: Path) -> Any:
+    """Return what the file says; dates, numbers and escapes fail with words that quote it."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    except (ValueError, AttributeError, LookupError, ArithmeticError):
+        line = loader.reached or loader.get_mark().line + 1
+    finally:
+        loader.dispose()
+    raise ValueError(
+        f"{file}, line {line}: a value here is not the date, number or text that it is written "
+        "as; correct it, or put it in quotes"
+    )
 
 
 def _problem(error: yaml.YAMLError, file: Path) -> str:

@@ -245,7 +245,7 @@ def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> CorpusDefin
         raise ValueError(f"{here}: remove the key 'slug'; the key above is the slug")
     if fields.get("arena") and fields.get("reader") in set(READERS) - {"arena"}:
         raise ValueError(f"{here}: options under 'arena' need 'reader: arena'; remove them")
-    if ("arena_hard" in fields) != (fields.get("reader") == "arena-hard"):
+    if (fields.get("arena_hard") is not None) != (fields.get("reader") == "arena-hard"):
         raise ValueError(
             f"{here}: 'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since "
             "an Arena-Hard file does not name the model it compares with; add or remove the latter"

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from judgeline.identity import text_hash
+from judgeline.rubric import HIGHEST_SCORE, LOWEST_SCORE
 from resources.corpora.assemble import judge_slugs
 from resources.corpora.schema import CorpusRead, Fault, fault, set_aside, typed
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.calls import ORDERS
+from resources.judges.judge import FAILURES
 
 BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
 
@@ -113,6 +115,13 @@ def _faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
         ),
         fault(
             table,
+            ~table["status"].isin(["ok", *FAILURES]),
+            "unknown-status",
+            f"status is {{status!r}}; expected ok, or of a failed verdict {', '.join(FAILURES)}",
+        ),
+        _off_scale(table),
+        fault(
+            table,
             outcome.notna() & ~outcome.between(0, 1),
             "unknown-outcome",
             "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
@@ -130,3 +139,21 @@ def _faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
             "order {order} of battle {battle_id!r} came before from judge {judge!r}",
         ),
     ]
+
+
+def _off_scale(table: pd.DataFrame) -> Fault:
+    """Return the fault of scores beyond the rubric; averages between two points are on it."""
+    scores = table[list(SCORE_COLUMNS)]
+    off = scores.lt(LOWEST_SCORE) | scores.gt(HIGHEST_SCORE)
+    wrong = off.any(axis=1)
+    first = off.to_numpy().argmax(axis=1)
+    told = table.assign(
+        criterion=np.array(SCORE_COLUMNS)[first],
+        score=scores.to_numpy()[np.arange(len(table)), first],
+    )
+    return fault(
+        told,
+        wrong,
+        "score-off-scale",
+        f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
+    )

@@ -93,7 +93,8 @@ def judged_battles(
 ) -> tuple[list[JudgedBattle], Account]:
     """Return the battles that have a verdict, in their order, and an account to go on with.
 
-    Formats hold one verdict per order, so of replicates the first counts.
+    Formats hold one verdict per order: of replicates the first that was read counts, or the
+    first of all where none was.
 
     Parameters
     ----------
@@ -102,9 +103,8 @@ def judged_battles(
     verdicts : DataFrame
         Verdicts of one judge.
     """
-    first = verdicts["replicate"].eq(
-        verdicts.groupby(["battle_id", "order"])["replicate"].transform("min")
-    )
+    verdicts = verdicts.reset_index(drop=True)
+    first = _first_read(verdicts)
     known = verdicts["battle_id"].isin(battles["battle_id"])
     games: dict[str, dict[str, Game]] = {}
     kept = verdicts[first & known]
@@ -120,6 +120,14 @@ def judged_battles(
     account.not_read["verdicts of further replicates"] = int((known & ~first).sum())
     account.not_read["battles without a verdict"] = len(battles) - len(judged)
     return judged, account
+
+
+def _first_read(verdicts: pd.DataFrame) -> pd.Series:
+    """Return which verdict of each battle and order counts; `verdicts` are numbered from 0."""
+    ranked = verdicts.assign(failed=verdicts["status"].ne("ok")).sort_values(
+        ["failed", "replicate"], kind="stable"
+    )
+    return (~ranked.duplicated(["battle_id", "order"])).sort_index()
 
 
 def _rows(battles: pd.DataFrame) -> Iterable[dict[str, Any]]:

@@ -10,6 +10,16 @@ from typing import Protocol
 
 from resources.judges.budget import Budget
 
+FAILURES: tuple[str, ...] = (
+    "parse_error",
+    "refusal",
+    "truncated",
+    "context_overflow",
+    "transport",
+    "content_filter",
+)
+"""Every class of a failed answer; the status of any other is ``ok``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Presentation:

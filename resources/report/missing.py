@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgeline.missing_bounds import MAX_WIDTH, width_limit
 from judgeline.missingness import SCORED
 from resources.report.grid import Column, Grid, make_grid
 from resources.report.wording import MISSING, count, method_words, number, status_words
@@ -126,7 +127,9 @@ def _levels(missingness: pd.DataFrame) -> Grid:
 def _bounds(missing_bounds: pd.DataFrame) -> pd.DataFrame:
     """Return the models with missing battles, the widest bounds first."""
     table = missing_bounds[missing_bounds["n_missing"] > 0]
-    table = table.assign(width=table["best_rating"] - table["worst_rating"])
+    table = table.assign(
+        width=table["best_rating"] - table["worst_rating"], limit=width_limit(table["half_width"])
+    )
     return table.sort_values(["width", "model"], ascending=[False, True], na_position="first")
 
 
@@ -136,7 +139,8 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
     told = [
         "Had they a score, whatever it were, a model's rating would lie between its worst case "
         "(all of its missing battles lost, as clearly as a verdict can say) and its best (all "
-        "won), with the models it is placed among and the slope as they are."
+        "won), with the models it is placed among and the slope as they are. Where one order of a "
+        "battle was read, that verdict is not used: the range holds, and may be wider than needed."
     ]
     known = bounds[bounds["width"].notna()]
     if len(known):
@@ -153,12 +157,12 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
 
 def _bound_grid(bounds: pd.DataFrame) -> Grid:
     def outweighs(row: Any) -> bool:
-        return bool(np.isnan(row.width) or row.width > row.half_width)
+        return bool(np.isnan(row.width) or row.width > row.limit)
 
     return make_grid(
         bounds,
         "One row per model with missing battles and method; marked where the range exceeds what "
-        "the interval reaches to either side",
+        f"the interval reaches to either side, or {MAX_WIDTH:g} Elo where that is unbounded",
         _BOUND_COLUMNS,
         marked=outweighs,
         mark="warns",

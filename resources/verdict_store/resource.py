@@ -6,17 +6,9 @@ import dagster as dg
 from pydantic import Field, field_validator
 from upath import UPath
 
+from resources.judges.judge import FAILURES
 from resources.paths import verdicts_uri
 from resources.verdict_store.store import VerdictStore
-
-FAILURES = (
-    "parse_error",
-    "refusal",
-    "truncated",
-    "context_overflow",
-    "transport",
-    "content_filter",
-)
 
 
 class StoredVerdicts(dg.ConfigurableResource):

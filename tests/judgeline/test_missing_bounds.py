@@ -11,7 +11,8 @@ from twins import Battle, judge_placement, tied_together, voted_models
 
 from judgeline.beta import fit_beta_folds
 from judgeline.heldout import RatingSettings
-from judgeline.missing_bounds import MissingBounds, bound_missing
+from judgeline.missing_bounds import MAX_WIDTH, MissingBounds, bound_missing, width_limit
+from judgeline.outcomes import hard_outcome, mean_difference
 
 Halves = tuple[list[Battle], list[Battle]]
 METHODS = ("hard", "soft")
@@ -29,6 +30,11 @@ def bound(
 def rows_of(bounds: MissingBounds) -> dict[tuple[str, str], dict[str, float]]:
     rows = [dict(zip(bounds._fields, row, strict=True)) for row in zip(*bounds, strict=True)]
     return {(str(row["model"]), str(row["method"])): row for row in rows}
+
+
+def twice_round() -> list[Battle]:
+    """Scored battles of three voted models with wins both ways."""
+    return play(np.random.default_rng(4), [(0, 1), (1, 2), (2, 0)] * 12, np.array([0.5, 0.0, -0.5]))
 
 
 @st.composite
@@ -106,6 +112,22 @@ def test_no_completion_of_a_models_battles_leaves_the_bounds(
         row = rows[model, method]
         if not math.isnan(row["rating"]):
             assert row["worst_rating"] - EXACT <= refit[method] <= row["best_rating"] + EXACT
+
+
+@given(read=st.integers(1, 108).map(lambda k: k / 12), other=st.integers(-108, 108))
+@settings(max_examples=40)
+def test_where_one_order_was_read_the_bounds_hold_and_are_wider_than_needed(
+    read: float, other: int
+) -> None:
+    """Ahead in the order that was read, a model gets a tie at worst."""
+    halves = twice_round(), [Battle(name(0), name(1), None, 0.5, 0.0)]
+    both = [read], [other / 12]
+    verdict = float(hard_outcome(*both)[0]), float(mean_difference(*both)[0])
+    row, refit = rows_of(bound(*halves)), completed(halves, name(0), [verdict], 0.01)
+    assert row[name(0), "hard"]["worst_rating"] + EXACT < refit["hard"]
+    assert row[name(0), "soft"]["worst_rating"] + EXACT < refit["soft"]
+    for method in METHODS:
+        assert refit[method] <= row[name(0), method]["best_rating"] + EXACT
 
 
 # ------------------------------------------------------------------ invariances
@@ -211,6 +233,11 @@ def test_a_soft_rating_can_lie_outside_its_bounds_where_no_verdict_could_express
     missing = [Battle(name(0), name(size - 1), None, 0.5, 0.0)] * 3
     row = rows_of(bound([*ladder, *rungs], missing, l2=0.001))[name(size - 1), "soft"]
     assert row["rating"] < row["worst_rating"] < row["best_rating"]
+
+
+def test_bounds_may_be_as_far_apart_as_an_interval_reaches_or_a_fixed_limit() -> None:
+    half_width = [30.0, 250.0, math.inf, math.nan]
+    assert width_limit(half_width).tolist() == [30.0, 250.0, MAX_WIDTH, MAX_WIDTH]
 
 
 # ------------------------------------------------------------------ errors

@@ -95,6 +95,22 @@ def test_recorded_verdicts_never_take_the_name_of_a_judge_that_costs(
     assert set(pd.read_parquet(tmp_path / "out" / "verdicts.parquet")["judge"]) == {"paid-recorded"}
 
 
+def test_a_new_name_is_not_that_of_another_judge_of_the_file(
+    config, bench, tmp_path, capsys
+) -> None:
+    text = bench.read_text(encoding="utf-8").replace("Some Judge", "Paid")
+    others = [
+        text.replace("Paid", name) for name in ("Paid recorded", "paid-recorded-2", "Another")
+    ]
+    bench.write_text("\n".join([text, *others]), encoding="utf-8")
+    assert run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out") == 0
+    assert "judge paid is called paid-recorded-3 here" in capsys.readouterr().out
+    kept = pd.read_parquet(tmp_path / "out" / "verdicts.parquet")["judge"].value_counts()
+    assert kept.to_dict() == dict.fromkeys(
+        ["paid-recorded-3", "paid-recorded", "paid-recorded-2", "another"], 80
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -153,6 +153,13 @@ def test_a_corpus_without_a_display_name_is_called_by_its_slug(load) -> None:
     assert load("a:\n  reader: battles\n")["a"].display_name == "a"
 
 
+def test_options_that_are_null_are_options_left_out(load) -> None:
+    assert load("a:\n  reader: battles\n  arena_hard: null\n")["a"].arena_hard is None
+    for other in ("reader: arena-hard\n  arena_hard: null", "reader: battles\n  arena_hard: {}"):
+        with pytest.raises(ValueError, match="'arena_hard' go together"):
+            load(f"a:\n  {other}\n")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"nowhere\.yaml; create it, or set JUDGELINE_CONFIG"

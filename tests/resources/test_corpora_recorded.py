@@ -1,5 +1,7 @@
 """Verdicts beside battles of our own layout."""
 
+import math
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -72,6 +74,11 @@ def test_verdicts_alone_are_no_corpus(read) -> None:
         ({"judge": None, "order": "BA"}, "incomplete-verdict"),
         ({"battle_id": "b7"}, "unknown-battle"),
         ({"order": "AA"}, "unknown-order"),
+        ({"order": "BA", "status": "OK"}, "unknown-status"),
+        ({"order": "BA", "status": "success", **SCORES}, "unknown-status"),
+        ({"order": "BA", **SCORES, "clarity_a": 11.0}, "score-off-scale"),
+        ({"order": "BA", **SCORES, "fluency_b": 0.5}, "score-off-scale"),
+        ({"order": "BA", **SCORES, "fluency_b": math.inf}, "score-off-scale"),
         ({"order": "BA", "recorded_outcome": 1.5}, "unknown-outcome"),
         ({"order": "BA", "recorded_outcome": None}, "empty-verdict"),
         ({"order": "BA", "clarity_a": 4.0}, "empty-verdict"),
@@ -85,6 +92,25 @@ def test_verdicts_that_fit_no_rule_are_quarantined(read, change, reason) -> None
     assert found.quarantine[["row", "file", "reason"]].to_numpy().tolist() == [
         [1, "verdicts.parquet", reason]
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"status": "OK"}, r"^status is 'OK'; expected ok, or of a failed verdict parse_error, "),
+        ({**SCORES, "factuality_b": 11.0}, "^factuality_b is 11; expected 1 to 10$"),
+    ],
+)
+def test_the_quarantine_says_which_value_is_wrong(read, change, told) -> None:
+    (detail,) = read(verdict(**change)).quarantine["detail"]
+    assert re.search(told, detail)
+
+
+def test_the_ends_of_the_scale_and_half_points_are_scores(read) -> None:
+    points = {**SCORES, "clarity_a": 1.0, "clarity_b": 10.0, "fluency_a": 7.5}
+    found = read(verdict(**points))
+    assert found.quarantine.empty
+    assert found.verdicts[list(points)].iloc[0].to_dict() == points
 
 
 def test_replicates_and_failures_are_kept(read) -> None:

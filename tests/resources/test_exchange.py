@@ -233,6 +233,21 @@ def test_verdicts_outside_the_export_are_counted() -> None:
     }
 
 
+def test_a_replicate_that_was_read_goes_before_one_that_failed() -> None:
+    said = verdicts(
+        verdict(0, "AB", None, replicate=0),
+        verdict(0, "AB", 0.5, replicate=2),
+        verdict(0, "AB", 1.0, replicate=1),
+        verdict(0, "BA", None, replicate=1, status="refusal"),
+        verdict(0, "BA", None, replicate=0, status="truncated"),
+    )
+    exported = export("mt-bench", battles(battle(0)), said.set_index(pd.Index([7] * 5)))
+    (row,) = rows_of("mt-bench", exported.text)
+    assert (row["g1_winner"], row["g2_winner"]) == ("model_1", "error")
+    assert exported.account.not_read["verdicts of further replicates"] == 3
+    assert counted(exported.account.changed) == {"failed games (truncated), written as failed": 1}
+
+
 def test_an_order_that_was_never_asked_is_a_failure() -> None:
     exported = export("mt-bench", battles(battle(0)), verdicts(verdict(0, "AB", 0.5)))
     row = rows_of("mt-bench", exported.text)[0]

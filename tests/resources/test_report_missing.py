@@ -7,6 +7,7 @@ import pytest
 from test_report_page import Page, write
 from test_report_tables import SCRIPT, example_judge
 
+from assets.missing_bounds import missing_battles_matter_little
 from resources.report import JudgeTables
 from resources.report.missing import missing_section
 
@@ -90,6 +91,25 @@ def test_bounds_are_of_models_with_missing_battles_and_marked_where_they_outweig
     ]
     assert f"The widest such range is 61.5 Elo, of {SCRIPT} (hard)." in section.sentences
     assert "No rating to bound: never-scored." in section.sentences
+
+
+def test_a_range_that_may_be_wider_than_needed_is_said_to_be(missingness, bounds) -> None:
+    told = " ".join(missing_section(missingness, bounds).sentences)
+    assert (
+        "Where one order of a battle was read, that verdict is not used: the range holds, and may "
+        "be wider than needed." in told
+    )
+
+
+@pytest.mark.parametrize("half_width", [np.inf, np.nan, 45.0])
+@pytest.mark.parametrize("width", [44.0, 46.0, 99.0, 101.0, np.nan])
+def test_the_page_marks_the_rows_that_the_check_warns_of(
+    missingness, bounds, half_width, width
+) -> None:
+    one = bounds.iloc[:1].assign(worst_rating=1500.0, half_width=half_width)
+    one = one.assign(best_rating=1500.0 + width)
+    (row,) = missing_section(missingness, one).bounds.rows
+    assert row.marked != missing_battles_matter_little(one).passed
 
 
 def test_missing_battles_without_bounds_are_still_counted(missingness, bounds) -> None:
