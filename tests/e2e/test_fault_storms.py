@@ -26,7 +26,10 @@ pytestmark = pytest.mark.slow
 N_BATTLES = 400
 BILLED = {None, *UNREADABLE, "refusal-field", "refusal-prose", "filtered", "length"}
 """What a reply says that costs tokens and holds an answer, whatever it is worth."""
-UNANSWERED = {"slow", "disconnect", "truncated-json", "other-page"}
+UNANSWERED = {
+    *("slow", "disconnect", "truncated-json", "other-page"),
+    *("408", "500", "502-page", "filtered-400", "thought-too-long"),  # worked on, perhaps
+}
 """Requests of which nobody can tell whether they were billed."""
 
 

@@ -23,11 +23,12 @@ def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price |
 def may_be_billed(status: int, failure: str) -> bool:
     """Return whether a request that failed with an HTTP status may have been worked on.
 
-    A gateway that gives up leaves the model writing, and a filter has read the prompt; an
-    overloaded server, a wrong key or a malformed request cost nothing.
+    A gateway that gives up leaves the model writing, a filter has read the prompt, and an
+    answer that was cut in its thoughts was thought; an overloaded server, a wrong key or a
+    malformed request cost nothing.
     """
     worked_on = status >= 500 and status not in (501, 503, 529)
-    return worked_on or status == 408 or failure == "content_filter"
+    return worked_on or status == 408 or failure in ("content_filter", "truncated")
 
 
 def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
