@@ -10,6 +10,7 @@ import pytest
 from answering import answered as all_answers
 from batch_server import BatchServer, Line, answered, turned_down
 from fault_server import FINAL, KEY, UNREADABLE, Body, FaultServer, error, judged, serving
+from starlette.responses import JSONResponse, Response
 from test_served_client import QUICK, TEMPLATE, presentation
 
 from judgeline.identity import identity_hash
@@ -299,6 +300,47 @@ def test_a_creation_whose_reply_was_lost_is_found(keeps_metadata: bool, tmp_path
     with serving(server):
         given = all_answers(batch_judge(server, tmp_path), SHOWN)
     assert {answer.failure for answer in given} == {None}
+    assert set(server.submitted.values()) == {1}
+
+
+UNCLEAR: dict[str, Callable[[], Response]] = {
+    "empty object": lambda: JSONResponse({}),
+    "another object": lambda: JSONResponse({"result": "ok"}),
+    "empty id": lambda: JSONResponse({"id": ""}),
+    "page of a proxy": lambda: Response("<html>proxy</html>", media_type="text/html"),
+    "no JSON": lambda: Response("{", media_type="application/json"),
+    "unavailable for long": lambda: error(503, "later", retry_after="9999"),
+    "redirect": lambda: Response(status_code=303, headers={"location": "/elsewhere"}),
+}
+
+
+@pytest.mark.parametrize("reply", UNCLEAR)
+@pytest.mark.parametrize("n_replies", [1, 100])
+def test_a_creation_whose_reply_says_nothing_is_found_and_not_repeated(
+    reply: str, n_replies: int, tmp_path: Path
+) -> None:
+    left = iter(range(n_replies))
+
+    def after(name: str) -> Any:
+        return UNCLEAR[reply]() if name == "create" and next(left, None) is not None else None
+
+    with serving(BatchServer(after=after)) as server:
+        for _ in range(2):
+            given = all_answers(batch_judge(server, tmp_path), SHOWN)
+            assert {answer.failure for answer in given} == {None}
+    assert len(server.batches) == 1
+    assert set(server.submitted.values()) == {1}
+
+
+def test_a_batch_that_cannot_be_searched_for_stays_written_down(tmp_path: Path) -> None:
+    def after(name: str) -> Any:
+        return JSONResponse({}) if name in ("create", "list") else None
+
+    with serving(BatchServer(after=after)) as server:
+        with pytest.raises(EndpointError, match="did not list its batches"):
+            all_answers(batch_judge(server, tmp_path), SHOWN)
+        server.after = lambda name: None
+        assert len(all_answers(batch_judge(server, tmp_path), SHOWN)) == 30
     assert set(server.submitted.values()) == {1}
 
 

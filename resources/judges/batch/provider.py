@@ -19,6 +19,7 @@ MARK = "judgeline"
 """Key of the token in a batch's metadata."""
 
 _PAGE = 100
+_UNCLEAR = {408, 409, 425}  # it may have been done, and the reply lost on the way
 
 
 class Provider:
@@ -73,7 +74,8 @@ class Provider:
     def create(self, record: Record) -> str | None:
         """Return the id of the batch made of a record's file, or None if there may be one.
 
-        There may be one after any failure but a clear no: a reply that was lost is no reply.
+        There may be one after anything but a clear no: a reply that was lost is no reply, nor is
+        one that cannot be read.
 
         Raises
         ------
@@ -83,18 +85,18 @@ class Provider:
 
         def send() -> Any:
             try:
-                return self._client.batches.create(
-                    input_file_id=record.file_id or "",
-                    endpoint=CHAT,
-                    completion_window="24h",
-                    metadata={MARK: record.token},
+                return _whole(
+                    self._client.batches.create(
+                        input_file_id=record.file_id or "",
+                        endpoint=CHAT,
+                        completion_window="24h",
+                        metadata={MARK: record.token},
+                    )
                 )
-            except openai.RateLimitError:
-                raise
             except TROUBLES as error:
-                if diagnose(error, self._policy).action == "retry":
-                    return None
-                raise
+                if _is_clear_no(error):
+                    raise
+                return None
 
         batch = self._insist("make a batch of a file", send)
         return None if batch is None else str(batch.id)
@@ -178,11 +180,19 @@ class Provider:
 
 def _whole(reply: Any) -> Any:
     """Return a reply that is none, a file's content, or an object with an id; nothing else."""
-    if reply is None or isinstance(getattr(reply, "id", None), str):
+    if reply is None or isinstance(reply, io.BytesIO):
         return reply
-    if isinstance(reply, io.BytesIO):
+    name = getattr(reply, "id", None)
+    if isinstance(name, str) and name:
         return reply
     raise MalformedReplyError("the reply has no id")
+
+
+def _is_clear_no(error: Exception) -> bool:
+    """Whether a provider says that it did not do what it was asked to do."""
+    if not isinstance(error, openai.APIStatusError):
+        return False
+    return 400 <= error.status_code < 500 and error.status_code not in _UNCLEAR
 
 
 def _came_of(batch: Any, record: Record) -> bool:
