@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,56 @@ def test_results_that_the_provider_deleted_are_asked_for_anew(tmp_path: Path) ->
         server.files.clear()
         assert all_answers(batch_judge(server, tmp_path), SHOWN) == given
     assert set(server.submitted.values()) == {2}
+
+
+def without(server: BatchServer, kind: str) -> Callable[[str], None]:
+    """Have the provider delete one kind of result file before it hands over any."""
+
+    def before(step: str) -> None:
+        if step == "content":
+            for batch in server.batches.values():
+                server.files.pop(batch[kind], None)
+
+    return before
+
+
+@pytest.mark.parametrize("kind", ["output_file_id", "error_file_id"])
+def test_results_of_which_one_file_is_gone_keep_what_the_other_holds(
+    kind: str, tmp_path: Path
+) -> None:
+    budget = Budget(calls=30)
+    server = BatchServer(line=first_is(3, turned_down(400, "blocked", "content_filter")))
+    server.end = lambda n: "expired"
+    server.share_done = 0.8  # 22 answered, 2 turned down, 6 not carried out
+    server.before = without(server, kind)
+    with serving(server):
+        given = by_index(batch_judge(server, tmp_path), SHOWN, budget)
+        kept = Counter(answer.failure for answer in given.values())
+        assert kept == (
+            {"transport": 28, "content_filter": 2}
+            if kind == "output_file_id"
+            else {None: 22, "transport": 8}
+        )
+        assert (server.submitted.total(), budget.n_open) == (30, 0)
+        assert budget.spent.calls == (22 if kind == "output_file_id" else 30)
+        server.before, server.end, server.line = (
+            (lambda step: None),
+            (lambda n: "completed"),
+            answered,
+        )
+        left = [SHOWN[i] for i, answer in given.items() if answer.failure == "transport"]
+        assert {one.failure for one in all_answers(batch_judge(server, tmp_path), left)} == {None}
+    assert server.submitted.total() == 30 + len(left)
+
+
+def test_a_provider_that_deletes_everything_is_paid_once_in_a_run(tmp_path: Path) -> None:
+    budget = Budget()
+    server = BatchServer()
+    server.before = without(server, "output_file_id")
+    with serving(server):
+        given = by_index(batch_judge(server, tmp_path), SHOWN, budget)
+    assert {answer.failure for answer in given.values()} == {"transport"}
+    assert (server.submitted.total(), budget.spent.calls, budget.n_open) == (30, 30, 0)
 
 
 @pytest.mark.parametrize("step", ["upload", "look", "content", "list", "find", "delete"])

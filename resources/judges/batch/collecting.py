@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from resources.judges.batch.lines import NOTHING, Result, read_lines, read_result
+from resources.judges.batch.lines import LOST, NOTHING, Result, read_lines, read_result
 from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Record, Records
 from resources.judges.batch.submitting import Awaited
@@ -53,7 +53,7 @@ class Collector:
     ) -> Iterator[tuple[Record, dict[str, Result]]]:
         """Yield the batches as they end, with the results of their awaited calls.
 
-        Where the provider has deleted the results, there are none and the batch is forgotten.
+        Calls whose results the provider has deleted are lost, and may be asked anew.
 
         Raises
         ------
@@ -63,8 +63,8 @@ class Collector:
         wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
         for record, batch in self._watch([one.record for one in batches]):
             results = self._read(record, batch, wanted[record.token])
-            unpaid = [identity for identity, result in results.items() if not result.is_billed]
-            self._records.close(record.token, unpaid)
+            gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
+            self._records.close(record.token, gone)
             yield record, results
 
     def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
@@ -108,16 +108,14 @@ class Collector:
             refused = f"batch {batch.id} was refused: {_reasons(batch)}"
             return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
         found: dict[str, Result] = {}
-        for file_id in files:
-            lines = self._provider.lines(file_id)
-            if lines is None:
-                self._tell(f"results of batch {batch.id} are gone: its calls are asked anew")
-                self._records.drop(record)
-                return {}
+        there = [lines for name in files if (lines := self._provider.lines(name)) is not None]
+        for lines in there:
             self._add(found, lines, record, wanted)
-        for identity in wanted.keys() - found.keys():
-            found[identity] = NOTHING
-        return found
+        missing = wanted.keys() - found.keys()
+        is_whole = len(there) == len(files)
+        if missing and not is_whole:
+            self._tell(f"results of batch {batch.id} are gone: {len(missing):,} calls are lost")
+        return found | dict.fromkeys(missing, NOTHING if is_whole else LOST)
 
     def _add(
         self,

@@ -116,8 +116,7 @@ class BatchJudge(ServedJudge):
                     problems: list[str] = []
                     for record, results in collector.ended([*submitter.awaited.values()], wanted):
                         del submitter.awaited[record.token]
-                        for identity, result in results.items():
-                            held.settle(identity, result)
+                        results = _settled(results, held)
                         problems += [one.hopeless for one in results.values() if one.hopeless]
                         yield from self._taken(record, results, wanted)
                     self._require_none(problems)
@@ -183,3 +182,15 @@ class BatchJudge(ServedJudge):
                 self._tell(said)
                 _LOG.warning(said)  # a person who stops a run is told at once, wherever it runs
             raise
+
+
+def _settled(results: Mapping[str, Result], held: Reservations) -> dict[str, Result]:
+    """Return results, settled, without the lost ones of earlier runs, which are asked anew now.
+
+    What this run submitted and lost is not bought twice in it.
+    """
+    return {
+        identity: result
+        for identity, result in results.items()
+        if held.settle(identity, result) or not result.is_lost
+    }

@@ -35,16 +35,21 @@ class Result(NamedTuple):
     """What came of one request.
 
     `is_billed` tells whether it was paid for; `hopeless` why the same, asked again, would fail as
-    well until somebody mends something. That is then no answer.
+    well until somebody mends something. That is then no answer. `is_lost` marks a result that was
+    there and that the provider has deleted.
     """
 
     answer: Answer
     is_billed: bool
     hopeless: str | None = None
+    is_lost: bool = False
 
 
 NOTHING = Result(Answer(None, "transport", 0, 0), is_billed=False)
 """The result of a request that was not carried out."""
+
+LOST = NOTHING._replace(is_billed=True, is_lost=True)
+"""What is known of a request whose results are gone: it may have been carried out."""
 
 
 def write_parts(requests: Iterable[tuple[str, dict[str, Any]]], limits: Limits) -> Iterator[Part]:

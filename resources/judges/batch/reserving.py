@@ -47,14 +47,15 @@ class Reservations:
         """Note that requests are about to be submitted."""
         self._submitted.update(identities)
 
-    def settle(self, identity: str, result: Result) -> None:
-        """Replace what is held back for a request by what it cost.
+    def settle(self, identity: str, result: Result) -> bool:
+        """Replace what is held back for a request by what it cost; return whether it was ours.
 
         Requests of an earlier run were paid for under its budget, and cost this one nothing.
         """
         most = self._held.pop(identity, None)
         if most is not None:
             self._budget.settle(most, self._cost(result, most))
+        return most is not None
 
     def _cost(self, result: Result, most: Cost) -> Cost:
         answer = result.answer
