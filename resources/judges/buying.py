@@ -147,6 +147,7 @@ class Buyer:
             needed = self._needed(calls, found)
             self.account = _opened(scan, calls, needed, set(found["identity"]))
             if needed:
+                _acknowledge(judge, needed, found)
                 self._ask(judge, needed, slug, on_progress)
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
@@ -184,8 +185,6 @@ class Buyer:
                 account.charged = self.budget.spent.minus(before)
                 if tell:
                     tell(account)
-        if acknowledge := getattr(judge, "acknowledge", None):
-            acknowledge()  # all of it is stored now
 
     def _require_all(self, slug: str) -> None:
         account = self.account
@@ -249,6 +248,13 @@ def _opened(
         damaged=scan.damaged,
         unfinished=scan.unfinished,
     )
+
+
+def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> None:
+    """Tell a judge that wants to know which of the needed calls failed before, and when."""
+    if acknowledge := getattr(judge, "acknowledge", None):
+        failed = found[found["identity"].isin(set(needed))]
+        acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
 
 
 def _storable(answer: Answer) -> Answer:

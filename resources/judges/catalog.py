@@ -79,9 +79,9 @@ def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | No
         If there is no such prompt.
     """
     # the client takes half a second to import, and simulated judges do without it
+    from resources.judges.batch.live import LiveJudge
     from resources.judges.served.endpoint import find_endpoint
     from resources.judges.served.prompt import require_template
-    from resources.judges.served.served import ServedJudge
 
     template = template_of(definition)
     require_template(template, _template_file(definition))
@@ -98,7 +98,14 @@ def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | No
             folder=home() / "batches",
             tell=on_news,
         )
-    return ServedJudge(definition.slug, definition, template, endpoint, home() / "endpoints")
+    return LiveJudge(
+        definition.slug,
+        definition,
+        template,
+        endpoint,
+        home() / "endpoints",
+        folder=home() / "batches",
+    )
 
 
 def open_managed(definition: JudgeDefinition, hosting: Hosting | None = None) -> Judge:

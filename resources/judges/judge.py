@@ -58,7 +58,8 @@ class Judge(Protocol):
     """A judge ready to answer.
 
     `identity` names everything but the presentation that determines an answer, as text. One that
-    has to know when its answers are stored has a method ``acknowledge()``, called then.
+    has to know which failures are stored has a method ``acknowledge(stored)``, called before it is
+    asked for them again, with the time of each by identity of the call.
     """
 
     identity: Mapping[str, str]

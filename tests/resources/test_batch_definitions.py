@@ -24,8 +24,12 @@ def test_one_word_in_the_entry_asks_in_batches(
         entry = {"base_url": server.url, "api_key_env": "MY_KEY", "batch_poll_s": 0.01}
         batch = open_judge(define(tmp_path, **entry, batch=True), CORPUS, news.append)
         live = open_judge(define(tmp_path, **entry), CORPUS)
-        assert answered(batch, SHOWN) == answered(live, SHOWN)
+        assert answered(live, SHOWN) == answered(batch, SHOWN)
         assert batch.identity == live.identity
+        with pytest.raises(
+            RuntimeError, match="30 of 30 calls .* in batches and are not collected"
+        ):
+            answered(live, SHOWN)  # nothing is stored here
     assert isinstance(batch, BatchJudge)
     assert not isinstance(live, BatchJudge)
     assert news[-1].endswith("completed, 30 answered, 0 failed")

@@ -4,6 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from judgeline.identity import identity_hash
 from resources.judges.batch.collecting import Pace
 from resources.judges.batch.judge import BatchJudge
 from resources.judges.batch.lines import Limits
+from resources.judges.batch.live import LiveJudge
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity
 from resources.judges.judge import Answer, Presentation
@@ -53,7 +55,8 @@ def batch_judge(
 def live_judge(server: FaultServer, folder: Path, **fields: Any) -> ServedJudge:
     declared = ServedFields(**FIELDS, **fields)
     endpoint = Endpoint(server.url, KEY)
-    return ServedJudge("j", declared, TEMPLATE, endpoint, folder / "endpoints", QUICK)
+    places = {"probes": folder / "endpoints", "folder": folder / "batches"}
+    return LiveJudge("j", declared, TEMPLATE, endpoint, policy=QUICK, **places)
 
 
 def first_is(number: int, line: Line) -> Line:
@@ -83,7 +86,7 @@ def test_verdicts_and_identity_are_those_of_the_live_judge(
             batch_judge(server, tmp_path, **fields),
             live_judge(server, tmp_path, **fields),
         )
-        assert all_answers(batch, SHOWN) == all_answers(live, SHOWN)
+        assert all_answers(live, SHOWN) == all_answers(batch, SHOWN)
         assert identity_hash(batch.identity) == identity_hash(live.identity)
         assert set(server.submitted) == {call_identity(live, shown) for shown in SHOWN}
         sent = [json.loads(line)["body"] for line in server.uploads[0].splitlines()]
@@ -105,7 +108,7 @@ def test_texts_of_all_kinds_survive_the_file(tmp_path: Path) -> None:
     ]
     with serving(BatchServer()) as server:
         batch, live = batch_judge(server, tmp_path), live_judge(server, tmp_path)
-        assert all_answers(batch, shown) == all_answers(live, shown)
+        assert all_answers(live, shown) == all_answers(batch, shown)
     for separator in ("\u2028", "\x85"):
         assert separator not in server.uploads[0].decode()
 
@@ -145,8 +148,8 @@ def as_line(name: str) -> Line:
 @pytest.mark.parametrize("name", [*FINAL, *UNREADABLE])
 def test_failures_have_the_class_that_they_have_live(name: str, tmp_path: Path) -> None:
     with serving(BatchServer(lambda texts, n: name, line=as_line(name))) as server:
-        (given,) = all_answers(batch_judge(server, tmp_path), [SHOWN[0]])
         (live,) = all_answers(live_judge(server, tmp_path), [SHOWN[0]])
+        (given,) = all_answers(batch_judge(server, tmp_path), [SHOWN[0]])
     assert given.failure == live.failure is not None
     assert given.text == live.text
     assert server.submitted.total() == 1  # no second question
@@ -242,7 +245,11 @@ def test_a_parse_error_that_is_stored_is_asked_again_and_one_that_is_not_comes_a
         again = all_answers(batch_judge(server, tmp_path), SHOWN)  # as after a kill
         assert {answer.failure for answer in again} == {"parse_error"}
         assert set(server.submitted.values()) == {1}
-        asked.acknowledge()
+        stored = {call_identity(asked, shown): datetime.now(UTC) for shown in SHOWN}
+        asked.acknowledge(dict.fromkeys(stored, datetime(2020, 1, 1, tzinfo=UTC)))  # of before
+        assert all_answers(batch_judge(server, tmp_path), SHOWN) == again
+        assert set(server.submitted.values()) == {1}
+        asked.acknowledge(stored)
         third = all_answers(batch_judge(server, tmp_path), SHOWN)
         assert {answer.failure for answer in third} == {None}
         assert set(server.submitted.values()) == {2}
@@ -253,9 +260,7 @@ def test_a_parse_error_that_is_stored_is_asked_again_and_one_that_is_not_comes_a
 
 def test_a_lost_store_costs_nothing(tmp_path: Path) -> None:
     with serving(BatchServer()) as server:
-        first = batch_judge(server, tmp_path)
-        given = all_answers(first, SHOWN)
-        first.acknowledge()
+        given = all_answers(batch_judge(server, tmp_path), SHOWN)
         assert all_answers(batch_judge(server, tmp_path), SHOWN) == given
     assert set(server.submitted.values()) == {1}
 

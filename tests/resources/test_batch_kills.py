@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from test_batch_judge import as_line, batch_judge, first_is, live_judge
 from upath import UPath
 
 from resources.judges.annotation import annotate
-from resources.judges.buying import Buyer
+from resources.judges.buying import Account, Buyer
+from resources.judges.calls import judge_key, present
 from resources.judges.served.served import ServedJudge
 from resources.paths import ROOT
 from resources.verdict_store.store import VerdictStore
@@ -186,6 +188,44 @@ def test_a_second_run_and_a_live_judge_buy_nothing_that_a_batch_bought(tmp_path:
         pd.testing.assert_frame_equal(bought(live_judge(server, tmp_path), tmp_path), first)
         assert len(server.steps) == steps
         assert not server.presentations
+
+
+def interrupt(text: str) -> None:
+    raise KeyboardInterrupt(text)
+
+
+def test_a_live_judge_refuses_what_is_under_way_in_batches(tmp_path: Path) -> None:
+    with serving(BatchServer(line=first_is(3, as_line("prose")))) as server:
+        with pytest.raises(KeyboardInterrupt):
+            bought(batch_judge(server, tmp_path, tell=interrupt), tmp_path)
+        assert server.submitted.total() == 2 * N_BATTLES
+        with pytest.raises(RuntimeError, match=r"80 of 80 calls to judge 'j' .*'batch: true'"):
+            bought(live_judge(server, tmp_path), tmp_path)
+        assert not server.presentations
+        collected = bought(batch_judge(server, tmp_path), tmp_path)
+        assert collected["status"].value_counts().to_dict() == {"ok": 78, "parse_error": 2}
+        assert bought(live_judge(server, tmp_path), tmp_path)["status"].eq("ok").all()
+    assert len(server.presentations) == 2
+    assert set(server.submitted.values()) == {1}
+
+
+@pytest.mark.parametrize("again", [batch_judge, live_judge])
+def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
+    again: Callable[[BatchServer, Path], ServedJudge], tmp_path: Path
+) -> None:
+    def stop(account: Account) -> None:
+        if account.n_asked == 2 * N_BATTLES:
+            raise KeyboardInterrupt
+
+    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
+        judge, shown = batch_judge(server, tmp_path), present(BATTLES, 1)
+        with pytest.raises(KeyboardInterrupt):
+            Buyer(store).answers(judge, shown, slug="j", on_progress=stop)
+        assert set(store.statuses(judge_key(judge)).values()) == {"parse_error"}
+        server.line = answered
+        assert bought(again(server, tmp_path), tmp_path)["status"].eq("ok").all()
+    assert server.submitted.total() + len(server.presentations) == 4 * N_BATTLES
 
 
 def test_a_batch_judge_buys_nothing_that_was_bought_live(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 import contextlib
 import logging
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from resources.judges.batch.collecting import Collector, Pace, Tell
 from resources.judges.batch.lines import Limits, Result
 from resources.judges.batch.provider import Provider
-from resources.judges.batch.records import Record, Records
+from resources.judges.batch.records import Records
 from resources.judges.batch.reserving import Reservations
 from resources.judges.batch.submitting import Awaited, Submitter
 from resources.judges.budget import Budget
@@ -65,7 +65,6 @@ class BatchJudge(ServedJudge):
         self._limits = limits or Limits()
         self._pace = pace or Pace(longest_s=fields.batch_poll_s)
         self._said = tell or _LOG.info
-        self._handed_over: defaultdict[str, set[str]] = defaultdict(set)
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -91,15 +90,13 @@ class BatchJudge(ServedJudge):
             for position in positions[identity]:
                 yield position, result.answer
 
-    def acknowledge(self) -> None:
-        """Take note that every answer given so far is stored.
+    def acknowledge(self, stored: Mapping[str, datetime]) -> None:
+        """Take note of failures that are stored, and of when: they are wanted for a second time.
 
-        A failure that is wanted after that is asked for again; before, it would be handed over
-        once more. Answers with scores need no such note: collecting them is free.
+        Any other is handed over once more, which is free: its run was killed before it could be
+        stored, or the store was lost.
         """
-        for token, identities in self._handed_over.items():
-            self._records.close(token, identities)
-        self._handed_over.clear()
+        self._records.close_stored(stored)
 
     def _results(
         self, wanted: dict[str, Presentation], budget: Budget
@@ -118,7 +115,7 @@ class BatchJudge(ServedJudge):
                         del submitter.awaited[record.token]
                         results = _settled(results, held)
                         problems += [one.hopeless for one in results.values() if one.hopeless]
-                        yield from self._taken(record, results, wanted)
+                        yield from self._taken(results, wanted)
                     self._require_none(problems)
                     submitter.cover(wanted)
         self.counts.update(collector.counts)
@@ -138,13 +135,11 @@ class BatchJudge(ServedJudge):
         return {"messages": write_messages(self._template, shown), **request}
 
     def _taken(
-        self, record: Record, results: dict[str, Result], wanted: dict[str, Presentation]
+        self, results: dict[str, Result], wanted: dict[str, Presentation]
     ) -> Iterator[tuple[str, Result]]:
         """Yield results that are answers, and want them no longer."""
         for identity, result in results.items():
             if result.hopeless is None:
-                if result.answer.failure is not None:
-                    self._handed_over[record.token].add(identity)
                 del wanted[identity]
                 answer = redacted(result.answer, self._endpoint)
                 yield identity, result._replace(answer=answer)

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,6 +112,24 @@ class Records:
                 record = _read(file)
                 answered = tuple(sorted({*record.answered, *identities}))
                 self.save(replace(record, answered=answered))
+
+    def close_stored(self, stored: Mapping[str, datetime]) -> None:
+        """Note failures that were stored after a batch of theirs was opened, so handed over.
+
+        Nothing else could have been stored since: a call under way is in one batch alone, and not
+        asked live.
+        """
+        for record in self.all():
+            opened = datetime.fromisoformat(record.written_at)
+            known = stored.keys() & (set(record.identities) - set(record.answered))
+            self.close(record.token, [one for one in known if stored[one] > opened])
+
+    def under_way(self) -> set[str]:
+        """Return the calls that were submitted, and whose failure was not handed over."""
+        latest: set[str] = set()
+        for record in self.all():
+            latest = (latest | set(record.identities)) - set(record.answered)
+        return latest
 
     def file(self, record: Record) -> Path:
         """Return where a record lies."""
