@@ -27,7 +27,7 @@ def test_one_word_in_the_entry_asks_in_batches(
         assert answered(live, SHOWN) == answered(batch, SHOWN)
         assert batch.identity == live.identity
         with pytest.raises(
-            RuntimeError, match="30 of 30 calls .* in batches and are not collected"
+            RuntimeError, match=r"30 of 30 calls .* in batches and are not collected"
         ):
             answered(live, SHOWN)  # nothing is stored here
     assert isinstance(batch, BatchJudge)

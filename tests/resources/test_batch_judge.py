@@ -36,6 +36,7 @@ def batch_judge(
     folder: Path,
     limits: Limits | None = None,
     tell: Callable[[str], None] | None = None,
+    outage_s: float = 600.0,
     **fields: Any,
 ) -> BatchJudge:
     return BatchJudge(
@@ -47,7 +48,7 @@ def batch_judge(
         QUICK,
         folder=folder / "batches",
         limits=limits,
-        pace=Pace(0.001, 0.004),
+        pace=Pace(0.001, 0.004, outage_s),
         tell=tell,
     )
 
@@ -342,6 +343,46 @@ def test_what_passes_is_tried_again(step: str, fault: int, tmp_path: Path) -> No
     assert {answer.failure for answer in given} == {None}
     assert seen.count(step) == 2
     assert set(server.submitted.values()) == {1}
+
+
+class Outage:
+    """Some step fails for as long as many a run of attempts, after it went well for a while."""
+
+    def __init__(self, step: str, n_well: int, n_failures: int) -> None:
+        self._step, self._well, self.left = step, n_well, n_failures
+
+    def __call__(self, name: str) -> Any:
+        self._well -= name == self._step
+        if name != self._step or self._well >= 0 or self.left == 0:
+            return None
+        self.left -= 1
+        return error(503, "the network is down")
+
+
+@pytest.mark.parametrize(("step", "n_well"), [("look", 1), ("content", 0)])
+def test_an_outage_while_batches_are_under_way_is_waited_for(
+    step: str, n_well: int, tmp_path: Path
+) -> None:
+    news: list[str] = []
+    outage = Outage(step, n_well, 5 * QUICK.attempts)
+    with serving(BatchServer(before=outage)) as server:
+        given = all_answers(batch_judge(server, tmp_path, tell=news.append), SHOWN)
+    assert {answer.failure for answer in given} == {None}
+    assert outage.left == 0
+    assert sum("the network is down" in line for line in news) == 1
+    assert set(server.submitted.values()) == {1}
+
+
+@pytest.mark.parametrize(("n_well", "outage_s"), [(0, 600.0), (1, 0.0)])
+def test_an_endpoint_that_was_never_reached_or_not_for_too_long_ends_the_wait(
+    n_well: int, outage_s: float, tmp_path: Path
+) -> None:
+    outage = Outage("look", n_well, 10**9)
+    with (
+        serving(BatchServer(before=outage)) as server,
+        pytest.raises(EndpointError, match="the network is down"),
+    ):
+        all_answers(batch_judge(server, tmp_path, outage_s=outage_s), SHOWN)
 
 
 @pytest.mark.parametrize("keeps_metadata", [True, False])

@@ -3,10 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from resources.judges.batch.lines import LOST, NOTHING, Result, read_lines, read_result
-from resources.judges.batch.provider import Provider
+from resources.judges.batch.provider import OutOfReachError, Provider
 from resources.judges.batch.records import Record, Records
 from resources.judges.batch.submitting import Awaited
 from resources.judges.judge import Presentation
@@ -17,14 +18,24 @@ _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
 _SHOWN = 3
 
+R = TypeVar("R")
 Tell = Callable[[str], None]
 
 
 class Pace(NamedTuple):
-    """Seconds between two looks at a batch, at first and at most."""
+    """How batches are waited for.
+
+    Attributes
+    ----------
+    first_s, longest_s : float
+        Seconds between two looks at a batch, at first and at most.
+    outage_s : float
+        Seconds for which the endpoint may be out of reach at a time, once it was reached.
+    """
 
     first_s: float = 5.0
     longest_s: float = 60.0
+    outage_s: float = 7200.0
 
 
 class Collector:
@@ -47,6 +58,7 @@ class Collector:
         self._provider, self._records, self._policy = provider, records, policy
         self._pace, self._tell = pace, tell
         self.counts: Counter[str] = Counter()
+        self._was_reached = False
 
     def ended(
         self, batches: Sequence[Awaited], shown: Mapping[str, Presentation]
@@ -58,7 +70,7 @@ class Collector:
         Raises
         ------
         EndpointError
-            If the provider cannot be asked, or does not know a batch.
+            If the provider cannot be asked, or not for too long, or does not know a batch.
         """
         wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
         for record, batch in self._watch([one.record for one in batches]):
@@ -71,7 +83,7 @@ class Collector:
         """Yield batches as they end, looking less and less often."""
         awaited = {record.batch_id or "": record for record in records}
         told: dict[str, str] = {}
-        wait = min(self._pace)
+        wait = min(self._pace.first_s, self._pace.longest_s)
         while True:
             for batch_id, record in list(awaited.items()):
                 batch = self._look(record)
@@ -87,8 +99,24 @@ class Collector:
             time.sleep(wait)
             wait = min(_GROWTH * wait, self._pace.longest_s)
 
+    def _patiently(self, ask: Callable[[], R]) -> R:
+        """Return what the provider says, after an outage too: a batch goes on through it."""
+        began, is_told = time.monotonic(), False
+        while True:
+            try:
+                said = ask()
+                self._was_reached = True
+                return said
+            except OutOfReachError as error:
+                if not self._was_reached or time.monotonic() - began > self._pace.outage_s:
+                    raise
+                if not is_told:
+                    self._tell(f"still trying: {error}")
+                is_told = True
+            time.sleep(self._pace.longest_s)
+
     def _look(self, record: Record) -> Any:
-        batch = self._provider.look(record.batch_id or "")
+        batch = self._patiently(lambda: self._provider.look(record.batch_id or ""))
         if batch is None:
             raise EndpointError(
                 f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
@@ -108,7 +136,8 @@ class Collector:
             refused = f"batch {batch.id} was refused: {_reasons(batch)}"
             return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
         found: dict[str, Result] = {}
-        there = [lines for name in files if (lines := self._provider.lines(name)) is not None]
+        contents = [self._patiently(partial(self._provider.lines, name)) for name in files]
+        there = [lines for lines in contents if lines is not None]
         for lines in there:
             self._add(found, lines, record, wanted)
         missing = wanted.keys() - found.keys()

@@ -22,6 +22,10 @@ _PAGE = 100
 _UNCLEAR = {408, 409, 425}  # it may have been done, and the reply lost on the way
 
 
+class OutOfReachError(EndpointError):
+    """The endpoint could not be asked however often it was tried; later it may be."""
+
+
 class Provider:
     """An endpoint that takes batches; a context manager around its connections.
 
@@ -166,7 +170,8 @@ class Provider:
             if trouble.action != "retry":
                 break
             wait = trouble.retry_after_s or 0.0
-        raise EndpointError(
+        kind = OutOfReachError if trouble.action == "retry" else EndpointError
+        raise kind(
             f"the endpoint {self._endpoint.url} did not {what}: "
             f"{self.redact(trouble.message)}. See that it offers the Batch API (if not, remove "
             "'batch' from the judge in config/judges.yaml) and that the key may use it, then run "
