@@ -9,6 +9,8 @@ from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.managed.command import server_command, server_environment
 from resources.judges.managed.options import VllmOptions
 
+SECRET = "hf_" + "Secret" * 5
+
 
 def load(tmp_path: Path, **fields: object) -> JudgeDefinition:
     file = tmp_path / "judges.yaml"
@@ -48,6 +50,34 @@ def test_a_key_in_the_extra_arguments_is_refused_and_not_repeated(tmp_path):
     with pytest.raises(ValueError, match="--api-key is chosen for each start") as raised:
         load(tmp_path, vllm={"extra_args": ["--api-key", "sk-secret"]})
     assert "sk-secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--hf-token", SECRET],
+        [f"--hf-token={SECRET}"],
+        ["--hf_token", SECRET],
+        [f"--hf-token {SECRET}"],
+        ["--hf-tok", SECRET],  # a beginning is enough for the server
+        ["--api-k", SECRET],
+        ["--model-loader-extra-config.api_key", SECRET],
+        ["--model-loader-extra-config", f'{{"auth": "{SECRET}"}}'],
+        ["--max-num-seqs", "4", SECRET],
+    ],
+)
+def test_a_token_in_the_extra_arguments_is_refused_and_not_repeated(tmp_path, arguments):
+    with pytest.raises(ValueError, match=r"'vllm.extra_args'.*set HF_TOKEN") as raised:
+        load(tmp_path, vllm={"extra_args": arguments})
+    with pytest.raises(ValueError, match="set HF_TOKEN in the environment") as direct:
+        VllmOptions(extra_args=arguments)
+    assert SECRET not in f"{raised.value} {direct.value}"
+
+
+def test_arguments_about_tokens_that_are_no_secrets_are_taken(tmp_path):
+    arguments = ["--tokenizer", "x", "--max-num-batched-tokens=9", "--ssl-keyfile", "/k.pem"]
+    arguments += ["--return-tokens-as-token-ids", "--long-prefill-token-threshold", "4"]
+    assert load(tmp_path, vllm={"extra_args": arguments}).vllm.extra_args == tuple(arguments)
 
 
 def test_the_users_arguments_come_last_so_that_they_win(tmp_path):

@@ -1,5 +1,6 @@
 """What `config/judges.yaml` says about a server of our own, under a judge's key `vllm`."""
 
+import re
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -15,6 +16,16 @@ _HAVE_A_KEY = {
     "--max-model-len": "vllm.max_model_len",
 }
 _OURS = ("--api-key", "--host", "--port", "--uds", "--served-model-name", "--root-path")
+_REFUSED = (
+    "would be kept with every answer and shown in the list of processes; remove it, and set "
+    "HF_TOKEN in the environment for models that need one"
+)
+# the server takes an argument by its beginning too, as long as that fits no other
+_SECRETS = re.compile(
+    r"--hf-t\w*|--api-k\w*|--(.*[-.])?(token|key|password|passwd|secret|credentials?)",
+    re.IGNORECASE,
+)
+_LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 _SPEED_ONLY = (
     "--gpu-memory-utilization",
     "--max-num-seqs",
@@ -49,7 +60,7 @@ class VllmOptions(BaseModel):
         The Dagster pool in which a slot is held while the server runs.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     tensor_parallel_size: int = Field(default=1, ge=1)
     data_parallel_size: int = Field(default=1, ge=1)
@@ -67,6 +78,11 @@ class VllmOptions(BaseModel):
                 raise ValueError(f"{name} has a key of its own, '{_HAVE_A_KEY[name]}'; use that")
             if name in _OURS:
                 raise ValueError(f"{name} is chosen for each start; remove it")
+            if _SECRETS.fullmatch(name):
+                raise ValueError(f"{name} {_REFUSED}")
+        for position, argument in enumerate(given):
+            if _LOOKS_SECRET.search(argument):
+                raise ValueError(f"number {position} holds what looks like a key; it {_REFUSED}")
         return given
 
     def shaping(self) -> Self:
@@ -79,7 +95,7 @@ class VllmOptions(BaseModel):
 
 
 def _flag(argument: str) -> str:
-    name = argument.partition("=")[0]
+    name = re.split(r"[=\s]", argument, maxsplit=1)[0]
     return name.replace("_", "-") if name.startswith("--") else name
 
 
