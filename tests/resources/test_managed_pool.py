@@ -5,6 +5,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -151,6 +152,94 @@ def test_slots_of_a_run_whose_process_died_are_freed_with_the_run(instance, fold
     work(folder, "run-2", 1)
     assert len(inside(folder)) == 1
     managed.wait_for(lambda: holders(instance) == set(), "the slot is free")
+
+
+def claim_for_good(folder: Path, run_id: str) -> None:
+    """Claim, say so, and stay until killed."""
+    with open_instance(folder) as instance:
+
+        def tell(text: str) -> None:
+            (folder / f"{run_id} waits").touch()
+
+        with claimed(instance, run_id, "gpu", tell=tell):
+            (folder / f"{run_id} holds").touch()
+            time.sleep(600)
+
+
+@contextmanager
+def keeper(folder: Path, run_id: str, what: str) -> Iterator[multiprocessing.Process]:
+    """Run another process that holds a slot, or waits for one."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=claim_for_good, args=(folder, run_id)
+    )
+    process.start()
+    try:
+        managed.wait_for((folder / f"{run_id} {what}").exists, f"{run_id} {what}")
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def waiter(folder: Path, told: list[str], done: threading.Event) -> threading.Thread:
+    def wait() -> None:
+        with open_instance(folder) as instance, claimed(instance, "late", "gpu", tell=told.append):
+            done.set()
+
+    return threading.Thread(target=wait, daemon=True)
+
+
+def test_one_who_waits_gets_the_slot_of_a_holder_that_is_killed_meanwhile(folder, instance):
+    told: list[str] = []
+    done = threading.Event()
+    with keeper(folder, "run-1", "holds") as process:
+        thread = waiter(folder, told, done)
+        thread.start()
+        managed.wait_for(lambda: told, "the wait is told")
+        assert told == ["vllm: waiting for pool gpu, held by run run-1"]
+        assert not done.wait(0.5)  # many looks: it lives, and keeps its slot
+        process.kill()
+        managed.wait_for(done.is_set, "the slot of the dead is taken")
+    thread.join()
+    assert told[1:] == ["vllm: the process of run run-1 is gone; its place in pool gpu is free"]
+    assert holders(instance) == set()
+    assert list((folder / "artifacts" / "pools").iterdir()) == []
+
+
+def test_one_who_is_killed_in_the_queue_is_passed_over(folder, instance):
+    done = threading.Event()
+    with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+        with keeper(folder, "run-2", "waits"):
+            pass
+        thread = waiter(folder, [], done)
+        thread.start()
+        assert not done.wait(0.5)
+        assert holders(instance) == {"run-1"}
+    managed.wait_for(done.is_set, "the slot goes to the one who lives")
+    thread.join()
+
+
+def test_a_slot_that_another_program_holds_is_left_alone(folder, instance):
+    storage = instance.event_log_storage
+    storage.set_concurrency_slots("gpu", 1)
+    assert storage.claim_concurrency_slot("gpu", "theirs", "training").is_claimed
+    done = threading.Event()
+    thread = waiter(folder, [], done)
+    thread.start()
+    assert not done.wait(0.5)
+    storage.free_concurrency_slots_for_run("theirs")
+    managed.wait_for(done.is_set, "the slot is free")
+    thread.join()
+
+
+def test_one_run_is_never_inside_twice(folder, instance):
+    threads = [threading.Thread(target=work, args=(folder, "run-1", 3)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    require_apart(inside(folder), 6)
+    assert holders(instance) == set()
 
 
 def test_an_instance_in_memory_has_nobody_to_share_with():

@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 
 from resources.judges.managed.hosting import Hosting, hosting
+from resources.judges.managed.slot import Slot
 
 _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
@@ -37,8 +38,8 @@ def claimed(
     instance : DagsterInstance
         Whose pools these are. One that keeps no pools, as in memory, has nobody to share with.
     run_id : str
-        The run that holds the slot; when its process dies, the slot is freed with the run's
-        others.
+        The run that holds the slot. When the process that holds it dies, whoever waits for one
+        frees it.
     pool : str
         The pool.
     tell : callable
@@ -51,32 +52,32 @@ def claimed(
     with _alone(instance):
         if pool not in storage.get_concurrency_keys():
             storage.set_concurrency_slots(pool, 1)
-    # a name of its own: freeing the step's would free its slot of the judging pool as well
-    holder = f"server-in-{pool}"
+    slot = Slot(instance, run_id, pool)
     try:
-        _wait(instance, run_id, pool, holder, tell)
+        _wait(slot, tell)
         yield
     finally:
         with _alone(instance):
-            storage.free_concurrency_slot_for_step(run_id, holder)
+            slot.give_back()
 
 
-def _wait(
-    instance: dg.DagsterInstance, run_id: str, pool: str, holder: str, tell: Callable[[str], None]
-) -> None:
-    storage, told = instance.event_log_storage, -_TELL_EVERY_S
-    while not _claims(instance, run_id, pool, holder):
+def _wait(slot: Slot, tell: Callable[[str], None]) -> None:
+    told = -_TELL_EVERY_S
+    while not _claims(slot, tell):
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
-            runs = sorted(storage.get_concurrency_info(pool).active_run_ids)
-            tell(f"vllm: waiting for pool {pool}, held by run {', '.join(runs) or '(none)'}")
+            runs = ", ".join(slot.holders()) or "(none)"
+            tell(f"vllm: waiting for pool {slot.pool}, held by run {runs}")
         time.sleep(_LOOK_EVERY_S)
 
 
-def _claims(instance: dg.DagsterInstance, run_id: str, pool: str, holder: str) -> bool:
-    with _alone(instance):
-        status = instance.event_log_storage.claim_concurrency_slot(pool, run_id, holder)
-    return bool(status.is_claimed)
+def _claims(slot: Slot, tell: Callable[[str], None]) -> bool:
+    with _alone(slot.instance):
+        freed = slot.free_the_dead()
+        is_claimed = slot.claim()
+    for run_id in freed:
+        tell(f"vllm: the process of run {run_id} is gone; its place in pool {slot.pool} is free")
+    return is_claimed
 
 
 @contextmanager
