@@ -2,13 +2,15 @@
 
 `FAKE_VLLM` holds how it behaves, as JSON: ``crash`` (ends at once, with that code), ``deaf``
 (never opens its port), ``slow_start_s``, ``family`` (children that ignore a polite stop, one of
-them in a session of its own), ``dies_after`` (answers), ``latency_s``. What it does lies under
-``FAKE_VLLM_NOTES``: a file ``pids`` and one line per answer in ``answers``.
+them in a session of its own), ``stubborn`` (ignores a polite stop too), ``dies_after`` (answers),
+``latency_s``. What it does lies under ``FAKE_VLLM_NOTES``: a file ``pids`` and one line
+per answer in ``answers``.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -99,6 +101,8 @@ def main() -> None:
     note("pids", str(os.getpid()))
     note("starts", " ".join(sys.argv))
     say(f"fake: serving {options.served_model_name}")
+    if HOW.get("stubborn"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if HOW.get("family"):
         start_family()
     if "crash" in HOW:

@@ -31,6 +31,23 @@ with running("tiny", ServedFields(model="tiny"), VllmOptions(), Path(sys.argv[1]
     time.sleep(600)
 """
 
+STOPPED_EARLY = """
+import os, signal, sys
+from pathlib import Path
+from resources.judges.managed import guard
+
+class Popen(guard.subprocess.Popen):
+    def __init__(self, *given, **how):
+        super().__init__(*given, **how)
+        Path({place!r}).write_text(str(self.pid))
+        os.kill(os.getpid(), signal.SIGTERM)  # the server runs, and nobody knows it yet
+
+guard.subprocess.Popen = Popen
+report = os.open(os.devnull, os.O_WRONLY)
+command = [sys.executable, "-c", "import time; time.sleep(600)"]
+sys.exit(guard.guard(os.getppid(), 20.0, report, command))
+"""
+
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch) -> managed.FakeVllm:
@@ -156,6 +173,33 @@ def test_a_server_that_dies_by_itself_takes_its_children_along(fake, tmp_path, m
         managed.wait_for(lambda: gone(fake), "the server's children end")
         managed.wait_for(lambda: it.exit_code is not None, "the end is noticed")
         assert it.exit_code == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_stubborn_server_goes_when_its_guard_is_stopped(fake, tmp_path, monkeypatch, number):
+    behave(monkeypatch, fake, family=True, stubborn=True)
+    with run_server(tmp_path, []) as it:
+        assert len(fake.pids) == 3
+        os.kill(parent_of(fake.pids[0]), number)
+        managed.wait_for(lambda: it.exit_code is not None, "the end of the guard is noticed")
+    assert gone(fake)
+
+
+def parent_of(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def test_a_guard_that_is_stopped_while_it_starts_the_server_leaves_none(tmp_path):
+    code = STOPPED_EARLY.format(place=str(tmp_path / "pid"))
+    asked = subprocess.run([sys.executable, "-c", code], cwd=managed.ROOT, stdin=subprocess.PIPE)
+    server = int((tmp_path / "pid").read_text(encoding="ascii"))
+    try:
+        assert not managed.is_alive(server)
+        assert asked.returncode == 128 + signal.SIGTERM  # it heard the polite request
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -4,7 +4,10 @@ Started as a script with nothing but the standard library. Its standard input is
 other end only we hold: the end of that pipe, or another parent, means that nobody needs the
 server any more. What the server started is taken down with it, even if it left the group.
 
-    python -I guard.py PARENT_PID PATIENCE_SECONDS COMMAND...
+The process id of the server is written to a pipe, so that the parent can clear up when somebody
+kills the guard itself.
+
+    python -I guard.py PARENT_PID PATIENCE_SECONDS REPORT_FD COMMAND...
 """
 
 import contextlib
@@ -19,32 +22,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _DEATH_SIGNAL, _ADOPT_ORPHANS = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
+_ASKING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_EVERY_S = 0.2
 _LONGEST_BURIAL_S = 30.0
 
 
-class _StopError(Exception):
-    """Somebody asked the guard itself to stop."""
+def guard(parent: int, patience_s: float, report: int, command: list[str]) -> int:
+    """Run a command until it ends or nobody needs it; return its exit code.
 
-
-def guard(parent: int, patience_s: float, command: list[str]) -> int:
-    """Run a command until it ends or nobody needs it; return its exit code."""
+    Signals that ask us to stop are never delivered, only looked for: at no moment can one keep
+    us from clearing up.
+    """
     _prctl(_ADOPT_ORPHANS, 1)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _stop)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
     server = subprocess.Popen(  # noqa: S603 - the command is ours
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_guard
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_begin_server
     )
     try:
-        with contextlib.suppress(_StopError):
-            _watch(server, parent)
+        _report(report, server.pid)
+        _watch(server, parent)
     finally:
         _end(server, patience_s)
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
+def _report(report: int, pid: int) -> None:
+    with contextlib.suppress(BrokenPipeError), os.fdopen(report, "w", encoding="ascii") as stream:
+        stream.write(str(pid))
+
+
 def _watch(server: subprocess.Popen[bytes], parent: int) -> None:
-    while server.poll() is None and os.getppid() == parent:
+    while server.poll() is None and os.getppid() == parent and not _is_asked_to_stop():
         readable, _, _ = select.select([0], [], [], _LOOK_EVERY_S)
         if readable and not os.read(0, 1):
             return
@@ -52,8 +60,6 @@ def _watch(server: subprocess.Popen[bytes], parent: int) -> None:
 
 def _end(server: subprocess.Popen[bytes], patience_s: float) -> None:
     """Stop the server politely, then everything that is left of it."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     if server.poll() is None:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -87,8 +93,9 @@ def _children() -> Iterator[int]:
                 yield int(place.parent.name)
 
 
-def _die_with_guard() -> None:
+def _begin_server() -> None:
     _prctl(_DEATH_SIGNAL, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -97,9 +104,9 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _stop(*_: object) -> None:
-    raise _StopError
+def _is_asked_to_stop() -> bool:
+    return not signal.sigpending().isdisjoint(_ASKING)
 
 
 if __name__ == "__main__":
-    sys.exit(guard(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
+    sys.exit(guard(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

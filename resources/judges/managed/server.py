@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from resources.judges.managed import guard
 from resources.judges.managed.command import (
@@ -22,6 +23,7 @@ from resources.judges.managed.command import (
     server_environment,
     vllm_python,
 )
+from resources.judges.managed.leftovers import clear_up
 from resources.judges.managed.options import VllmOptions
 from resources.judges.served.endpoint import Endpoint
 from resources.judges.served.fields import ServedFields
@@ -43,9 +45,15 @@ class Server:
     """A running server: where it is, how it was started, and whether it still runs."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], endpoint: Endpoint, command: list[str], log: Path
+        self,
+        process: subprocess.Popen[bytes],
+        endpoint: Endpoint,
+        command: list[str],
+        log: Path,
+        report: IO[str] | None = None,
     ) -> None:
         self._process, self.endpoint, self.command, self.log = process, endpoint, command, log
+        self._report = report
         self.version = "unknown"
 
     @property
@@ -107,7 +115,14 @@ class Server:
         """Stop the server and everything it started; return when all of it is gone."""
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._process.wait()
+        if self._process.wait() < 0:  # somebody killed the guard, which kept its word till then
+            clear_up(self._session(), self._key, PATIENCE_S)
+        if self._report is not None:
+            self._report.close()
+
+    def _session(self) -> int | None:
+        said = "" if self._report is None else self._report.read()
+        return int(said) if said else None
 
     def _is_ready(self) -> bool:
         """Whether a server with our key answers there; another one on the port would not."""
@@ -164,8 +179,8 @@ def running(
     command = server_command(python, fields, options, port)
     log = _new_log(logs, slug)
     tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
-    process = _launch(command, server_environment(python, key), log)
-    server = Server(process, Endpoint(f"http://{HOST}:{port}/v1", key), command, log)
+    process, report = _launch(command, server_environment(python, key), log)
+    server = Server(process, Endpoint(f"http://{HOST}:{port}/v1", key), command, log, report)
     try:
         server.wait_until_ready(options.startup_timeout_s, tell)
         yield server
@@ -173,17 +188,27 @@ def running(
         server.stop()
 
 
-def _launch(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    guarded = [sys.executable, "-I", guard.__file__, str(os.getpid()), str(PATIENCE_S), *command]
-    with log.open("ab") as stream:
-        return subprocess.Popen(  # noqa: S603 - the command is ours
-            guarded,
-            stdin=subprocess.PIPE,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,  # an interrupt at the terminal is ours to pass on
-        )
+def _launch(
+    command: list[str], environment: dict[str, str], log: Path
+) -> tuple[subprocess.Popen[bytes], IO[str]]:
+    """Start a server's guard; return it, and what it will say about the server."""
+    reading, writing = os.pipe()
+    report = os.fdopen(reading, encoding="ascii")
+    given = [str(value) for value in (os.getpid(), PATIENCE_S, writing)]
+    try:
+        with log.open("ab") as stream:
+            process = subprocess.Popen(  # noqa: S603 - the command is ours
+                [sys.executable, "-I", guard.__file__, *given, *command],
+                stdin=subprocess.PIPE,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=[writing],
+                start_new_session=True,  # an interrupt at the terminal is ours to pass on
+            )
+    finally:
+        os.close(writing)
+    return process, report
 
 
 def _free_port() -> int:
