@@ -1,10 +1,14 @@
 """A server of our own: ready inside, gone outside, whatever happens to us; its key is nowhere."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import managed
@@ -157,6 +161,39 @@ def test_a_server_that_stays_silent_is_given_up_and_stopped(fake, tmp_path, monk
     assert gone(fake)
 
 
+@pytest.mark.parametrize("models", [["another"], [], None, ["tiny-2", None]])
+def test_another_server_on_the_port_is_not_taken_for_ours(fake, tmp_path, monkeypatch, models):
+    behave(monkeypatch, fake, deaf=True)
+    with other_server(models) as port:
+        monkeypatch.setattr(servers, "_free_port", lambda: port)
+        with (
+            pytest.raises(VllmError, match=r"did not answer within 1.5 s"),
+            run_server(tmp_path, [], startup_timeout_s=1.5),
+        ):
+            pytest.fail("ours never was ready")
+    assert gone(fake)
+
+
+@contextlib.contextmanager
+def other_server(models: list[str | None] | None) -> Iterator[int]:
+    """Serve models to everybody, whatever their key."""
+    listed = models if models is None else [{"id": name} for name in models]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"object": "list", "data": listed}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
 def test_children_that_ignore_a_polite_stop_or_left_the_group_go_too(fake, tmp_path, monkeypatch):
     behave(monkeypatch, fake, family=True)
     with contextlib.suppress(ZeroDivisionError), run_server(tmp_path, []):
@@ -236,5 +273,5 @@ def test_the_end_of_a_long_log_is_read_without_the_rest(tmp_path):
     log = tmp_path / "long.log"
     log.write_bytes(b"x" * 100_000 + b"\rloading 3/4\n\nlast \xff line\n")
     endpoint = servers.Endpoint("http://127.0.0.1:1/v1", "k" * 32)
-    it = Server(None, endpoint, [], log)
+    it = Server(None, endpoint, [], log, model="tiny")
     assert it.last_lines(2) == ["loading 3/4", "last \ufffd line"]

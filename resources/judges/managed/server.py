@@ -50,10 +50,12 @@ class Server:
         endpoint: Endpoint,
         command: list[str],
         log: Path,
+        *,
+        model: str,
         report: IO[str] | None = None,
     ) -> None:
         self._process, self.endpoint, self.command, self.log = process, endpoint, command, log
-        self._report = report
+        self._model, self._report = model, report
         self.version = "unknown"
 
     @property
@@ -125,11 +127,11 @@ class Server:
         return int(said) if said else None
 
     def _is_ready(self) -> bool:
-        """Whether a server with our key answers there; another one on the port would not."""
+        """Whether our model is served there, to our key; another server on the port has neither."""
         return (
             self.exit_code is None
             and self._get("/health") is not None
-            and bool((self._get("/v1/models") or {}).get("data"))
+            and self._model in _model_names(self._get("/v1/models"))
         )
 
     def _get(self, path: str) -> dict[str, object] | None:
@@ -180,7 +182,8 @@ def running(
     log = _new_log(logs, slug)
     tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
     process, report = _launch(command, server_environment(python, key), log)
-    server = Server(process, Endpoint(f"http://{HOST}:{port}/v1", key), command, log, report)
+    endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)
+    server = Server(process, endpoint, command, log, model=str(fields.model), report=report)
     try:
         server.wait_until_ready(options.startup_timeout_s, tell)
         yield server
@@ -209,6 +212,13 @@ def _launch(
     finally:
         os.close(writing)
     return process, report
+
+
+def _model_names(listed: dict[str, object] | None) -> list[object]:
+    models = (listed or {}).get("data")
+    if not isinstance(models, list):
+        return []
+    return [model.get("id") for model in models if isinstance(model, dict)]
 
 
 def _free_port() -> int:
