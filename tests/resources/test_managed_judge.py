@@ -187,6 +187,16 @@ def servers_policy() -> type:
     return RetryPolicy
 
 
+def test_a_budget_in_money_without_a_price_is_refused_before_anything_starts(fake, tmp_path):
+    def claim(pool: str) -> None:
+        pytest.fail(f"nobody needs {pool}")
+
+    asked = judge(Hosting(claim=claim, logs=tmp_path / "logs"))
+    with pytest.raises(ValueError, match=r"judge 'tiny' has no price"):
+        list(asked.answer(present(BATTLES, 1), Budget.parse(["5EUR"])))
+    assert fake.pids == []
+
+
 def test_a_definition_that_leaves_no_room_for_an_answer_is_refused_before_anything_starts(fake):
     with pytest.raises(ValueError, match=r"context of 'tiny' is 2048; lower decoding.max_tokens"):
         assert judge(max_model_len=2048).identity

@@ -83,7 +83,7 @@ class BatchJudge(ServedJudge):
         """
         if not presentations:
             return
-        self._require_price(budget)
+        self.require_price(budget)
         positions = self._positions(presentations)
         shown = {identity: presentations[at[0]] for identity, at in positions.items()}
         for identity, result in self._results(shown, budget):

@@ -74,6 +74,9 @@ class ManagedJudge:
 
         Raises
         ------
+        ValueError
+            If the budget is in money and the judge has no price in its currency; before
+            anything starts.
         VllmError
             If the server does not start, or stops before everything is answered.
         EndpointError
@@ -81,6 +84,7 @@ class ManagedJudge:
         """
         if not presentations:
             return
+        self._served(_NOWHERE).require_price(budget)
         with self._hosting.scope() as scope:
             scope.enter_context(self._hosting.claim(self._options.pool))
             server = scope.enter_context(

@@ -144,7 +144,7 @@ class ServedJudge:
         """
         if not presentations:
             return
-        self._require_price(budget)
+        self.require_price(budget)
         client = self._client()
         asker = self._asker(client, budget)
         work = partial(asker.judge, template=self._template, request=self._request())
@@ -164,7 +164,8 @@ class ServedJudge:
                         "again"
                     )
 
-    def _require_price(self, budget: Budget) -> None:
+    def require_price(self, budget: Budget) -> None:
+        """Refuse a budget in money that the judge's price cannot be counted against."""
         if budget.money is None:
             return
         price = self._fields.price_per_million
