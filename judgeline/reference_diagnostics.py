@@ -222,8 +222,10 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     if not max_spread >= 0:
         raise ValueError(f"max_spread must be at least 0, got {max_spread}")
     judged = _judged(values)
-    # NaN spreads, of prompts without a verdict, compare as False: they are not kept.
-    kept = values.std(axis=2, ddof=1) <= max_spread
+    # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
+    # of prompts without a verdict, compare as False: they are not kept.
+    spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
+    kept = spread <= max_spread
     _require_some(kept, judged, max_spread)
     mean = values.mean(axis=2)
     before = anchored_elo(*soft_counts(mean)).gap
@@ -242,8 +244,7 @@ def _judged(values: Floats) -> NDArray[np.bool_]:
             f"model {model} misses some runs of prompt {prompt} ({len(partial)} such prompts in "
             "all); judge it again or leave the prompt out"
         )
-    judged: NDArray[np.bool_] = ~missing.all(axis=2)
-    return judged
+    return np.logical_not(missing.all(axis=2))
 
 
 def _require_some(kept: NDArray[np.bool_], judged: NDArray[np.bool_], max_spread: float) -> None:

@@ -90,7 +90,7 @@ def anchored_elo(
             f"wins, ties and losses must share a shape, got {won.shape}, {tied.shape}, {lost.shape}"
         )
     n_prompts: Floats = won + tied + lost
-    _require_prompts(n_prompts, least=1e-300)
+    _require_prompts(n_prompts > 0, "one prompt")
     model = won + tied / 2 + JEFFREYS
     reference = lost + tied / 2 + JEFFREYS
     return _from_beta(model, reference, n_prompts, miscoverage)
@@ -156,7 +156,7 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
-    _require_prompts(n_prompts, least=2)
+    _require_prompts(n_prompts >= 2, "two prompts with a verdict, to show their spread")
     _require_spread(values)
     wins, _, losses = soft_counts(values)
     total = n_prompts + 2 * JEFFREYS
@@ -235,8 +235,8 @@ def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
     wrong = scale[~((scale >= 0) & (scale <= 1))]
     if wrong.size:
         raise ValueError(f"factor must lie in [0, 1], got {wrong.flat[0]:g}")
-    lower = elo.gap - scale * (elo.gap - elo.lower)
-    upper = elo.gap + scale * (elo.upper - elo.gap)
+    lower: Floats = elo.gap - scale * (elo.gap - elo.lower)
+    upper: Floats = elo.gap + scale * (elo.upper - elo.gap)
     return elo._replace(
         lower=lower,
         upper=upper,
@@ -253,9 +253,9 @@ def _from_beta(
         raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
     total = model + reference
     share = model / total
-    share_lower = betaincinv(model, reference, miscoverage / 2)
+    share_lower = np.asarray(betaincinv(model, reference, miscoverage / 2), dtype=float)
     # The reference's share, from its own side: near 1 the model's would round away.
-    reference_lower = betaincinv(reference, model, miscoverage / 2)
+    reference_lower = np.asarray(betaincinv(reference, model, miscoverage / 2), dtype=float)
     # sqrt(ab / ((a+b)^2 (a+b+1))) / (p (1-p)), without the cancelling powers
     std_error = ELO_PER_LOGIT * total / np.sqrt(model * reference * (total + 1))
     return AnchoredElo(
@@ -263,8 +263,8 @@ def _from_beta(
         share_lower=share_lower,
         share_upper=1 - reference_lower,
         gap=ELO_PER_LOGIT * np.log(model / reference),
-        lower=ELO_PER_LOGIT * logit(share_lower),
-        upper=-ELO_PER_LOGIT * logit(reference_lower),
+        lower=np.asarray(ELO_PER_LOGIT * logit(share_lower), dtype=float),
+        upper=np.asarray(-ELO_PER_LOGIT * logit(reference_lower), dtype=float),
         std_error=std_error,
         n_prompts=n_prompts,
     )
@@ -288,20 +288,25 @@ def _preferences(preference: ArrayLike) -> Floats:
     return values
 
 
-def _require_prompts(n_prompts: Floats, *, least: float) -> None:
-    short = np.argwhere(n_prompts < least)
-    if not n_prompts.size or short.size:
-        place = f"model {short[0].tolist()} has" if short.size else "there are no models, hence"
-        number = "two prompts with a verdict to show a spread" if least > 1 else "one prompt"
-        raise ValueError(f"{place} too few prompts; an estimate needs at least {number}")
+def _require_prompts(enough: NDArray[np.bool_], need: str) -> None:
+    if not enough.size:
+        raise ValueError("no model to rate: the input is empty")
+    short = np.argwhere(~enough)
+    if len(short):
+        raise ValueError(
+            f"{_model_at(short[0])} has too few prompts: an estimate needs at least {need}"
+        )
 
 
 def _require_spread(preference: Floats) -> None:
     level = np.argwhere(np.nanmax(preference, axis=-1) == np.nanmin(preference, axis=-1))
-    if level.size:
-        place = tuple(level[0])
-        value = float(np.nanmax(preference[place]))
+    if len(level):
+        value = float(np.nanmax(preference[tuple(level[0])]))
         raise ValueError(
-            f"all preferences of model {level[0].tolist()} equal {value:g}: they show no spread; "
+            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; "
             "leave the model out (is it the reference itself?) or use anchored_elo on its counts"
         )
+
+
+def _model_at(place: NDArray[np.intp]) -> str:
+    return f"model {', '.join(map(str, place))}" if place.size else "the only model"

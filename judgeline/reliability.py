@@ -121,7 +121,8 @@ def icc_single(panel: ArrayLike) -> float:
     Shrout and Fleiss (1979), case 3 with one rater.
     """
     squares = two_way_anova(panel)
-    spread = squares.prompts + (np.shape(panel)[1] - 1) * squares.error
+    n_runs = int(np.shape(panel)[1])
+    spread = squares.prompts + (n_runs - 1) * squares.error
     return (squares.prompts - squares.error) / spread
 
 
