@@ -390,6 +390,8 @@ def test_judge_abstains_where_its_runs_disagree() -> None:
 def test_spread_equal_to_the_limit_counts_and_nothing_moves_without_a_limit() -> None:
     runs = np.array([[[0.0, 1.0], [0.25, 0.75]]])
     assert abstain(runs, max_spread=float(np.std([0.25, 0.75], ddof=1))).coverage == [0.5]
+    # The sample standard deviation of two runs is their distance over sqrt(2): 0.71 and 0.35.
+    assert abstain(runs, max_spread=0.7).coverage == [0.5]
     whole = abstain(runs, max_spread=1.0)
     assert (whole.coverage, whole.shift) == ([1], [0])
 
