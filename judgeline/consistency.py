@@ -105,6 +105,12 @@ def _require_outcomes(values: Floats, name: str, *, missing: bool) -> None:
         raise ValueError(f"{name} holds {values[place]} at {place}; expected {allowed}")
 
 
+def _require_names(names: NDArray[Any], what: str) -> None:
+    for row, name in enumerate(names.tolist()):
+        if name is None or name != name:
+            raise ValueError(f"{what} is missing in row {row}; name it or leave the row out")
+
+
 class Comparisons(NamedTuple):
     """Comparisons by question: `questions`, the `answers` to each, an `outcomes` matrix each."""
 
@@ -142,8 +148,8 @@ def outcome_matrices(
         shapes = ", ".join(str(column.shape) for column in (*names, share))
         raise ValueError(f"columns must have one shape (n,), got {shapes}")
     _require_outcomes(share, "outcome", missing=True)
-    if any(value is None or value != value for column in names for value in column.tolist()):
-        raise ValueError("a question or an answer has no name; give every row all three")
+    for name, column in zip(("question", "answer_a", "answer_b"), names, strict=True):
+        _require_names(column, name)
     questions, code = np.unique(names[0], return_inverse=True)
     rows = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
     tables = [
@@ -286,7 +292,7 @@ def _count_stack(stack: Floats, sizes: tuple[int, ...]) -> Counts:
 
 def _triple_flags(stack: Floats) -> NDArray[np.uint8]:
     """Mark triples a, b, c of every question: shape (triples, Q)."""
-    a, b, c = _subsets(stack.shape[0], 3).T
+    a, b, c = _triples(stack.shape[0])
     steps = np.stack([stack[a, b], stack[b, c], stack[c, a]]) * 2 - 1
     missing = np.isnan(steps).any(axis=0)
     # Once around: a ranking goes both up and down, or stays level all the way.
@@ -297,6 +303,10 @@ def _triple_flags(stack: Floats) -> NDArray[np.uint8]:
 
 
 @lru_cache(maxsize=8)
+def _triples(n: int) -> NDArray[np.intp]:
+    return _subsets(n, 3).T
+
+
 def _subsets(n: int, size: int) -> NDArray[np.intp]:
     """List the subsets of 0..n-1, members ascending, so that row `_rank` is its own."""
     members = np.array(list(combinations(range(n), size)), dtype=np.intp).reshape(-1, size)
@@ -313,10 +323,11 @@ def _rank(members: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 @lru_cache(maxsize=8)
-def _subsets_below(n: int, size: int) -> NDArray[np.intp]:
+def _subsets_below(n: int, size: int) -> NDArray[np.int32]:
     """Rows of `_subsets(n, size - 1)` without the first to fourth member: shape (4, subsets)."""
     members = _subsets(n, size)
-    return np.stack([_rank(np.delete(members, left_out, axis=1)) for left_out in range(4)])
+    ranks = [_rank(np.delete(members, left_out, axis=1)) for left_out in range(4)]
+    return np.stack(ranks).astype(np.int32)
 
 
 class ViolationRates(NamedTuple):
@@ -370,6 +381,7 @@ def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) 
     labels = np.asarray(["all"] * n_questions if category is None else category)
     if labels.shape != (n_questions,):
         raise ValueError(f"category must have shape ({n_questions},), got {labels.shape}")
+    _require_names(labels, "category")
     names, code = np.unique(labels, return_inverse=True)
     totals = np.zeros((4, names.size, len(counts.sizes)), dtype=np.int64)
     for total, values in zip(totals, counts[1:], strict=True):

@@ -95,8 +95,12 @@ def score_distribution(
         raise ValueError(f"scale must be two ascending numbers, zero or more, got {scale}")
     if digits_per_token < 1:
         raise ValueError(f"digits_per_token must be 1 or more, got {digits_per_token}")
+    if not 0 <= max_unresolved < 1:
+        raise ValueError(f"max_unresolved must lie in [0, 1), got {max_unresolved}")
+    if following and "" in following:
+        raise ValueError("following positions are keyed by the digits before them, got ''")
     ended, begun = _read_numbers(
-        {"": position, **(following or {})}, scale, digits_per_token=digits_per_token
+        {**(following or {}), "": position}, scale, digits_per_token=digits_per_token
     )
     unresolved = sum(begun.values())
     if unresolved > max_unresolved:
@@ -244,14 +248,13 @@ def expected_score(
 
 def _weights(probabilities: Floats, logit_temperature: float | None) -> Floats:
     if logit_temperature is None:
-        return probabilities / probabilities.sum()
+        return np.asarray(probabilities / probabilities.sum())
     if not (math.isfinite(logit_temperature) and logit_temperature > 0):
         raise ValueError(f"logit_temperature must be positive, got {logit_temperature}")
     certain = probabilities >= 1
     if certain.any():  # infinite log-odds: the limit of the softmax
-        return certain / certain.sum()
-    weights: Floats = softmax(logit(probabilities) / logit_temperature)
-    return weights
+        return np.asarray(certain / certain.sum())
+    return np.asarray(softmax(logit(probabilities) / logit_temperature))
 
 
 class ChoiceProbabilities(NamedTuple):
@@ -369,7 +372,7 @@ def _three_way(probabilities: ArrayLike, name: str) -> Floats:
     if (np.abs(total - 1) > _SUM_SLACK).any():
         bad = int(np.flatnonzero(np.abs(total[:, 0] - 1) > _SUM_SLACK)[0])
         raise ValueError(f"row {bad} of {name} adds up to {total[bad, 0]:.6g}, not 1")
-    return values / total
+    return np.asarray(values / total)
 
 
 def perplexity(log_probs: ArrayLike) -> float:
