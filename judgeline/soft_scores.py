@@ -19,6 +19,7 @@ RELEASED_TEMPERATURE = 0.2
 """Divisor of log-odds in the program that was released with the paper."""
 
 _SUM_SLACK = 1e-4  # listed probabilities are rounded by servers, each on its own
+_LEVEL = 1e-12  # masses this close differ by rounding alone
 _MARKERS = " \t\r\n▁Ġ"  # a space, and how two families of tokenizers write it
 
 
@@ -320,7 +321,7 @@ def aggregate_orders(
     """Return likelihood-aware outcomes of battles judged in both orders.
 
     The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
-    is the outcome. Swapping A and B mirrors every result exactly.
+    is the outcome. Swapping A and B mirrors every result.
 
     Parameters
     ----------
@@ -356,8 +357,8 @@ def aggregate_orders(
     ranked = np.sort(mass, axis=1)
     gap = ranked[:, 2] - ranked[:, 1]
     winner = np.array([1.0, 0.5, 0.0])[mass.argmax(axis=1)]
-    outcome = np.where((gap < 2 * tolerance) | (gap == 0), 0.5, winner)
-    # With m[0] = 2 - m[1] - m[-1] the soft outcome needs one difference, and mirrors exactly.
+    outcome = np.where((gap < 2 * tolerance) | (gap < _LEVEL), 0.5, winner)
+    # (m[1] + m[0] / 2) / 2 with m[0] = 2 - m[1] - m[-1]: one difference, which a swap negates.
     return AggregatedOutcomes(mass, outcome, 0.5 + (mass[:, 0] - mass[:, 2]) / 4)
 
 
