@@ -86,6 +86,14 @@ def test_first_digits_alone_are_refused_not_read_as_numbers() -> None:
         score_distribution(at(d10=0.3, d8=0.7), digits_per_token=2)
 
 
+def test_only_digits_that_lead_onto_the_scale_are_first_digits() -> None:
+    for scale in ((15, 19), (15, 40), (110, 150)):
+        with pytest.raises(ValueError, match=r"'1' \(probability 0.5\)"):
+            score_distribution(at(d1=0.5, d9=0.5), digits_per_token=1, scale=scale)
+    found = score_distribution(at(d9=0.5, d5=0.5), digits_per_token=1, scale=(5, 49))
+    assert plain(found) == pytest.approx({5: 0.5, 9: 0.5}, abs=1e-15)
+
+
 def test_begun_numbers_may_be_left_out_on_request_and_are_told() -> None:
     found = score_distribution(
         at(d8=0.9, d9=0.1),
