@@ -1,0 +1,393 @@
+"""Does a judge contradict itself: its scores its comparisons, or its comparisons each other.
+
+Counts only: what a judge whose ratios are high deserves is decided elsewhere.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_MISSING, _CIRCULAR, _EQUALITY = 1, 2, 4
+_MAX_SUBSETS = 5_000_000
+_CHUNK_CELLS = 1 << 22
+
+
+def score_conflicts(
+    score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
+) -> NDArray[np.bool_]:
+    """Return which pairs have scores that contradict the comparison of the same two answers.
+
+    Parameters
+    ----------
+    score_a, score_b : array_like, shape (n,)
+        Scores that the judge gave either answer alone, in points of any one scale.
+    outcome : array_like, shape (n,)
+        A's share of the win when the judge compared the two: 1, 0.5 or 0.
+    tolerance : float
+        Scores at most this many points apart count as equal; 0 or more.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where the sign of the score difference is not the sign of the comparison. A tie
+        against a preference, on either side, is a conflict.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a score is not finite, an outcome is none of the three values,
+        or the tolerance is negative.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
+    """
+    ours, theirs, share = (np.asarray(x, dtype=float) for x in (score_a, score_b, outcome))
+    if ours.ndim != 1 or not ours.shape == theirs.shape == share.shape:
+        raise ValueError(
+            f"scores and outcomes must have one shape (n,), got {ours.shape}, {theirs.shape} "
+            f"and {share.shape}"
+        )
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"tolerance must be zero or more points, got {tolerance}")
+    for name, values in (("score_a", ours), ("score_b", theirs)):
+        if not np.isfinite(values).all():
+            bad = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"{name} holds {values[bad]} at {bad}; leave out unscored pairs")
+    _require_outcomes(share, "outcome", missing=False)
+    gap = ours - theirs
+    by_score = np.where(np.abs(gap) <= tolerance, 0.0, np.sign(gap))
+    conflicts: NDArray[np.bool_] = by_score != np.sign(share - 0.5)
+    return conflicts
+
+
+def conflict_ratio(
+    score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
+) -> float:
+    """Return the share of pairs whose scores contradict their comparison.
+
+    Parameters
+    ----------
+    score_a, score_b, outcome : array_like, shape (n,)
+        As in `score_conflicts`.
+    tolerance : float
+        Scores at most this many points apart count as equal.
+
+    Returns
+    -------
+    float
+        Conflict ratio in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there is no pair, or as `score_conflicts` does.
+    """
+    conflicts = score_conflicts(score_a, score_b, outcome, tolerance=tolerance)
+    if not conflicts.size:
+        raise ValueError("no pair was both scored and compared: there is no conflict ratio")
+    return float(conflicts.mean())
+
+
+def _require_outcomes(values: Floats, name: str, *, missing: bool) -> None:
+    known = np.isin(values, (0.0, 0.5, 1.0)) | (np.isnan(values) if missing else False)
+    if not known.all():
+        place = tuple(int(i) for i in np.argwhere(~known)[0])
+        allowed = "1, 0.5, 0 or NaN (not compared)" if missing else "1, 0.5 or 0"
+        raise ValueError(f"{name} holds {values[place]} at {place}; expected {allowed}")
+
+
+def _require_names(names: NDArray[Any], what: str) -> None:
+    for row, name in enumerate(names.tolist()):
+        if name is None or name != name:
+            raise ValueError(f"{what} is missing in row {row}; name it or leave the row out")
+
+
+class Comparisons(NamedTuple):
+    """Comparisons by question: `questions`, the `answers` to each, an `outcomes` matrix each."""
+
+    questions: list[Any]
+    answers: list[NDArray[Any]]
+    outcomes: list[Floats]
+
+
+def outcome_matrices(
+    question: ArrayLike, answer_a: ArrayLike, answer_b: ArrayLike, outcome: ArrayLike
+) -> Comparisons:
+    """Return one outcome matrix per question from comparisons listed one a row.
+
+    Parameters
+    ----------
+    question, answer_a, answer_b : array_like, shape (n,)
+        Names or numbers of the question and of its two answers.
+    outcome : array_like, shape (n,)
+        A's share of the win: 1, 0.5, 0, or NaN where the comparison gave none.
+
+    Returns
+    -------
+    Comparisons
+        Questions and their answers in sorted order; NaN for pairs without an outcome.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, an outcome is another value, an answer meets itself, or a pair of
+        a question is listed twice (in either order).
+    """
+    names = [np.asarray(column) for column in (question, answer_a, answer_b)]
+    share = np.asarray(outcome, dtype=float)
+    if share.ndim != 1 or any(column.shape != share.shape for column in names):
+        shapes = ", ".join(str(column.shape) for column in (*names, share))
+        raise ValueError(f"columns must have one shape (n,), got {shapes}")
+    _require_outcomes(share, "outcome", missing=True)
+    for name, column in zip(("question", "answer_a", "answer_b"), names, strict=True):
+        _require_names(column, name)
+    questions, code = np.unique(names[0], return_inverse=True)
+    rows = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
+    tables = [
+        _matrix(f"question {key!r}", names[1][part], names[2][part], share[part])
+        for key, part in zip(questions.tolist(), rows, strict=True)
+    ]
+    return Comparisons(questions.tolist(), [t[0] for t in tables], [t[1] for t in tables])
+
+
+def _matrix(
+    place: str, answer_a: NDArray[Any], answer_b: NDArray[Any], share: Floats
+) -> tuple[NDArray[Any], Floats]:
+    answers, code = np.unique(np.concatenate([answer_a, answer_b]), return_inverse=True)
+    first, second = code[: share.size], code[share.size :]
+    if (first == second).any():
+        own = answers[first[first == second][0]]
+        raise ValueError(f"{place} compares answer {own} with itself")
+    pair = np.minimum(first, second) * answers.size + np.maximum(first, second)
+    pairs, times = np.unique(pair, return_counts=True)
+    if (times > 1).any():
+        low, high = divmod(int(pairs[times > 1][0]), answers.size)
+        raise ValueError(
+            f"{place} lists answers {answers[low]} and {answers[high]} {times.max()} times; "
+            "merge both orders and replicates into one outcome first"
+        )
+    matrix = np.full((answers.size, answers.size), np.nan)
+    matrix[first, second], matrix[second, first] = share, 1 - share
+    return answers, matrix
+
+
+class ViolationCounts(NamedTuple):
+    """Subsets of answers per question (rows, Q) and subset size (columns, as in `sizes`).
+
+    `n_subsets`: all of whose pairs were compared; `n_violating` of them are not a weak order.
+    `n_circular` hold three answers that beat each other in a circle; `n_equality` hold three
+    whose tie contradicts their other comparisons. A subset may hold both kinds.
+    """
+
+    sizes: tuple[int, ...]
+    n_subsets: Counts
+    n_violating: Counts
+    n_circular: Counts
+    n_equality: Counts
+
+
+def count_violations(
+    outcomes: Sequence[ArrayLike], *, sizes: Sequence[int] = (3, 4, 5)
+) -> ViolationCounts:
+    """Return, exactly, how many subsets of each question's answers are not a weak order.
+
+    A subset is a weak order (a ranking with ties) unless three of its answers break a rule:
+    x >= y and y >= z, one of them strict, force x > z; x = y and y = z force x = z.
+
+    Parameters
+    ----------
+    outcomes : sequence of array_like, shapes (n, n)
+        Per question, row i, column j: share of the win of answer i over j: 1, 0.5, 0, or NaN
+        where the two were not compared. The two triangles mirror each other; the diagonal is
+        not read.
+    sizes : sequence of int
+        Sizes of subsets, each 3 or more.
+
+    Returns
+    -------
+    ViolationCounts
+        Counts of shape (Q, len(sizes)); zeros where a question has too few answers.
+
+    Raises
+    ------
+    ValueError
+        If there is no question, a matrix is not square, holds another value or is not
+        antisymmetric, a size is below 3, or a question has over five million subsets.
+
+    Notes
+    -----
+    A set of four or more breaks a rule if and only if one of the sets left by taking out any
+    four fixed members, one at a time, does: three culprits cannot include all four. So every
+    size takes four look-ups a subset in the table of the size below.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
+    """
+    matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
+    if not matrices:
+        raise ValueError("no questions to look for violations in")
+    if not sizes or min(sizes) < 3:
+        raise ValueError(f"subset sizes must be 3 or more, got {tuple(sizes)}")
+    counts = np.zeros((4, len(matrices), len(sizes)), dtype=np.int64)
+    order = np.array([len(matrix) for matrix in matrices])
+    for n in np.unique(order[order >= min(sizes)]):
+        largest = max(math.comb(n, size) for size in sizes)
+        if largest > _MAX_SUBSETS:
+            raise ValueError(
+                f"{n} answers to one question have {largest} subsets, over {_MAX_SUBSETS}; "
+                "ask for smaller sizes or compare fewer answers"
+            )
+        places = np.flatnonzero(order == n)
+        step = max(1, _CHUNK_CELLS // largest)
+        for part in (places[at : at + step] for at in range(0, places.size, step)):
+            stack = np.stack([matrices[place] for place in part], axis=-1)
+            counts[:, part] = _count_stack(stack, tuple(sizes))
+    return ViolationCounts(tuple(sizes), *counts)
+
+
+def _relation(matrix: ArrayLike, place: int) -> Floats:
+    values = np.array(matrix, dtype=float)
+    name = f"outcomes[{place}]"
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise ValueError(f"{name} must have shape (n, n), got {values.shape}")
+    np.fill_diagonal(values, 0.5)
+    _require_outcomes(values, name, missing=True)
+    mirrored = np.isclose(values, 1 - values.T, rtol=0, atol=0, equal_nan=True)
+    if not mirrored.all():
+        i, j = (int(k) for k in np.argwhere(~mirrored)[0])
+        raise ValueError(
+            f"{name} holds {values[i, j]} at {i, j} but {values[j, i]} at {j, i}; either share "
+            "must be one minus the other"
+        )
+    return values
+
+
+def _count_stack(stack: Floats, sizes: tuple[int, ...]) -> Counts:
+    """Count in Q questions of n answers at once; `stack` has shape (n, n, Q)."""
+    n, n_questions = stack.shape[0], stack.shape[2]
+    counts = np.zeros((4, n_questions, len(sizes)), dtype=np.int64)
+    flags = _triple_flags(stack)
+    for size in range(3, min(max(sizes), n) + 1):
+        if size > 3:
+            below = _subsets_below(n, size)
+            flags = flags[below[0]] | flags[below[1]] | flags[below[2]] | flags[below[3]]
+        for column in (k for k, wanted in enumerate(sizes) if wanted == size):
+            complete = np.where(flags & _MISSING, 0, flags)
+            counts[0, :, column] = (flags & _MISSING == 0).sum(axis=0)
+            counts[1, :, column] = (complete != 0).sum(axis=0)
+            counts[2, :, column] = (complete & _CIRCULAR != 0).sum(axis=0)
+            counts[3, :, column] = (complete & _EQUALITY != 0).sum(axis=0)
+    return counts
+
+
+def _triple_flags(stack: Floats) -> NDArray[np.uint8]:
+    """Mark triples a, b, c of every question: shape (triples, Q)."""
+    a, b, c = _triples(stack.shape[0])
+    steps = np.stack([stack[a, b], stack[b, c], stack[c, a]]) * 2 - 1
+    missing = np.isnan(steps).any(axis=0)
+    # Once around: a ranking goes both up and down, or stays level all the way.
+    n_strict, climb = np.abs(steps).sum(axis=0), np.abs(steps.sum(axis=0))
+    broken = (climb == n_strict) & (n_strict > 0)
+    kind = np.where(n_strict == 3, _CIRCULAR, _EQUALITY)
+    return np.where(missing, _MISSING, np.where(broken, kind, 0)).astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def _triples(n: int) -> NDArray[np.intp]:
+    return _subsets(n, 3).T
+
+
+def _subsets(n: int, size: int) -> NDArray[np.intp]:
+    """List the subsets of 0..n-1, members ascending, so that row `_rank` is its own."""
+    members = np.array(list(combinations(range(n), size)), dtype=np.intp).reshape(-1, size)
+    return members[np.argsort(_rank(members))]
+
+
+def _rank(members: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Number subsets in colexicographic order: the sum of C(member, 1-based position)."""
+    rank = np.zeros(len(members), dtype=np.intp)
+    top = int(members.max(initial=0)) + 1
+    for position, column in enumerate(members.T, start=1):
+        rank += np.array([math.comb(k, position) for k in range(top)], dtype=np.intp)[column]
+    return rank
+
+
+@lru_cache(maxsize=8)
+def _subsets_below(n: int, size: int) -> NDArray[np.int32]:
+    """Rows of `_subsets(n, size - 1)` without the first to fourth member: shape (4, subsets)."""
+    members = _subsets(n, size)
+    ranks = [_rank(np.delete(members, left_out, axis=1)) for left_out in range(4)]
+    return np.stack(ranks).astype(np.int32)
+
+
+class ViolationRates(NamedTuple):
+    """Violations by category (rows, C) and subset size (columns, as in `sizes`).
+
+    `ratio` is the non-transitivity ratio; `circular` and `equality` are the shares of subsets
+    with either kind, which may overlap. All are shares of `n_subsets`, NaN where it is 0.
+    `n_questions` has shape (C,), the rest (C, len(sizes)).
+    """
+
+    categories: list[Any]
+    sizes: tuple[int, ...]
+    n_questions: Counts
+    n_subsets: Counts
+    ratio: Floats
+    circular: Floats
+    equality: Floats
+
+
+def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) -> ViolationRates:
+    """Return non-transitivity ratios, pooled over the subsets of each category's questions.
+
+    Parameters
+    ----------
+    counts : ViolationCounts
+        From `count_violations`, Q questions.
+    category : array_like, shape (Q,), optional
+        Category of each question; without it all questions are one category, "all".
+
+    Returns
+    -------
+    ViolationRates
+        One row per category in sorted order, shares in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there is not one category per question, or no question has any subset with all its
+        pairs compared, so that there is nothing to take a share of.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
+    """
+    n_questions = len(counts.n_subsets)
+    if not counts.n_subsets.any():
+        raise ValueError(
+            f"none of {n_questions} questions has {min(counts.sizes)} answers that were all "
+            "compared with each other; compare more pairs per question"
+        )
+    labels = np.asarray(["all"] * n_questions if category is None else category)
+    if labels.shape != (n_questions,):
+        raise ValueError(f"category must have shape ({n_questions},), got {labels.shape}")
+    _require_names(labels, "category")
+    names, code = np.unique(labels, return_inverse=True)
+    totals = np.zeros((4, names.size, len(counts.sizes)), dtype=np.int64)
+    for total, values in zip(totals, counts[1:], strict=True):
+        np.add.at(total, code, values)
+    shares = np.full((3, *totals.shape[1:]), np.nan)
+    np.divide(totals[1:], totals[0], out=shares, where=totals[0] > 0)
+    return ViolationRates(
+        names.tolist(), counts.sizes, np.bincount(code).astype(np.int64), totals[0], *shares
+    )

@@ -1,0 +1,459 @@
+"""Scores and outcomes from the probabilities behind a judge's words, not the words alone.
+
+A judge asked for a number, or for a choice between two answers, has a probability for every
+token it could have said. Nothing here fills in what an endpoint did not return.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit, softmax
+
+Floats = NDArray[np.float64]
+
+RELEASED_TEMPERATURE = 0.2
+"""Divisor of log-odds in the program that was released with the paper."""
+
+_SUM_SLACK = 1e-4  # listed probabilities are rounded by servers, each on its own
+_LEVEL = 1e-12  # masses this close differ by rounding alone
+_MARKERS = " \t\r\n▁Ġ"  # a space, and how two families of tokenizers write it
+
+
+class TokenPosition(NamedTuple):
+    """What a judge could have said at one place: `tokens` and their `log_probs`, in nats."""
+
+    tokens: Sequence[str]
+    log_probs: ArrayLike
+
+
+class ScoreDistribution(NamedTuple):
+    """Probabilities of whole numbers on a scale, as listed: they need not add up to 1.
+
+    `values` (k,): numbers on the `scale` (lowest, highest), ascending.
+    `probabilities` (k,): their probabilities, not normalised.
+    `covered`: the sum, the probability that the judge says a number on the scale.
+    `unresolved`: probability of numbers begun whose next position is not known; left out.
+    """
+
+    scale: tuple[int, int]
+    values: NDArray[np.int64]
+    probabilities: Floats
+    covered: float
+    unresolved: float
+
+
+def score_distribution(
+    position: TokenPosition,
+    *,
+    digits_per_token: int,
+    scale: tuple[int, int] = (1, 100),
+    following: Mapping[str, TokenPosition] | None = None,
+    max_unresolved: float = 0.0,
+) -> ScoreDistribution:
+    """Return how probable each number on the scale is, from the position of the score.
+
+    Parameters
+    ----------
+    position : TokenPosition
+        Alternatives where the judge begins its number; other words may be among them.
+    digits_per_token : int
+        How many digits the judge's tokenizer puts in one token at most: 1 where "87" is
+        "8", "7"; 3 where it is one token. When in doubt say 1, which refuses, not misreads.
+    scale : (int, int)
+        Lowest and highest number that was asked for.
+    following : mapping of str to TokenPosition, optional
+        Alternatives of the next position after the digits of each key ("8", "10").
+    max_unresolved : float
+        Probability of begun numbers without a following position that may be left out.
+
+    Returns
+    -------
+    ScoreDistribution
+        Numbers on the scale; different tokens for one number ("8", " 8") are added up.
+
+    Raises
+    ------
+    ValueError
+        If log-probabilities are missing, NaN, positive or add up to more than 1; if no
+        number on the scale is listed; if a token may be only the first digits of a number
+        and what follows it is not given; if a given following position is never reached.
+
+    Notes
+    -----
+    Anything that is no digit ends a number, a decimal point too: integers were asked for.
+    Numbers off the scale, or with leading zeros, are words like any other.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
+    """
+    low, high = scale
+    if not 0 <= low < high:
+        raise ValueError(f"scale must be two ascending numbers, zero or more, got {scale}")
+    if digits_per_token < 1:
+        raise ValueError(f"digits_per_token must be 1 or more, got {digits_per_token}")
+    if not 0 <= max_unresolved < 1:
+        raise ValueError(f"max_unresolved must lie in [0, 1), got {max_unresolved}")
+    if following and "" in following:
+        raise ValueError("following positions are keyed by the digits before them, got ''")
+    ended, begun = _read_numbers(
+        {**(following or {}), "": position}, scale, digits_per_token=digits_per_token
+    )
+    unresolved = sum(begun.values())
+    if unresolved > max_unresolved:
+        raise ValueError(
+            f"{', '.join(map(repr, sorted(begun)))} (probability {unresolved:.3g}) may be only "
+            f"the first digits of a number up to {high}: give the following position of each, "
+            f"ask on a scale of one token, or raise max_unresolved ({max_unresolved:g})"
+        )
+    kept = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
+    if not kept:
+        seen = ", ".join(map(repr, list(position.tokens)[:5]))
+        raise ValueError(f"no whole number from {low} to {high} among the tokens {seen}")
+    values = np.array(sorted(kept), dtype=np.int64)
+    chances = np.array([kept[int(value)] for value in values])
+    return ScoreDistribution(scale, values, chances, float(chances.sum()), unresolved)
+
+
+def _read_numbers(
+    positions: Mapping[str, TokenPosition], scale: tuple[int, int], *, digits_per_token: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Follow digits from position to position: numbers that ended, and numbers only begun."""
+    ended: dict[str, float] = {}
+    begun: dict[str, float] = {}
+    pending, reached = [("", 1.0)], {""}
+    while pending:
+        prefix, chance = pending.pop()
+        for token, p in _probabilities(positions[prefix], f"after {prefix!r}" if prefix else ""):
+            digits, goes_on = _digits(token, inside=bool(prefix))
+            text = prefix + digits
+            if goes_on and text in positions:
+                pending.append((text, chance * p))
+                reached.add(text)
+                continue
+            is_open = goes_on and len(digits) >= digits_per_token and _extends(text, scale)
+            target = begun if is_open else ended
+            target[text] = target.get(text, 0.0) + chance * p
+    if unused := set(positions) - reached:
+        raise ValueError(f"following positions {sorted(unused)} come after no listed token")
+    return ended, {text: p for text, p in begun.items() if p > 0}
+
+
+def _probabilities(position: TokenPosition, place: str) -> list[tuple[str, float]]:
+    name = f"log-probabilities at the score position {place}".rstrip()
+    if position.log_probs is None or not len(position.tokens):
+        raise ValueError(
+            f"no {name}; ask the endpoint for top_logprobs, or declare repeated samples instead"
+        )
+    logs = _log_probs(position.log_probs, name)
+    if logs.size != len(position.tokens):
+        raise ValueError(f"{len(position.tokens)} tokens but {logs.size} {name}")
+    chances = np.exp(logs)
+    if chances.sum() > 1 + _SUM_SLACK:
+        raise ValueError(f"{name} are of probabilities that add up to {chances.sum():.6g} > 1")
+    return list(zip(position.tokens, chances.tolist(), strict=True))
+
+
+def _log_probs(log_probs: ArrayLike, name: str) -> Floats:
+    logs = np.asarray(log_probs, dtype=float)
+    if logs.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), got {logs.shape}")
+    for wrong, word in ((np.isnan(logs), "NaN"), (logs > 0, "above 0")):
+        if wrong.any():
+            bad = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{name} hold {int(wrong.sum())} {word} in {logs.size} ({logs[bad]} at {bad}); "
+                "expected natural logarithms of probabilities"
+            )
+    return logs
+
+
+def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
+    """Return the digits that a token adds to a number, and whether more may come after it."""
+    text = token if inside else token.lstrip(_MARKERS)
+    found = re.match("[0-9]*", text)
+    digits = found.group() if found else ""
+    whole = bool(digits) and digits == text
+    return (digits, whole) if inside or whole else ("", False)
+
+
+def _extends(text: str, scale: tuple[int, int]) -> bool:
+    """Whether more digits after these could make a number on the scale."""
+    if text.startswith("0"):
+        return False
+    low, high = scale
+    number, unit = int(text), 10
+    while number * unit <= high:
+        if (number + 1) * unit > low:
+            return True
+        unit *= 10
+    return False
+
+
+def _on_scale(text: str, scale: tuple[int, int]) -> bool:
+    canonical = text == "0" or (text != "" and not text.startswith("0"))
+    return canonical and scale[0] <= int(text) <= scale[1]
+
+
+def expected_score(
+    distribution: ScoreDistribution,
+    *,
+    target: tuple[float, float],
+    logit_temperature: float | None = None,
+) -> float:
+    """Return the mean of the numbers that a judge could have said, moved to another scale.
+
+    Parameters
+    ----------
+    distribution : ScoreDistribution
+        From `score_distribution`.
+    target : (float, float)
+        Ends of the scale of the result, in points: the lowest number maps to the first, the
+        highest to the second.
+    logit_temperature : float, optional
+        Without it, probabilities are divided by their sum. With it, weights are the softmax
+        of ``logit(probability) / logit_temperature`` over the listed probabilities, which
+        favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's.
+
+    Returns
+    -------
+    float
+        Distribution-sensitive score in points of the target scale.
+
+    Raises
+    ------
+    ValueError
+        If the target scale does not ascend or the temperature is not positive.
+
+    Notes
+    -----
+    The printed formula stretches the scale without moving its origin, so that on 1 to 100 a
+    sure 1 would not become the lowest target score. Here it does.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
+    """
+    lowest, highest = target
+    if not (math.isfinite(highest - lowest) and lowest < highest):
+        raise ValueError(f"target scale must be two ascending numbers, got {target}")
+    low, high = distribution.scale
+    weights = _weights(distribution.probabilities, logit_temperature)
+    place = float(weights @ (distribution.values - low)) / (high - low)
+    return lowest + place * (highest - lowest)
+
+
+def _weights(probabilities: Floats, logit_temperature: float | None) -> Floats:
+    if logit_temperature is None:
+        return np.asarray(probabilities / probabilities.sum())
+    if not (math.isfinite(logit_temperature) and logit_temperature > 0):
+        raise ValueError(f"logit_temperature must be positive, got {logit_temperature}")
+    certain = probabilities >= 1
+    if certain.any():  # infinite log-odds: the limit of the softmax
+        return np.asarray(certain / certain.sum())
+    return np.asarray(softmax(logit(probabilities) / logit_temperature))
+
+
+class ChoiceProbabilities(NamedTuple):
+    """`probabilities` (3,) of first shown, tie, second shown, adding up to 1; `covered` of it.
+
+    `covered` is the probability that was listed for the three labels before normalising.
+    """
+
+    probabilities: Floats
+    covered: float
+
+
+def choice_probabilities(
+    position: TokenPosition, *, labels: tuple[str, str, str]
+) -> ChoiceProbabilities:
+    """Return how probable each choice between two answers is, from the position of the choice.
+
+    Parameters
+    ----------
+    position : TokenPosition
+        Alternatives where the judge says its choice; other words may be among them.
+    labels : (str, str, str)
+        Tokens for the answer shown first, a tie, and the answer shown second.
+
+    Returns
+    -------
+    ChoiceProbabilities
+        A label that is not listed has probability 0; see how much is `covered`.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not distinct, none of them is listed with a probability above 0, or
+        log-probabilities are missing, NaN, positive or add up to more than 1.
+    """
+    if len({*labels}) != 3:
+        raise ValueError(f"three distinct labels are needed, got {labels}")
+    chances = np.zeros(3)
+    for token, p in _probabilities(position, "of the choice"):
+        if (label := token.strip(_MARKERS)) in labels:
+            chances[labels.index(label)] += p
+    if not chances.any():
+        seen = ", ".join(map(repr, list(position.tokens)[:5]))
+        raise ValueError(f"none of the labels {labels} is among the tokens {seen}")
+    return ChoiceProbabilities(chances / chances.sum(), float(chances.sum()))
+
+
+class AggregatedOutcomes(NamedTuple):
+    """Both orders of n battles together.
+
+    `mass` (n, 3): m of A better, tie, B better; each row adds up to 2.
+    `outcome` (n,): A's share of the win, 1, 0.5 or 0. `soft_outcome` (n,): the same in [0, 1].
+    """
+
+    mass: Floats
+    outcome: Floats
+    soft_outcome: Floats
+
+
+def aggregate_orders(
+    probabilities_ab: ArrayLike, probabilities_ba: ArrayLike, *, tolerance: float
+) -> AggregatedOutcomes:
+    """Return likelihood-aware outcomes of battles judged in both orders.
+
+    The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
+    is the outcome. Swapping A and B mirrors every result.
+
+    Parameters
+    ----------
+    probabilities_ab, probabilities_ba : array_like, shape (n, 3)
+        Probabilities of the answer shown first, a tie, and the answer shown second, when A,
+        respectively B, was shown first. Rows add up to 1, as from `choice_probabilities`.
+    tolerance : float
+        Delta in [0, 1]: a tie if the two largest masses differ by less than twice this, or
+        not at all.
+
+    Returns
+    -------
+    AggregatedOutcomes
+        Outcomes and soft outcomes ``(m[1] + m[0] / 2) / 2``, a probability.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ from (n, 3), a value is NaN or negative, a row does not add up to 1,
+        or the tolerance is outside [0, 1].
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
+    """
+    if not 0 <= tolerance <= 1:
+        raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
+    ab = _three_way(probabilities_ab, "probabilities_ab")
+    ba = _three_way(probabilities_ba, "probabilities_ba")
+    if ab.shape != ba.shape:
+        raise ValueError(f"both orders of every battle are needed, got {ab.shape}, {ba.shape}")
+    mass = ab + ba[:, ::-1]
+    ranked = np.sort(mass, axis=1)
+    gap = ranked[:, 2] - ranked[:, 1]
+    winner = np.array([1.0, 0.5, 0.0])[mass.argmax(axis=1)]
+    outcome = np.where((gap < 2 * tolerance) | (gap < _LEVEL), 0.5, winner)
+    # (m[1] + m[0] / 2) / 2 with m[0] = 2 - m[1] - m[-1]: one difference, which a swap negates.
+    return AggregatedOutcomes(mass, outcome, 0.5 + (mass[:, 0] - mass[:, 2]) / 4)
+
+
+def _three_way(probabilities: ArrayLike, name: str) -> Floats:
+    values = np.asarray(probabilities, dtype=float)
+    if values.ndim != 2 or values.shape[1] != 3:
+        raise ValueError(f"{name} must have shape (n, 3), got {values.shape}")
+    if not (values >= 0).all():
+        place = tuple(int(i) for i in np.argwhere(~(values >= 0))[0])
+        raise ValueError(f"{name} holds {values[place]} at {place}; expected probabilities")
+    total = values.sum(axis=1, keepdims=True)
+    if (np.abs(total - 1) > _SUM_SLACK).any():
+        bad = int(np.flatnonzero(np.abs(total[:, 0] - 1) > _SUM_SLACK)[0])
+        raise ValueError(f"row {bad} of {name} adds up to {total[bad, 0]:.6g}, not 1")
+    return np.asarray(values / total)
+
+
+def perplexity(log_probs: ArrayLike) -> float:
+    """Return the perplexity of an answer: exp(-mean log-probability of its tokens).
+
+    Parameters
+    ----------
+    log_probs : array_like, shape (n,)
+        Natural log-probability of every token that the judge said.
+
+    Returns
+    -------
+    float
+        Perplexity, 1 or more; 1 is an answer that could not have been another.
+
+    Raises
+    ------
+    ValueError
+        If there is no token, or a log-probability is NaN, positive or infinite.
+    """
+    logs = _log_probs(log_probs, "log-probabilities of the answer")
+    if not logs.size:
+        raise ValueError("no log-probabilities of the answer; ask the endpoint for logprobs")
+    mean = float(logs.mean())
+    if mean < -700:
+        raise ValueError(
+            f"mean log-probability {mean:g} is that of no answer a judge said; some servers "
+            "write -9999 for tokens they did not score"
+        )
+    return math.exp(-mean)
+
+
+def perplexity_outcome(
+    outcome_ab: ArrayLike,
+    outcome_ba: ArrayLike,
+    perplexity_ab: ArrayLike,
+    perplexity_ba: ArrayLike,
+    *,
+    tolerance: float,
+) -> Floats:
+    """Return the outcome of the order in which the judge was less perplexed by its own answer.
+
+    Parameters
+    ----------
+    outcome_ab, outcome_ba : array_like, shape (n,)
+        A's share of the win, 1, 0.5 or 0, when A, respectively B, was shown first.
+    perplexity_ab, perplexity_ba : array_like, shape (n,)
+        Perplexity of the judge's whole answer in either order, 1 or more.
+    tolerance : float
+        A tie if the perplexities are at most this far apart, even where both orders agree.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Outcomes in {1.0, 0.5, 0.0}; mirrored when A and B are swapped.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, an outcome is none of the three values, a perplexity is below 1 or
+        not finite, or the tolerance is negative.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
+    """
+    columns = {"outcome_ab": outcome_ab, "outcome_ba": outcome_ba}
+    columns |= {"perplexity_ab": perplexity_ab, "perplexity_ba": perplexity_ba}
+    values = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
+    first_ab, first_ba, ours, theirs = values.values()
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ValueError(f"tolerance must be zero or more, got {tolerance}")
+    for name, column in values.items():
+        if column.ndim != 1 or column.shape != first_ab.shape:
+            raise ValueError(f"{name} must have shape {first_ab.shape[:1]}, got {column.shape}")
+        is_outcome = name.startswith("outcome")
+        good = np.isin(column, (0, 0.5, 1)) if is_outcome else np.isfinite(column) & (column >= 1)
+        if not good.all():
+            bad = int(np.flatnonzero(~good)[0])
+            wanted = "1, 0.5 or 0" if is_outcome else "a finite perplexity, 1 or more"
+            raise ValueError(f"{name} holds {column[bad]} at {bad}; expected {wanted}")
+    chosen = np.where(ours < theirs, first_ab, first_ba)
+    return np.where(np.abs(ours - theirs) <= tolerance, 0.5, chosen)

@@ -1,0 +1,321 @@
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from relations_twin import count_subsets
+
+from judgeline.consistency import (
+    ViolationCounts,
+    conflict_ratio,
+    count_violations,
+    outcome_matrices,
+    score_conflicts,
+    violation_rates,
+)
+
+SIZES = (3, 4, 5)
+ROCK_PAPER_SCISSORS = [[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]]
+
+
+def relation(n: int, pairs: dict[tuple[int, int], float], default: float = math.nan) -> np.ndarray:
+    matrix = np.full((n, n), 0.5)
+    for i, j in combinations(range(n), 2):
+        matrix[i, j] = pairs.get((i, j), default)
+        matrix[j, i] = 1 - matrix[i, j]
+    return matrix
+
+
+@st.composite
+def relations(draw: st.DrawFn, values: tuple[float, ...] = (1, 0.5, 0, math.nan)) -> np.ndarray:
+    n = draw(st.integers(1, 7))
+    pairs = list(combinations(range(n), 2))
+    drawn = draw(st.lists(st.sampled_from(values), min_size=len(pairs), max_size=len(pairs)))
+    return relation(n, dict(zip(pairs, drawn, strict=True)))
+
+
+def totals(counts: ViolationCounts) -> list[list[tuple[int, ...]]]:
+    """Per question and size: subsets, violating, circular, equality."""
+    return np.stack(counts[1:], axis=-1).tolist()
+
+
+# ------------------------------------------------------------------ against the slow twin
+
+
+@given(st.lists(relations(), min_size=1, max_size=4))
+def test_counts_are_those_of_the_definition(matrices: list[np.ndarray]) -> None:
+    expected = [[list(count_subsets(m, size)) for size in SIZES] for m in matrices]
+    assert totals(count_violations(matrices)) == expected
+
+
+@given(relations(values=(1, 0.5, 0)))
+def test_counts_are_those_of_the_definition_without_missing_pairs(matrix: np.ndarray) -> None:
+    expected = [list(count_subsets(matrix, size)) for size in (5, 3, 6, 3)]
+    assert totals(count_violations([matrix], sizes=(5, 3, 6, 3)))[0] == expected
+
+
+def test_counts_are_those_of_the_definition_in_many_questions_of_twelve() -> None:
+    rng = np.random.default_rng(5)
+    matrices = []
+    for _ in range(6):
+        noisy = rng.normal(size=12)
+        pairs = {
+            (i, j): float((np.sign(np.round(noisy[i] - noisy[j] + rng.normal(0, 0.3))) + 1) / 2)
+            for i, j in combinations(range(12), 2)
+            if rng.random() < 0.95
+        }
+        matrices.append(relation(12, pairs))
+    expected = [[list(count_subsets(m, size)) for size in SIZES] for m in matrices]
+    assert 0 < sum(row[2][1] for row in expected) < sum(row[2][0] for row in expected)
+    assert totals(count_violations(matrices)) == expected
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_what_breaks_no_rule_is_exactly_what_some_ranking_with_ties_explains(n: int) -> None:
+    ranked = {  # oracle: a weak order is what comparing numbers gives
+        tuple((np.sign(x - y) + 1) / 2 for x, y in combinations(levels, 2))
+        for levels in product(range(n), repeat=n)
+    }
+    pairs = list(combinations(range(n), 2))
+    for drawn in product((1, 0.5, 0), repeat=len(pairs)):
+        matrix = relation(n, dict(zip(pairs, drawn, strict=True)))
+        violating = count_violations([matrix], sizes=(n,)).n_violating[0, 0]
+        assert violating == (drawn not in ranked)
+
+
+# ------------------------------------------------------------------ closed forms
+
+
+@given(st.lists(st.integers(-3, 3), min_size=5, max_size=12))
+def test_scores_make_no_violations(scores: list[int]) -> None:
+    levels = np.array(scores)
+    matrix = (np.sign(levels[:, None] - levels) + 1) / 2
+    rates = violation_rates(count_violations([matrix]))
+    assert rates.ratio.tolist() == [[0, 0, 0]]
+    assert rates.n_subsets.tolist() == [[math.comb(levels.size, size) for size in SIZES]]
+
+
+def test_rock_paper_scissors_is_wholly_non_transitive() -> None:
+    rates = violation_rates(count_violations([ROCK_PAPER_SCISSORS], sizes=(3,)))
+    assert (rates.ratio[0, 0], rates.circular[0, 0], rates.equality[0, 0]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("ab", "bc", "ac", "kind"),
+    [
+        (1, 1, 0, "circular"),
+        (1, 1, 0.5, "equality"),
+        (1, 0.5, 0, "equality"),
+        (1, 0.5, 0.5, "equality"),
+        (0.5, 0.5, 0, "equality"),
+        (1, 0.5, 1, None),
+        (0.5, 0, 0, None),
+        (1, 0, 0.5, None),
+        (0.5, 0.5, 0.5, None),
+        (1, 1, 1, None),
+    ],
+)
+def test_kinds_of_triples_by_hand(ab: float, bc: float, ac: float, kind: str | None) -> None:
+    counts = count_violations([relation(3, {(0, 1): ab, (1, 2): bc, (0, 2): ac})], sizes=(3,))
+    expected = [1, int(kind is not None), int(kind == "circular"), int(kind == "equality")]
+    assert totals(counts) == [[expected]]
+
+
+@given(st.integers(3, 12), st.randoms(use_true_random=False))
+def test_circular_triples_of_a_tournament_follow_from_its_wins(n: int, random) -> None:
+    # Kendall and Babington Smith (1940): C(n, 3) less the sum of C(wins, 2), without ties.
+    matrix = relation(n, {pair: float(random.random() < 0.5) for pair in combinations(range(n), 2)})
+    wins = (matrix == 1).sum(axis=1).tolist()
+    expected = math.comb(n, 3) - sum(math.comb(w, 2) for w in wins)
+    counts = count_violations([matrix], sizes=(3,))
+    assert totals(counts) == [[[math.comb(n, 3), expected, expected, 0]]]
+
+
+@pytest.mark.parametrize("n", [5, 9, 20])
+def test_one_misplaced_pair_spoils_the_subsets_that_hold_it(n: int) -> None:
+    spoilt = [math.comb(n - 2, size - 2) for size in SIZES]
+    every = [math.comb(n, size) for size in SIZES]
+    ends = (0, n - 1)
+    upset = relation(n, {ends: 0.0}, default=1.0)  # a ranking, but the last beats the first
+    levelled = relation(n, {ends: 0.5}, default=1.0)
+    one_win_among_ties = relation(n, {ends: 1.0}, default=0.5)
+    unknown = relation(n, {ends: math.nan}, default=1.0)
+    counts = count_violations([upset, levelled, one_win_among_ties, unknown])
+    assert counts.n_violating.tolist() == [spoilt, spoilt, spoilt, [0, 0, 0]]
+    assert counts.n_circular.tolist() == [spoilt, [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert counts.n_equality.tolist() == [[0, 0, 0], spoilt, spoilt, [0, 0, 0]]
+    left = [a - b for a, b in zip(every, spoilt, strict=True)]
+    assert counts.n_subsets.tolist() == [every, every, every, left]
+
+
+@given(relations(), st.randoms(use_true_random=False))
+def test_names_and_direction_of_answers_do_not_matter(matrix: np.ndarray, random) -> None:
+    order = list(range(len(matrix)))
+    random.shuffle(order)
+    counts = totals(count_violations([matrix, matrix[np.ix_(order, order)], matrix.T]))
+    assert counts[0] == counts[1] == counts[2]
+
+
+# ------------------------------------------------------------------ categories
+
+
+def test_rates_pool_subsets_not_questions() -> None:
+    ranking = relation(4, {}, default=1.0)
+    counts = count_violations([ROCK_PAPER_SCISSORS, ranking, [[0.5]]], sizes=(3, 4))
+    pooled = violation_rates(counts)
+    assert pooled.categories == ["all"]
+    assert pooled.n_questions.tolist() == [3]
+    assert pooled.n_subsets.tolist() == [[5, 1]]
+    assert pooled.ratio.tolist() == [[1 / 5, 0]]
+    parted = violation_rates(counts, ["maths", "prose", "maths"])
+    assert parted.categories == ["maths", "prose"]
+    assert parted.n_questions.tolist() == [2, 1]
+    assert parted.n_subsets.tolist() == [[1, 0], [4, 1]]
+    assert parted.ratio[:, 0].tolist() == parted.circular[:, 0].tolist() == [1, 0]
+    assert np.isnan(parted.ratio[0, 1])  # no four answers in maths: not 0
+    assert parted.ratio[1, 1] == 0
+
+
+def test_no_complete_subset_has_no_ratio() -> None:
+    with pytest.raises(ValueError, match="none of 1 questions has 3 answers"):
+        violation_rates(count_violations([[[0.5]]]))
+    with pytest.raises(ValueError, match="none of 2 questions has 4 answers"):
+        violation_rates(count_violations([ROCK_PAPER_SCISSORS, relation(5, {})], sizes=(4, 5)))
+
+
+def test_every_question_needs_a_category() -> None:
+    counts = count_violations([ROCK_PAPER_SCISSORS])
+    with pytest.raises(ValueError, match=r"shape \(1,\), got \(2,\)"):
+        violation_rates(counts, ["x", "y"])
+    with pytest.raises(ValueError, match="category is missing in row 0"):
+        violation_rates(counts, [None])
+
+
+# ------------------------------------------------------------------ from rows
+
+
+def test_rows_become_one_matrix_per_question() -> None:
+    made = outcome_matrices(
+        ["q2", "q1", "q2", "q2"], ["b", "x", "c", "a"], ["a", "y", "a", "d"], [1, 0.5, 0, math.nan]
+    )
+    assert made.questions == ["q1", "q2"]
+    assert [names.tolist() for names in made.answers] == [["x", "y"], ["a", "b", "c", "d"]]
+    nan = math.nan
+    np.testing.assert_array_equal(made.outcomes[0], [[nan, 0.5], [0.5, nan]])
+    np.testing.assert_array_equal(
+        made.outcomes[1],
+        [[nan, 0, 1, nan], [1, nan, nan, nan], [0, nan, nan, nan], [nan, nan, nan, nan]],
+    )
+    assert count_violations(made.outcomes).n_subsets.sum() == 0
+
+
+@given(relations(), st.randoms(use_true_random=False))
+def test_rows_in_any_order_and_direction_give_the_same_counts(matrix: np.ndarray, random) -> None:
+    pairs = list(combinations(range(len(matrix)), 2))
+    if not pairs:
+        return
+    rows = [random.choice([(i, j), (j, i)]) for i, j in pairs]
+    random.shuffle(rows)
+    made = outcome_matrices(
+        [7] * len(rows), [i for i, _ in rows], [j for _, j in rows], [matrix[i, j] for i, j in rows]
+    )
+    assert totals(count_violations(made.outcomes)) == totals(count_violations([matrix]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("q", "a", "a", 1.0)], "question 'q' compares answer a with itself"),
+        ([("q", "a", "b", 1.0), ("q", "b", "a", 0.0)], "'q' lists answers a and b 2 times"),
+        ([("q", "a", "b", 0.7)], r"outcome holds 0.7 at \(0,\)"),
+        ([("q", None, "b", 1.0)], "answer_a is missing in row 0"),
+    ],
+)
+def test_bad_rows_are_named(rows: list[tuple], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        outcome_matrices(*zip(*rows, strict=True))
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"got \(1,\), \(2,\), \(1,\), \(1,\)"):
+        outcome_matrices(["q"], ["a", "b"], ["b"], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("matrices", "sizes", "message"),
+    [
+        ([], SIZES, "no questions"),
+        ([[[0.5, 1]]], SIZES, r"outcomes\[0\] must have shape \(n, n\), got \(1, 2\)"),
+        ([[[0.5]], [[0.5, 0.7], [0.3, 0.5]]], SIZES, r"outcomes\[1\] holds 0.7 at \(0, 1\)"),
+        ([[[0.5, 1], [1, 0.5]]], SIZES, r"1.0 at \(0, 1\) but 1.0 at \(1, 0\)"),
+        ([[[0.5, 1], [math.nan, 0.5]]], SIZES, r"1.0 at \(0, 1\) but nan"),
+        ([[[0.5]]], (2, 3), "3 or more"),
+        ([[[0.5]]], (), "3 or more"),
+        ([np.full((100, 100), 0.5)], SIZES, "100 answers .* 75287520 subsets"),
+    ],
+)
+def test_bad_matrices_are_named(matrices: list, sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        count_violations(matrices, sizes=sizes)
+
+
+# ------------------------------------------------------------------ scores against comparisons
+
+
+@pytest.mark.parametrize(
+    ("gap", "conflicts"),  # against a win of A, a tie, a win of B
+    [
+        (2.0, [False, True, True]),
+        (1.0, [True, False, True]),  # within the tolerance: equal
+        (0.0, [True, False, True]),
+        (-1.0, [True, False, True]),
+        (-2.0, [True, True, False]),
+    ],
+)
+def test_conflicts_by_hand(gap: float, conflicts: list[bool]) -> None:
+    found = score_conflicts([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0)
+    assert found.tolist() == conflicts
+    ratio = conflict_ratio([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0)
+    assert ratio == sum(conflicts) / 3
+
+
+PAIRS = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5), st.sampled_from([1, 0.5, 0])),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(PAIRS, st.integers(0, 4))
+def test_conflict_ratio_is_the_published_condition(pairs: list[tuple], tolerance: int) -> None:
+    n_conflicts = 0
+    for x, y, share in pairs:
+        x_above, y_above = x > y + tolerance, y > x + tolerance
+        n_conflicts += (
+            (x_above and share != 1)
+            or (y_above and share != 0)
+            or (not x_above and not y_above and share != 0.5)
+        )
+    a, b, outcome = (np.array(column) for column in zip(*pairs, strict=True))
+    assert conflict_ratio(a, b, outcome, tolerance=tolerance) == n_conflicts / len(pairs)
+    assert conflict_ratio(b, a, 1 - outcome, tolerance=tolerance) == n_conflicts / len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outcome", "tolerance", "message"),
+    [
+        ([], [], [], 0, "no pair"),
+        ([1.0], [1.0, 2.0], [1.0], 0, r"got \(1,\), \(2,\) and \(1,\)"),
+        ([1.0, math.nan], [1.0, 1.0], [1, 1], 0, "score_a holds nan at 1"),
+        ([1.0], [math.inf], [1], 0, "score_b holds inf at 0"),
+        ([1.0], [1.0], [math.nan], 0, r"outcome holds nan at \(0,\); expected 1, 0.5 or 0"),
+        ([1.0], [1.0], [0.8], 0, "outcome holds 0.8"),
+        ([1.0], [1.0], [1], -1, "tolerance .* got -1"),
+        ([1.0], [1.0], [1], math.nan, "tolerance .* got nan"),
+    ],
+)
+def test_bad_pairs_are_named(a, b, outcome, tolerance: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        conflict_ratio(a, b, outcome, tolerance=tolerance)
