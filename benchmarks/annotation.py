@@ -238,7 +238,7 @@ def throughput(options: argparse.Namespace) -> None:
     for capacity in options.capacities:
         slots = max(1, round(capacity * LATENCY_S))
         fields = ServedFields(model=MODEL, concurrency=2 * slots)
-        n_battles = options.battles or max(200, 5 * capacity)
+        n_battles = options.battles or max(200, 15 * capacity)
         with serving(slots, LATENCY_S) as url:
             label = f"{slots} at a time, {LATENCY_S:g} s each"
             compare(url, label, fields, n_battles, options.repeats)
