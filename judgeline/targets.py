@@ -169,9 +169,10 @@ def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
 
 
 def _wins(battles: CodedBattles, share: Floats, size: int, kept: NDArray[np.bool_]) -> Floats:
-    of_a: Floats = np.bincount(battles.model_a[kept], share[kept], size)
-    of_b: Floats = np.bincount(battles.model_b[kept], 1 - share[kept], size)
-    return of_a + of_b
+    of_a = np.bincount(battles.model_a[kept], share[kept], size).astype(float)
+    of_b = np.bincount(battles.model_b[kept], 1 - share[kept], size).astype(float)
+    wins: Floats = of_a + of_b
+    return wins
 
 
 def _own_shares(
