@@ -12,7 +12,7 @@ import pandas as pd
 
 from assets.columns import as_columns, as_table
 from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
-from assets.gates import is_settled, judge_checks
+from assets.gates import judge_checks, settled_judges
 from assets.partitions import (
     CORPUS,
     by_judge,
@@ -70,7 +70,9 @@ def judge_comparison(
             scored_battles,
         )
     ]
-    judges, left_out = _settled(context, set.intersection(*map(set, known)))
+    judges, left_out = settled_judges(
+        context.instance, context.partition_key, set.intersection(*map(set, known))
+    )
     if not judges:
         raise ValueError(
             f"no judge of {context.partition_key!r} has a leaderboard that passed its checks"
@@ -104,15 +106,6 @@ def compare(
         n_scored=len(scored_battles),
     )
     return table[list(COMPARISON_COLUMNS)]
-
-
-def _settled(context: dg.AssetExecutionContext, judges: set[str]) -> tuple[list[str], list[str]]:
-    """Return the judges whose last run passed its gates, and those whose did not."""
-    settled = {
-        judge: is_settled(judge_checks(context.instance, context.partition_key, judge))
-        for judge in sorted(judges)
-    }
-    return [j for j, passed in settled.items() if passed], [j for j in settled if not settled[j]]
 
 
 with previews_silenced():

@@ -1,5 +1,6 @@
 """How the checks of a judge last came out on a corpus, as the instance remembers them."""
 
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -50,6 +51,16 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
 def is_settled(checks: pd.DataFrame) -> bool:
     """Return whether no blocking check failed, or was left undone, when last tried."""
     return bool(checks.loc[checks["blocking"].astype(bool), "passed"].all())
+
+
+def settled_judges(
+    instance: dg.DagsterInstance, corpus: str, judges: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    """Return, in order, the judges whose last run passed its gates, and those whose did not."""
+    passed = {
+        judge: is_settled(judge_checks(instance, corpus, judge)) for judge in sorted(set(judges))
+    }
+    return [j for j, well in passed.items() if well], [j for j, well in passed.items() if not well]
 
 
 def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:

@@ -1,0 +1,262 @@
+"""The scoring methods of a judge on a corpus, gathered from its tables onto the same battles."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from judgeline.scoring_methods import ScoringMethod
+
+Floats = NDArray[np.float64]
+
+LEAST_SHARE = 0.8
+"""Share of the scored battles that a method has to score, or else it is left out: all methods are
+compared on the battles that all of them scored, and one with gaps would cost the others theirs."""
+
+
+class _Kind(NamedTuple):
+    """Where a method comes from: a table, its source in it, what is read, and whose calls it is."""
+
+    table: str
+    source: str
+    column: str
+    spent_on: tuple[str, ...]
+
+
+_CHOICES, _SCORES, _RUBRIC = ("choice_verdicts",), ("score_verdicts",), ("verdicts",)
+
+KINDS: dict[str, _Kind] = {
+    "hard": _Kind("scored_battles", "", "judge_outcome", _RUBRIC),
+    "soft": _Kind("scored_battles", "", "score_difference", _RUBRIC),
+    "choice": _Kind("soft_outcomes", "choice", "outcome", _CHOICES),
+    "perplexity": _Kind("soft_outcomes", "perplexity", "outcome", _CHOICES),
+    "likelihood": _Kind("soft_outcomes", "likelihood", "soft_outcome", _CHOICES),
+    "likelihood-calibrated": _Kind("soft_outcomes", "likelihood", "lean", _CHOICES),
+    "score-plain": _Kind("soft_outcomes", "score-plain", "score_difference", _SCORES),
+    "score": _Kind("soft_outcomes", "score", "score_difference", _SCORES),
+    "btl": _Kind("quantitative_outcomes", "btl", "outcome", _RUBRIC),
+    "btl2": _Kind("quantitative_outcomes", "btl2", "outcome", _SCORES),
+}
+"""Every scoring method, in the order in which they are shown."""
+
+MEANINGS: dict[str, str] = {
+    "hard": "rubric: who scored higher in both orders",
+    "soft": "rubric: calibrated score difference",
+    "choice": "choice: the letter said in both orders",
+    "perplexity": "choice: the order that perplexed the judge less",
+    "likelihood": "choice: probabilities of the letters, as published",
+    "likelihood-calibrated": "choice: the same, with a slope fitted to votes",
+    "score-plain": "single scores as said, with a slope fitted to votes",
+    "score": "single scores, expected, with a slope fitted to votes",
+    "btl": "rubric: explanation and score, regressed on votes",
+    "btl2": "single scores: both reasons and scores, regressed on votes",
+}
+"""What each of them is, in a few words."""
+
+SUMMARY_COLUMNS = (
+    "method",
+    "n_models",
+    "n_battles",
+    "n_available",
+    "mae",
+    "mae_recalibrated",
+    "bias",
+    "stretch",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+    "n_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "note",
+)
+"""Columns of the table of scoring methods."""
+
+_SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
+_BOUNDS = ["threshold", "coverage", "median_width", "note"]
+_WHY_ABSENT = {
+    "scored_battles": "no battle has rubric scores",
+    "soft_outcomes": "the judge is not asked for it, or its answers do not support it; see the "
+    "note of soft_outcomes",
+    "quantitative_outcomes": "no embedded rationales, or too few votes to learn from; see the note "
+    "of quantitative_outcomes",
+}
+
+
+@dataclass(frozen=True)
+class GatheredMethods:
+    """Scoring methods on common battles.
+
+    Attributes
+    ----------
+    battles : DataFrame
+        Scored battles that every method kept scored.
+    methods : mapping of str to ScoringMethod
+        Without ``hard``, which the battles carry themselves.
+    available : mapping of str to int
+        Battles that a method scored, before the others were considered; 0 if it has none.
+    notes : mapping of str to str
+        Why a method is left out.
+    """
+
+    battles: pd.DataFrame
+    methods: Mapping[str, ScoringMethod]
+    available: Mapping[str, int]
+    notes: Mapping[str, str]
+
+
+def gather_methods(
+    scored_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    quantitative_outcomes: pd.DataFrame,
+) -> GatheredMethods:
+    """Return every scoring method that a judge's tables support, on the same battles.
+
+    Parameters
+    ----------
+    scored_battles, soft_outcomes, quantitative_outcomes : DataFrame
+        The tables of those names, of one judge on one corpus; the last two may be empty.
+
+    Raises
+    ------
+    ValueError
+        If a table has a battle twice for a method, or an outcome for one fold and not another.
+    """
+    tables = {
+        "scored_battles": scored_battles.assign(source=""),
+        "soft_outcomes": soft_outcomes.assign(lean=soft_outcomes["soft_outcome"] - 0.5),
+    }
+    found: dict[str, pd.DataFrame] = {}
+    for name, kind in KINDS.items():
+        if kind.table == "quantitative_outcomes":
+            found[name] = _by_fold(quantitative_outcomes, kind.source)
+        else:
+            found[name] = _by_battle(tables[kind.table], kind, name)
+    index = pd.Index(scored_battles["battle_id"])
+    available = {name: int(table.index.isin(index).sum()) for name, table in found.items()}
+    notes = dict(_left_out(available, len(index)))
+    kept = [name for name in KINDS if name not in notes]
+    for name in kept:
+        index = index[index.isin(found[name].index)]
+    battles = scored_battles[scored_battles["battle_id"].isin(index)].reset_index(drop=True)
+    models = sorted({*battles["model_a"], *battles["model_b"]})
+    methods = {
+        name: _method(found[name].loc[battles["battle_id"]], KINDS[name], models)
+        for name in kept
+        if name != "hard"
+    }
+    return GatheredMethods(battles, methods, available, notes)
+
+
+def _by_battle(table: pd.DataFrame, kind: _Kind, name: str) -> pd.DataFrame:
+    """Return a method's values by battle, without those that it does not have."""
+    own = table.loc[table["source"].eq(kind.source), ["battle_id", kind.column]].dropna()
+    if own["battle_id"].duplicated().any():
+        twice = own.loc[own["battle_id"].duplicated(), "battle_id"].iloc[0]
+        raise ValueError(f"{kind.table} has battle {twice!r} twice for {name!r}; remake it")
+    return own.set_index("battle_id").astype(float)
+
+
+def _by_fold(outcomes: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Return a learnt method's outcomes, battles by held-out model, only battles with all."""
+    own = outcomes[outcomes["method"].eq(method)]
+    # pivot refuses a battle that is there twice, pivot_table averages it away
+    wide = own.pivot(index="battle_id", columns="held_out_model", values="outcome")  # noqa: PD010
+    return wide.dropna().astype(float)
+
+
+def _left_out(available: Mapping[str, int], n_scored: int) -> Iterator[tuple[str, str]]:
+    for name, n_battles in available.items():
+        if not n_battles:
+            yield name, _WHY_ABSENT[KINDS[name].table]
+        elif n_battles < LEAST_SHARE * n_scored:
+            yield (
+                name,
+                f"it scored {n_battles:,} of {n_scored:,} battles, below {LEAST_SHARE:.0%}: left "
+                "out, so that the others keep theirs",
+            )
+
+
+def _method(values: pd.DataFrame, kind: _Kind, models: list[str]) -> ScoringMethod:
+    if kind.table == "quantitative_outcomes":
+        lacking = [model for model in models if model not in values.columns]
+        if lacking:
+            raise ValueError(
+                f"quantitative_outcomes of {kind.source!r} has no fold for {lacking[:5]}; remake it"
+            )
+        return ScoringMethod(outcome=values[models].to_numpy().T)
+    column = values[kind.column].to_numpy()
+    if kind.column in ("score_difference", "lean"):
+        return ScoringMethod(score_difference=column)
+    return ScoringMethod(outcome=column)
+
+
+def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, tuple[int, int, int]]:
+    """Return calls, prompt tokens and completion tokens behind every scoring method.
+
+    Parameters
+    ----------
+    verdicts : mapping of str to DataFrame
+        ``verdicts``, ``choice_verdicts`` and ``score_verdicts`` of one judge. Rows with one
+        identity are one call, however many battles it served.
+    """
+    spent = {name: _calls(table) for name, table in verdicts.items()}
+    return {
+        method: tuple(
+            int(sum(part)) for part in zip(*(spent[t] for t in kind.spent_on), strict=True)
+        )
+        for method, kind in KINDS.items()
+    }
+
+
+def tabulate_methods(
+    gathered: GatheredMethods,
+    summary: pd.DataFrame,
+    intervals: pd.DataFrame,
+    spent: Mapping[str, tuple[int, int, int]],
+) -> pd.DataFrame:
+    """Return one row per scoring method: its errors, its intervals, its battles and its price.
+
+    Parameters
+    ----------
+    gathered : GatheredMethods
+        What was rated.
+    summary, intervals : DataFrame
+        By ``method``: agreement with human ratings, and conformal intervals, of the ratings.
+    spent : mapping of str to (int, int, int)
+        From `count_spending`.
+
+    Returns
+    -------
+    DataFrame
+        `SUMMARY_COLUMNS`, in the order of `KINDS`; a method that was left out has a note.
+    """
+    errors, bounds = summary.set_index("method"), intervals.set_index("method")
+    table = pd.DataFrame(index=pd.Index(KINDS, name="method")).join(errors).join(bounds[_BOUNDS])
+    ruled = errors["mae"].reindex([f"{name}-recalibrated" for name in KINDS])
+    n_common = len(gathered.battles)
+    table = table.assign(
+        mae_recalibrated=ruled.to_numpy(),
+        n_models=table["n_models"].fillna(0).astype("int64"),
+        n_battles=[0 if name in gathered.notes else n_common for name in KINDS],
+        n_available=[gathered.available[name] for name in KINDS],
+        note=[gathered.notes.get(name) or table["note"].get(name) for name in KINDS],
+        **{part: [spent[name][place] for name in KINDS] for place, part in enumerate(_SPENT)},
+    )
+    return table.fillna({"note": ""}).reset_index()[list(SUMMARY_COLUMNS)]
+
+
+def _calls(table: pd.DataFrame) -> tuple[int, int, int]:
+    named = table["identity"].notna() & table["identity"].ne("")
+    calls = pd.concat([table[named].drop_duplicates("identity"), table[~named]])
+    return (
+        len(calls),
+        int(calls["prompt_tokens"].fillna(0).sum()),
+        int(calls["completion_tokens"].fillna(0).sum()),
+    )
