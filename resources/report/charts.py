@@ -45,7 +45,8 @@ def _short(name: Any) -> str:
     return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"
 
 
-def _name_rows(axes: "Axes", names: pd.Series) -> None:
+def name_rows(axes: "Axes", names: pd.Series) -> None:
+    """Give a chart one row per name, the first on top."""
     axes.set_yticks(range(len(names)), [_short(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
@@ -82,7 +83,7 @@ def draw_intervals(
             )
     if not new.all():
         _draw_human(axes, palette, table[~new])
-    _name_rows(axes, table["model"])
+    name_rows(axes, table["model"])
     for place in np.flatnonzero(new):
         axes.get_yticklabels()[place].set_color(palette["new"])
     axes.set_xlabel("rating (Elo points)")
@@ -203,7 +204,7 @@ def draw_betas(axes: "Axes", palette: Palette, beta_folds: pd.DataFrame) -> None
     )
     left = np.full(int((~fitted).sum()), axes.get_xlim()[0])
     axes.plot(left, table.index[~fitted], "x", color=palette["hard"], ms=6)
-    _name_rows(axes, table["held_out_model"])
+    name_rows(axes, table["held_out_model"])
     axes.set_xlabel("beta (logits per rubric point)")
 
 
@@ -217,5 +218,5 @@ def draw_errors(axes: "Axes", palette: Palette, summary: pd.DataFrame, ranking_m
             table["mae"][rows], table.index[rows], "o", mfc=fill, mec=palette["soft"], ms=6, mew=1.1
         )
     axes.set_xlim(0, 1.08 * table["mae"].max())
-    _name_rows(axes, table["method"].map(method_words))
+    name_rows(axes, table["method"].map(method_words))
     axes.set_xlabel("mean absolute error (Elo points)")

@@ -1,6 +1,7 @@
 """The tables of one judge that the report reads, and the columns it relies on."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -93,6 +94,8 @@ class JudgeTables:
     checks : DataFrame or None
         One row per quality check: `name`, `passed`, `observed` and `remedy` (what to do);
         `asset` and `blocking` are shown where they are given.
+    companions : mapping of str to DataFrame
+        Tables of the companion methods by asset; those that are missing or empty are not shown.
 
     Raises
     ------
@@ -112,6 +115,7 @@ class JudgeTables:
     missingness: pd.DataFrame | None = None
     missing_bounds: pd.DataFrame | None = None
     checks: pd.DataFrame | None = None
+    companions: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, columns in COLUMNS.items():

@@ -15,6 +15,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from resources.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
+from resources.report.methods import methods_section
 from resources.report.sections import comparison_grid, section_of
 from resources.report.wording import count
 
@@ -30,6 +31,7 @@ def write_report(
     judges: Sequence[JudgeTables],
     provenance: Mapping[str, str],
     comparison: pd.DataFrame | None,
+    methods: pd.DataFrame | None = None,
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
@@ -47,6 +49,8 @@ def write_report(
         Where the numbers came from, shown at the end in this order.
     comparison : DataFrame or None
         One row per judge and method.
+    methods : DataFrame or None
+        One row per judge and scoring method, all on the same battles.
 
     Returns
     -------
@@ -72,12 +76,17 @@ def write_report(
         headline=_headline(judges),
         sections=[section_of(tables, f"j{place}") for place, tables in enumerate(judges, start=1)],
         comparison=None if comparison is None else comparison_grid(comparison, judges),
+        methods=None if methods is None else methods_section(methods, _names(judges)),
         provenance=dict(provenance),
         policy=_policy(script),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup(script),  # noqa: S704
     )
     return _write_atomically(path, html)
+
+
+def _names(judges: Sequence[JudgeTables]) -> dict[str, str]:
+    return {tables.judge: tables.display_name for tables in judges}
 
 
 def _environment() -> jinja2.Environment:

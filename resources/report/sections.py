@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from resources.report.companion_sections import companions_of
+from resources.report.companions import Companion
 from resources.report.figures import (
     Illustration,
     beta_figure,
@@ -125,6 +127,7 @@ class JudgeSection:
     diagnostics: Grid
     levels: Grid
     missing: MissingSection | None
+    companions: list[Companion]
     checks: Grid | None
 
 
@@ -168,6 +171,7 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
         missing=missing_section(tables.missingness, tables.missing_bounds),
+        companions=companions_of(tables.companions, key),
         checks=_checks(tables.checks),
     )
 

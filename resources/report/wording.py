@@ -15,6 +15,13 @@ _METHODS = {
     "human": "human votes",
     "hard": "hard",
     "soft": "soft (calibrated)",
+    "choice": "choice",
+    "likelihood": "likelihood-aware",
+    "likelihood-calibrated": "likelihood-aware (calibrated)",
+    "score": "expected score (calibrated)",
+    "score-plain": "score as said (calibrated)",
+    "btl": "quantitative judge (BTL)",
+    "btl2": "quantitative judge (BTL2)",
 }
 
 _FLAGS = {

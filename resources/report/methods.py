@@ -1,0 +1,145 @@
+"""What the page says of scoring methods: all of them on the same battles, for every judge."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from resources.method_table import KINDS, MEANINGS
+from resources.report.charts import name_rows, rows_height
+from resources.report.companions import Companion, Table
+from resources.report.drawing import Palette, draw_svg
+from resources.report.figures import Illustration
+from resources.report.grid import Column, make_grid
+from resources.report.wording import count, method_words, number, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_one = partial(number, digits=1)
+_two = partial(number, digits=2)
+_three = partial(number, digits=3)
+
+_COLUMNS = (
+    Column("named", "Judge", "", numeric=False),
+    Column("method", "Method", "", method_words, numeric=False),
+    Column("meaning", "What scores a battle", "", numeric=False),
+    Column("mae", "Mean absolute error", "Elo", _one),
+    Column("mae_recalibrated", "the same, on a fitted ruler", "Elo", _one),
+    Column("stretch", "Stretch", "judge Elo per human Elo", _two),
+    Column("spearman", "Spearman", "correlation", _three),
+    Column("coverage", "Coverage", "mean of splits", percent),
+    Column("median_width", "Median width", "Elo", number),
+    Column("n_calls", "Calls", "of the judge", count),
+    Column("prompt_tokens", "Tokens read", "", count),
+    Column("completion_tokens", "Tokens written", "", count),
+    Column("n_battles", "Battles", "common to all", count),
+)
+_ABSENT_COLUMNS = (
+    Column("named", "Judge", "", numeric=False),
+    Column("method", "Method", "", method_words, numeric=False),
+    Column("meaning", "What would score a battle", "", numeric=False),
+    Column("note", "Why it is not here", "", numeric=False),
+)
+
+
+def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Companion:
+    """Return the comparison of all scoring methods of a corpus.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        The table ``method_comparison``; errors and widths in Elo points.
+    names : mapping of str to str
+        Display names of judges by slug.
+
+    Returns
+    -------
+    Companion
+        Best method first; methods without numbers in a table of their own, with the reason.
+    """
+    named = comparison.assign(
+        named=[names.get(slug, slug) for slug in comparison["judge"]],
+        meaning=[MEANINGS.get(method, "") for method in comparison["method"]],
+    )
+    rated = named[named["mae"].notna()].sort_values("mae", kind="stable")
+    absent = named[named["mae"].isna()]
+    tables = []
+    if len(rated):
+        best = set(rated.groupby("judge")["mae"].idxmin())
+        grid = make_grid(
+            rated.reset_index(),
+            "One row per judge and scoring method, the smallest error first; each judge's best is "
+            "marked",
+            _COLUMNS,
+            marked=lambda row: row.index in best,
+        )
+        tables.append(Table("methods-table", grid))
+    if len(absent):
+        caption = "One row per scoring method without numbers"
+        tables.append(Table("methods-absent", make_grid(absent, caption, _ABSENT_COLUMNS)))
+    figures = [_figure(rated)] if len(rated) else []
+    return Companion("Scoring methods", _sentences(rated), tables, figures)
+
+
+def _sentences(rated: pd.DataFrame) -> list[str]:
+    told = [
+        "Whatever scores battles can feed the same ratings: here each scoring method of a judge "
+        "goes through the same leave-one-model-out fit and the same conformal step, on the "
+        "battles that all of the judge's methods scored. What was learnt from votes saw none of "
+        "the model being rated."
+    ]
+    for _, own in rated.groupby("named", sort=False):
+        best = own.iloc[0]
+        told.append(
+            f"{best['named']}: nearest to people by {method_words(best['method'])}, "
+            f"{_one(best['mae'])} Elo off on average over {count(best['n_models'])} models and "
+            f"{count(best['n_battles'])} battles, for {count(best['n_calls'])} calls."
+        )
+    return told
+
+
+def _figure(rated: pd.DataFrame) -> Illustration:
+    title = "Error of every scoring method"
+    order = {method: place for place, method in enumerate(KINDS)}
+    table = rated.assign(order=rated["method"].map(order)).sort_values(["order", "named"])
+    best = rated.iloc[0]
+    svg = draw_svg(
+        lambda axes, palette: draw_method_errors(axes, palette, table),
+        key="methods-figure",
+        title=title,
+        description=f"Mean absolute error of {len(rated)} judges by methods, smallest "
+        f"{_one(best['mae'])} Elo ({best['named']}, {best['method']}).",
+        height=rows_height(table["method"].nunique()) + 0.3,
+    )
+    caption = (
+        "One row per scoring method, one mark per judge: the mean absolute difference between its "
+        "ratings and the human ones."
+    )
+    return Illustration(title, caption, svg)
+
+
+_MARKERS = "osDv^<>PX*"
+
+
+def draw_method_errors(axes: "Axes", palette: Palette, table: pd.DataFrame) -> None:
+    """Draw the error of each method in a row, a marker for each judge."""
+    methods = list(dict.fromkeys(table["method"]))
+    place = {method: row for row, method in enumerate(methods)}
+    worst = table.groupby("method")["mae"].max()
+    axes.hlines(range(len(methods)), 0, worst.reindex(methods), color=palette["grid"], lw=1.2)
+    colours = (palette["soft"], palette["hard"], palette["new"], palette["ink"])
+    for turn, (judge, own) in enumerate(table.groupby("named", sort=True)):
+        _marks(axes, own, place, _MARKERS[turn % len(_MARKERS)], colours[turn % 4], str(judge))
+    axes.set_xlim(0, 1.08 * table["mae"].max())
+    name_rows(axes, pd.Series(methods).map(method_words))
+    axes.set_xlabel("mean absolute error (Elo points)")
+    axes.figure.legend(loc="outside upper left", ncol=2, handletextpad=0.4, columnspacing=1.4)
+
+
+def _marks(
+    axes: "Axes", own: pd.DataFrame, place: Mapping[str, int], marker: str, colour: Any, name: str
+) -> None:
+    rows = [place[method] for method in own["method"]]
+    axes.plot(own["mae"], rows, marker, color=colour, mfc="none", ms=6, mew=1.3, label=name)
