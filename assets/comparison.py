@@ -30,6 +30,19 @@ from resources.report.judge_tables import COMPARISON_COLUMNS
 
 Tables = dict[str, pd.DataFrame]
 
+REPORTED = (
+    "leaderboard",
+    "heldout_ratings",
+    "beta_folds",
+    "conformal_calibration",
+    "judge_diagnostics",
+    "missingness",
+    "missing_bounds",
+    "scored_battles",
+)
+COMPANIONS: tuple[str, ...] = ()
+"""Tables of the companion methods that the report shows where a judge has them."""
+
 
 @dg.asset(
     **OF_CORPUS,
@@ -125,56 +138,30 @@ with previews_silenced():
     code_version="1",
     automation_condition=FANS_IN,
     check_specs=[SELF_CONTAINED],
-    ins={
-        name: of_every_judge()
-        for name in (
-            "leaderboard",
-            "heldout_ratings",
-            "beta_folds",
-            "conformal_calibration",
-            "judge_diagnostics",
-            "missingness",
-            "missing_bounds",
-            "scored_battles",
-        )
-    },
+    ins={name: of_every_judge() for name in (*REPORTED, *COMPANIONS)},
 )
 def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame,
-    leaderboard: dict[str, pd.DataFrame],
-    heldout_ratings: dict[str, pd.DataFrame],
-    beta_folds: dict[str, pd.DataFrame],
-    conformal_calibration: dict[str, pd.DataFrame],
-    judge_diagnostics: dict[str, pd.DataFrame],
-    missingness: dict[str, pd.DataFrame],
-    missing_bounds: dict[str, pd.DataFrame],
-    scored_battles: dict[str, pd.DataFrame],
+    method_comparison: pd.DataFrame,
     catalog: Catalog,
+    **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
 ) -> dg.MaterializeResult:
     """The report of a corpus: one HTML file with the leaderboard and figures of every judge."""
     corpus = catalog.corpus(context.partition_key)
-    tables = {
-        "leaderboard": by_judge(leaderboard),
-        "heldout_ratings": by_judge(heldout_ratings),
-        "beta_folds": by_judge(beta_folds),
-        "conformal_calibration": by_judge(conformal_calibration),
-        "judge_diagnostics": by_judge(judge_diagnostics),
-        "missingness": by_judge(missingness),
-        "missing_bounds": by_judge(missing_bounds),
-        "scored_battles": by_judge(scored_battles),
-    }
+    by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",
         title=f"Judges of {corpus.display_name}",
         corpus_name=corpus.display_name,
         simulated=corpus.reader == "arena",
         judges=[
-            _tables_of(context, catalog, judge, tables)
+            _tables_of(context, catalog, judge, by_asset)
             for judge in judge_comparison["judge"].unique()
         ],
         provenance=_provenance(corpus),
         comparison=judge_comparison,
+        methods=method_comparison,
     )
     return dg.MaterializeResult(
         metadata={
@@ -196,7 +183,8 @@ def _tables_of(
         display_name=catalog.judge(judge).display_name,
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
-        **of_judge,
+        **{name: table for name, table in of_judge.items() if name in REPORTED},
+        companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
     )
 
 

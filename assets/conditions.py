@@ -14,12 +14,18 @@ FOLLOWS = (
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
 _ENDS = dg.AssetSelection.assets(
-    "leaderboard", "judge_diagnostics", "missingness", "missing_bounds", "judge_comparison"
+    "leaderboard",
+    "judge_diagnostics",
+    "missingness",
+    "missing_bounds",
+    "scoring_methods",
+    "judge_comparison",
+    "method_comparison",
 )
 FANS_IN = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()).allow(_ENDS)
     & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing()).allow(
-        dg.AssetSelection.assets("leaderboard")
+        dg.AssetSelection.assets("leaderboard", "scoring_methods")
     )
 ).with_label("follows the judges there are")
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for

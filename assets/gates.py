@@ -1,6 +1,6 @@
 """How the checks of a judge last came out on a corpus, as the instance remembers them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -54,12 +54,22 @@ def is_settled(checks: pd.DataFrame) -> bool:
 
 
 def settled_judges(
-    instance: dg.DagsterInstance, corpus: str, judges: Iterable[str]
+    instance: dg.DagsterInstance,
+    corpus: str,
+    judges: Iterable[str],
+    *,
+    assets: Collection[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return, in order, the judges whose last run passed its gates, and those whose did not."""
-    passed = {
-        judge: is_settled(judge_checks(instance, corpus, judge)) for judge in sorted(set(judges))
-    }
+    """Return, in order, the judges whose last run passed its gates, and those whose did not.
+
+    Gates of the named assets count, or else all of them.
+    """
+    passed = {}
+    for judge in sorted(set(judges)):
+        checks = judge_checks(instance, corpus, judge)
+        passed[judge] = is_settled(
+            checks if assets is None else checks[checks["asset"].isin(assets)]
+        )
     return [j for j, well in passed.items() if well], [j for j, well in passed.items() if not well]
 
 

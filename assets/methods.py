@@ -33,6 +33,18 @@ from resources.method_table import (
 _SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
 
 
+_LEADING_HERE = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "method_ratings",
+    "scoring_methods",
+)
+
+
 @dg.asset(
     **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
 )
@@ -166,10 +178,14 @@ def method_comparison(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A judge by one scoring method: error, order, coverage, width, calls and tokens.
 
-    Errors and widths in Elo points. Only judges whose last run got through its blocking checks.
+    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
+    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
+    without numbers, no reason to hide the others.
     """
     tables = by_judge(scoring_methods)
-    judges, left_out = settled_judges(context.instance, context.partition_key, set(tables))
+    judges, left_out = settled_judges(
+        context.instance, context.partition_key, tables, assets=_LEADING_HERE
+    )
     if not judges:
         raise ValueError(
             f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "

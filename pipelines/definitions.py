@@ -11,6 +11,7 @@ from assets import (
     corpus,
     diagnostics,
     judging,
+    methods,
     missing_bounds,
     missingness,
     ratings,
@@ -32,6 +33,7 @@ STAGES = (
     diagnostics,
     missingness,
     missing_bounds,
+    methods,
     comparison,
 )
 
