@@ -21,7 +21,7 @@ from judgeline.consistency import (
     score_conflicts,
     violation_rates,
 )
-from judgeline.outcomes import CRITERIA, hard_outcome, sign_outcome
+from judgeline.outcomes import CRITERIA, criterion_difference, hard_outcome, sign_outcome
 from resources.soft_scoring import SCORE_SOURCES
 
 CONSISTENCY_DTYPES: dict[str, str] = {
@@ -52,7 +52,7 @@ _Row = dict[str, Any]
 
 
 def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the outcome of every battle by each criterion of the rubric alone.
+    """Return the outcome of every battle by the rubric, overall and by each criterion alone.
 
     Parameters
     ----------
@@ -64,29 +64,28 @@ def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, 
     Returns
     -------
     dict of str to Series
-        By criterion, A's share of the win by ``battle_id``, for battles judged in both orders
+        By dimension, A's share of the win by ``battle_id``, for battles judged in both orders
         (or whose published mean is known): the rule of `judgeline.outcomes.hard_outcome`.
     """
-    sides = {side: [f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab"}
-    parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*sides["a"], *sides["b"]])
-    gaps = pd.DataFrame(
-        parsed[sides["a"]].to_numpy(dtype=float) - parsed[sides["b"]].to_numpy(dtype=float),
-        columns=list(CRITERIA),
-    )
+    ours, theirs = ([f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab")
+    parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*ours, *theirs])
+    scores = [parsed[side].to_numpy(dtype=float) for side in (ours, theirs)]
+    gaps = pd.DataFrame(scores[0] - scores[1], columns=list(CRITERIA))
+    gaps.insert(0, OVERALL, criterion_difference(*scores))
     means = gaps.groupby([parsed["order"].to_numpy(), parsed["battle_id"].to_numpy()]).mean()
-    first, second, mean = (
+    by_order = [
         means[means.index.get_level_values(0) == order].droplevel(0).reindex(battles["battle_id"])
         for order in ("AB", "BA", "mean")
-    )
-    outcomes = {}
-    for criterion in CRITERIA:
-        ours = first[criterion].fillna(mean[criterion])
-        theirs = second[criterion].fillna(mean[criterion])
-        both = ours.notna() & theirs.notna()
-        outcomes[criterion] = pd.Series(
-            hard_outcome(ours[both], theirs[both]), index=ours.index[both]
+    ]
+    first, second = (single.fillna(by_order[2]) for single in by_order[:2])
+    both = first[OVERALL].notna() & second[OVERALL].notna()
+    return {
+        dimension: pd.Series(
+            hard_outcome(first.loc[both, dimension], second.loc[both, dimension]),
+            index=first.index[both],
         )
-    return outcomes
+        for dimension in gaps
+    }
 
 
 def consistency_table(

@@ -4,16 +4,16 @@ What belongs here: tables in, tables out; replicates averaged, orders combined. 
 become outcomes is in `judgeline.soft_scores`, how answers are read with the judge's forms.
 """
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.identity import text_hash
 from judgeline.outcomes import hard_outcome, sign_outcome
 from judgeline.soft_scores import aggregate_orders, perplexity_outcome
+from resources.judges.forms.completions import completion_ids
+from resources.judges.soft_annotation import TARGET_SCALE
 
 SOFT_DTYPES: dict[str, str] = {
     "battle_id": "str",
@@ -28,19 +28,11 @@ CHOICE_SOURCES = ("likelihood", "perplexity", "choice")
 SCORE_SOURCES = ("score", "score-plain")
 SOURCES = (*CHOICE_SOURCES, *SCORE_SOURCES)
 
-TARGET_SCALE = (1.0, 10.0)
-"""Points that scores of every scale are mapped to: those of the rubric."""
-
 _PROBABILITIES = ["p_a", "p_tie", "p_b"]
 _KINDS = ("log-probabilities", "samples", "published")
 _LEVEL = 1e-9  # scores this close differ by rounding alone
 
 Floats = NDArray[np.float64]
-
-
-def completion_id(question_id: str, model: str) -> str:
-    """Return the name of a completion: a hash of its question and model, 64 hexadecimal digits."""
-    return text_hash(json.dumps([question_id, model]))
 
 
 def soft_outcomes(
@@ -60,7 +52,7 @@ def soft_outcomes(
     Parameters
     ----------
     battles : DataFrame
-        Battles by ``battle_id``, with ``question_id``, ``model_a`` and ``model_b``.
+        Battles by ``battle_id``, with ``question_id``, both models, and texts if there are scores.
     choice_verdicts, score_verdicts : DataFrame
         Those of one judge; either may be empty. Those on other battles do not count.
     scale : (int, int)
@@ -122,8 +114,8 @@ def _by_likelihood(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float
 
 
 def _by_perplexity(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float) -> pd.DataFrame:
-    # A mean of orders has no order, and samples have no perplexity of one answer.
-    single = chosen[chosen["order"].ne("mean") & chosen["evidence"].eq("log-probabilities")]
+    # A mean of orders has no order, and many samples have no perplexity of one answer.
+    single = chosen[chosen["order"].ne("mean") & chosen["evidence"].ne("samples")]
     surprise = np.log(single["perplexity"].to_numpy(dtype=float, na_value=np.nan))
     ids, ab, ba = _both_orders(battles, single.assign(surprise=surprise), ["choice", "surprise"])
     outcome = perplexity_outcome(
@@ -166,10 +158,9 @@ def _by_score(
     said = _on_target(scored["score"].to_numpy(dtype=float, na_value=np.nan), scale)
     expected = scored["expected_score"].to_numpy(dtype=float, na_value=np.nan)
     _require_between(expected, TARGET_SCALE, "expected_score")
-    sides = [
-        [completion_id(*pair) for pair in zip(battles["question_id"], battles[model], strict=True)]
-        for model in ("model_a", "model_b")
-    ]
+    if scored.empty:  # battles that nobody scored need have no texts
+        return
+    sides = [completion_ids(battles, side) for side in "ab"]
     for source, values in zip(SCORE_SOURCES, (expected, said), strict=True):
         means = pd.Series(values, index=scored["completion_id"]).groupby(level=0).mean()
         ours, theirs = (means.reindex(side).to_numpy(dtype=float) for side in sides)
