@@ -10,10 +10,13 @@ from resources.arena.simulation import arena_options
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.builtin import BuiltinJudge
+from resources.judges.builtin_forms import BuiltinFormJudge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.asked import make_form
+from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Form
 from resources.judges.forms.options import FormName
+from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
@@ -54,9 +57,7 @@ def open_judge(
     return _open_builtin(definition, corpus, form)
 
 
-def _open_builtin(
-    definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName
-) -> BuiltinJudge:
+def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:
     if definition.kind != "builtin" or definition.builtin is None:
         raise ValueError(_unopened(definition))
     if corpus.reader != "arena":
@@ -64,11 +65,13 @@ def _open_builtin(
             f"judge {definition.slug!r} is simulated and can judge the built-in arena only, not "
             f"corpus {corpus.slug!r} (reader {corpus.reader!r}); choose a judge of another kind"
         )
-    if form != "rubric":
-        raise ValueError(f"judge {definition.slug!r} is simulated and answers the rubric alone")
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
-    return BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    asked = form_of_definition(definition, form)
+    if isinstance(asked, ScoreForm | ChoiceForm):
+        return BuiltinFormJudge(judge, asked, template_of(definition, form))
+    return judge
 
 
 def read_template(path: Path | None = None) -> str:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.soft_scoring import SOFT_DTYPES, SOURCES, completion_id, soft_outcomes
+from resources.judges.forms.completions import completion_ids
+from resources.soft_scoring import SOFT_DTYPES, SOURCES, soft_outcomes
 
 SCALE = (1, 100)
 
@@ -19,6 +20,8 @@ def battles(*pairs: tuple[str, str], question: str = "q0") -> pd.DataFrame:
             "question_id": question,
             "model_a": [a for a, _ in pairs],
             "model_b": [b for _, b in pairs],
+            "completion_a": [f"what {a} says" for a, _ in pairs],
+            "completion_b": [f"what {b} says" for _, b in pairs],
         }
     )
 
@@ -44,7 +47,7 @@ def score(model: str, said: float | None, expected: float | None = None, **more)
         "replicate": 0,
         "status": "ok",
         "evidence": "none" if expected is None else "log-probabilities",
-        "completion_id": completion_id(more.pop("question", "q0"), model),
+        "completion_id": completion_ids(battles((model, model)), "a")[0],
     }
     return {**defaults, "model": model, "score": said, "expected_score": expected, **more}
 
@@ -248,6 +251,14 @@ def test_bad_tables_are_refused_by_name(choices, scores, settings, message) -> N
         outcomes(ONE, choices, scores, **settings)
 
 
-def test_completions_are_told_apart_by_question_and_model() -> None:
-    names = {completion_id(*pair) for pair in [("a", "bc"), ("ab", "c"), ("a", "b,c"), ("bc", "a")]}
-    assert len(names) == 4
+def test_a_model_that_answered_twice_has_two_scores() -> None:
+    two = battles(("ant", "bee"), ("ant", "bee"))
+    two.loc[1, "completion_a"] = "another answer"
+    found = outcomes(two, scores=[score("ant", 60, 6.0), score("bee", 50, 5.0)])
+    assert found["battle_id"].unique().tolist() == ["b0"]
+
+
+def test_battles_without_texts_need_none_where_nothing_was_scored() -> None:
+    silent = ONE.assign(completion_a=None, completion_b=None)
+    said = [choice("b0", "mean", None, (0.7, 0.0, 0.3), evidence="published")]
+    assert outcomes(silent, said)["soft_outcome"].tolist() == [pytest.approx(0.7)]
