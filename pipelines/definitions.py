@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    choices,
     comparison,
     corpus,
     diagnostics,
@@ -15,6 +16,8 @@ from assets import (
     missing_bounds,
     missingness,
     ratings,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from pipelines.automation import SENSORS
@@ -27,6 +30,9 @@ from resources.verdict_store.resource import StoredVerdicts
 STAGES = (
     corpus,
     judging,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,
