@@ -122,7 +122,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
 
     References
     ----------
-    D. Kargi and D. Salinas (2026), arXiv:2606.13221, Algorithm 1.
+    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
     if battles.denominator:
         return _folds_on_grid(battles)

@@ -171,7 +171,7 @@ def bootstrap_strengths(
 
     References
     ----------
-    D. Kargi and D. Salinas (2026), arXiv:2606.13221, Algorithm 1.
+    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
     block = max(1, _BLOCK_CELLS // max(int(units.copies.sum()), 1))
     refits = []

@@ -125,7 +125,7 @@ def fit_heldout_ratings(
 
     References
     ----------
-    D. Kargi and D. Salinas (2026), arXiv:2606.13221, Algorithm 1. The penalty here is
+    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1. The penalty here is
     ``l2 * |strength|^2``, not half of it.
     """
     _require_matching(battles, beta_folds)

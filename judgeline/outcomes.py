@@ -116,7 +116,7 @@ def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[
 
     References
     ----------
-    D. Kargi and D. Salinas (2026), arXiv:2606.13221, section on hard labels.
+    Kargi and Salinas (2026), arXiv:2606.13221, section on hard labels.
     """
     first = np.asarray(difference_ab, dtype=float)
     second = np.asarray(difference_ba, dtype=float)
