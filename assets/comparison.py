@@ -26,6 +26,7 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.paths import home
 from resources.report import JudgeTables, write_report
+from resources.report.companion_sections import COMPANIONS
 from resources.report.judge_tables import COMPARISON_COLUMNS
 
 Tables = dict[str, pd.DataFrame]
@@ -40,8 +41,6 @@ REPORTED = (
     "missing_bounds",
     "scored_battles",
 )
-COMPANIONS: tuple[str, ...] = ()
-"""Tables of the companion methods that the report shows where a judge has them."""
 
 
 @dg.asset(

@@ -1,10 +1,214 @@
 """Sections of the companion methods, each from its tables, where a judge has them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from resources.report.companions import Companion
+from resources.report.companions import Companion, Table
+from resources.report.grid import Column, make_grid
+from resources.report.wording import (
+    MISSING,
+    count,
+    flag_words,
+    method_words,
+    number,
+    significant,
+    status_words,
+)
+
+_one = partial(number, digits=1)
+_three = partial(number, digits=3)
+
+
+def _verdict_words(passed: Any) -> str:
+    return MISSING if pd.isna(passed) else "passed" if passed else "failed"
+
+
+def _yes(value: Any) -> str:
+    return MISSING if pd.isna(value) else "yes" if value else "no"
+
+
+def _flags(value: Any) -> str:
+    return ", ".join(flag_words(value))
+
+
+class _Part(NamedTuple):
+    """One table of a section: the asset it is, its caption, its columns, which rows and marks."""
+
+    asset: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    marked: Callable[[Any], bool] = lambda _row: False
+
+
+class _Section(NamedTuple):
+    title: str
+    sentence: str
+    parts: tuple[_Part, ...]
+
+
+def _text(field: str, label: str, show: Callable[[Any], str] = str) -> Column:
+    return Column(field, label, "", show, numeric=False)
+
+
+_NOTE = _text("note", "Note")
+
+_GATE = _Part(
+    "judge_gate",
+    "One row per criterion; marked where the judge fails it",
+    (
+        _text("criterion", "Criterion", status_words),
+        Column("value", "Value", "", significant),
+        _text("direction", "Limit"),
+        Column("threshold", "", "", significant),
+        _text("passed", "Result", _verdict_words),
+        _text("withholds", "Withholds ratings", _yes),
+        _NOTE,
+    ),
+    marked=lambda row: row.passed is False or row.passed == 0,
+)
+_CONSISTENCY = _Part(
+    "consistency",
+    "One row per measure, source, category and dimension",
+    (
+        _text("measure", "Measure", status_words),
+        _text("source", "Comparisons by"),
+        _text("scores", "Scores by"),
+        Column("size", "Answers", "in a subset", count),
+        _text("category", "Category"),
+        _text("dimension", "Dimension"),
+        Column("n", "Counted", "pairs or subsets", count),
+        Column("ratio", "Ratio", "share", _three),
+        Column("circular", "Circular", "share", _three),
+        Column("equality", "Equality", "share", _three),
+    ),
+)
+_WIN_RATES = _Part(
+    "adjusted_win_rates",
+    "One row per model: the judge's own win rate, the adjusted one, and people's",
+    (
+        _text("model", "Model"),
+        Column("naive_win_rate", "Judge's own", "share", _three),
+        Column("win_rate", "Adjusted", "share", _three),
+        Column("win_rate_lower", "from", "share", _three),
+        Column("win_rate_upper", "to", "share", _three),
+        Column("human_win_rate", "Humans", "share", _three),
+        Column("sensitivity", "Sensitivity", "of the judge", _three),
+        Column("specificity", "Specificity", "of the judge", _three),
+        Column("n_battles", "Battles", "judged", count),
+        Column("n_labelled", "Labelled", "battles", count),
+        _text("calibration", "Labels of"),
+        _text("status", "Status", status_words),
+        _NOTE,
+    ),
+    rows=lambda table: table[table["headline"].astype(bool)],
+    marked=lambda row: row.status != "ok",
+)
+_COVERAGE = _Part(
+    "adjustment_coverage",
+    "One row per estimator, over all models: a tenth of the votes calibrates, the rest is hidden",
+    (
+        _text("estimator", "Estimator", status_words),
+        Column("bias", "Bias", "share", _three),
+        Column("rmse", "Root mean square error", "share", _three),
+        Column("mean_width", "Mean width", "share", _three),
+        Column("win_rate_coverage", "Coverage", "share of splits", _three),
+        Column("n_kept", "Splits", "counted", count),
+        Column("n_dropped", "Dropped", "splits", count),
+    ),
+    rows=lambda table: table[table["grouping"].eq("all")],
+)
+_PLAN = _Part(
+    "label_plan",
+    "One row per model, or for the corpus, and way of choosing",
+    (
+        _text("level", "Model"),
+        _text("chosen_by", "Chosen by"),
+        Column("win_rate_half_width", "Half-width", "now", _three),
+        Column("wanted_half_width", "Wanted", "half-width", _three),
+        Column("n_more_won", "More labels", "won", count),
+        Column("n_more_lost", "More labels", "lost", count),
+        _text("plan", "In words"),
+    ),
+)
+_REFERENCE = _Part(
+    "reference_ratings",
+    "One row per model: its gap to the reference in the judge's eyes, no votes needed",
+    (
+        Column("rank", "Rank", "", count),
+        _text("model", "Model"),
+        Column("gap", "Gap", "Elo", _one),
+        Column("lower", "from", "Elo", _one),
+        Column("upper", "to", "Elo", _one),
+        Column("win_share", "Win share", "against the reference", _three),
+        Column("n_prompts", "Prompts", "", number),
+        _text("flags", "Flags", _flags),
+    ),
+)
+_REACH = _Part(
+    "reference_diagnostics",
+    "One row per diagnostic; marked where the reference fails it",
+    (
+        _text("diagnostic", "Diagnostic", status_words),
+        _text("level", "Level"),
+        Column("value", "Value", "", significant),
+        _text("unit", "Unit"),
+        Column("threshold", "Threshold", "", significant),
+        _text("passed", "Result", _verdict_words),
+        _NOTE,
+    ),
+    marked=lambda row: pd.notna(row.passed) and not row.passed,
+)
+_LEARNT = _Part(
+    "quantitative_judges",
+    "One row per method, size of training set and measure; the base judge beside",
+    (
+        _text("method", "Method", method_words),
+        Column("n_train", "Trained on", "battles", count),
+        _text("metric", "Measure", status_words),
+        Column("value", "Quantitative judge", "", _three),
+        Column("base", "Base judge", "", _three),
+        Column("spread", "Spread", "over training sets", _three),
+    ),
+)
+
+SECTIONS = (
+    _Section(
+        "Judge gate",
+        "A judge that fails a criterion that withholds has no ratings here. What could not be "
+        "measured is said and withholds nothing.",
+        (_GATE,),
+    ),
+    _Section(
+        "Adjusted win rates",
+        "How often people would prefer each model to its opponents, from the judge's outcomes and "
+        "what it gets wrong where people voted.",
+        (_WIN_RATES, _COVERAGE, _PLAN),
+    ),
+    _Section(
+        "Against a reference",
+        "Elo gaps to one model in the eyes of this judge: a ranking without votes, which inherits "
+        "all of its errors.",
+        (_REFERENCE, _REACH),
+    ),
+    _Section(
+        "Consistency",
+        "Whether single scores and choices agree, and whether choices can be put in an order.",
+        (_CONSISTENCY,),
+    ),
+    _Section(
+        "Quantitative judges",
+        "Regressions of votes on what the judge wrote, tested on questions that they did not see.",
+        (_LEARNT,),
+    ),
+)
+"""The companions, in the order of the page."""
+
+COMPANIONS: tuple[str, ...] = tuple(part.asset for one in SECTIONS for part in one.parts)
+"""Assets whose tables are shown where a judge has them."""
 
 
 def companions_of(tables: Mapping[str, pd.DataFrame], key: str) -> list[Companion]:
@@ -13,8 +217,25 @@ def companions_of(tables: Mapping[str, pd.DataFrame], key: str) -> list[Companio
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        By asset.
+        By asset; those that are missing or empty have no section.
     key : str
         Unique on the page; prefixes every id.
     """
-    return []
+    made = [(section, _tables(section.parts, tables, key)) for section in SECTIONS]
+    return [Companion(section.title, [section.sentence], shown) for section, shown in made if shown]
+
+
+def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str) -> list[Table]:
+    found = [
+        (part, part.rows(tables[part.asset]))
+        for part in parts
+        if part.asset in tables and len(tables[part.asset])
+    ]
+    return [
+        Table(
+            f"{key}-{part.asset.replace('_', '-')}",
+            make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns"),
+        )
+        for part, rows in found
+        if len(rows)
+    ]
