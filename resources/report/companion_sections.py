@@ -170,8 +170,9 @@ _LEARNT = _Part(
         Column("n_train", "Trained on", "battles", count),
         _text("metric", "Measure", status_words),
         Column("value", "Quantitative judge", "", _three),
+        Column("score_only", "The same fit", "without reasons", _three),
         Column("base", "Base judge", "", _three),
-        Column("spread", "Spread", "over training sets", _three),
+        Column("std_dev", "Spread", "over training sets", _three),
     ),
 )
 
