@@ -15,6 +15,7 @@ from assets import (
     missingness,
     ratings,
     uncertainty,
+    win_rates,
 )
 from assets.partitions import corpus_judge_key
 
@@ -26,6 +27,7 @@ JUDGED: tuple[ModuleType, ...] = (
     diagnostics,
     missingness,
     missing_bounds,
+    win_rates,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

@@ -25,6 +25,7 @@ from judgeline.outcome_tables import (
 from judgeline.win_rate_refusals import refused_binary, too_little
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 CHOSEN_BY: tuple[str, ...] = ("human outcome", "verdict")
 """Ways of choosing battles to label, in the order of the rows.
@@ -91,16 +92,26 @@ def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float)
         raise ValueError(f"half_width must be a positive share of battles, got {half_width}")
     normal_quantile(miscoverage)
     whole = Design(tables.whole[..., NO_VOTE], tables.whole[..., :NO_VOTE], "own")
-    subjects = [("all", "", whole, int(tables.n_questions.max()))] + [
-        ("model", name, design_of(tables, model), int(tables.n_questions[model]))
-        for model, name in enumerate(tables.models)
+    subjects = [_Subject("all", "", whole, tables.whole, int(tables.n_questions.max()))] + [
+        _Subject("model", name, design_of(tables, at), tables.own[at], int(tables.n_questions[at]))
+        for at, name in enumerate(tables.models)
     ]
     rows = [
-        (grouping, level, by, *_row(design, n_questions, (grouping, by), half_width, miscoverage))
-        for grouping, level, design, n_questions in subjects
+        (subject.grouping, subject.level, by, *_row(subject, by, half_width, miscoverage))
+        for subject in subjects
         for by in CHOSEN_BY
     ]
     return LabelPlans(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+class _Subject(NamedTuple):
+    """Whose win rate it is, the battles that serve for it, and all of its battles."""
+
+    grouping: str
+    level: str
+    design: Design
+    battles: Ints
+    n_questions: int
 
 
 class _Way(NamedTuple):
@@ -123,29 +134,28 @@ _SIDES = {"all": ("A", "B"), "model": ("that it won", "that it lost")}
 
 
 def _row(
-    design: Design, n_questions: int, kind: tuple[str, str], half_width: float, miscoverage: float
+    subject: _Subject, chosen_by: str, half_width: float, miscoverage: float
 ) -> tuple[float | int | str, ...]:
-    grouping, chosen_by = kind
-    way, (won, lost) = _WAYS[chosen_by], _SIDES[grouping]
+    design, way = subject.design, _WAYS[chosen_by]
     counts = decisive_counts(design.test.sum(axis=0), design.labelled.sum(axis=0))
-    if refused := _refused(design, n_questions, counts, grouping):
+    if refused := _refused(subject, counts):
         return _none(np.nan, half_width, *refused)
     at_hand = way.make(counts, half_width=_ANY_WIDTH, miscoverage=miscoverage).half_width
     try:
         plan = way.make(counts, half_width=half_width, miscoverage=miscoverage)
     except ValueError as error:  # skill and classes were looked at: the width is out of reach
         return _none(at_hand, half_width, "out-of-reach", str(error))
+    won, lost = _SIDES[subject.grouping]
     words = plan_in_words(plan, said_by=way.said_by, won=won, lost=lost)
     note = f"{TRANSPORTED}; {_OWN}" if design.calibration == "others" else ""
     return at_hand, half_width, plan.half_width, plan.n_won, plan.n_lost, words, "ok", note
 
 
-def _refused(
-    design: Design, n_questions: int, counts: JudgeCounts, grouping: str
-) -> tuple[str, str] | None:
-    if grouping == "all" and not design.test.sum():
+def _refused(subject: _Subject, counts: JudgeCounts) -> tuple[str, str] | None:
+    design = subject.design
+    if subject.battles.sum() and not subject.battles[..., NO_VOTE].sum():
         return "all-voted", "every battle has a vote: there is none left to label"
-    if refused := too_little(design, n_questions) or refused_binary(design):
+    if refused := too_little(design, subject.n_questions) or refused_binary(design):
         return refused
     if not is_better_than_chance(counts):
         try:

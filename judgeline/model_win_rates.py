@@ -43,8 +43,8 @@ class ModelWinRates(NamedTuple):
     of the model itself, or of `others` (`calibration`). `n_ties` of both are left out of the
     row. `naive_win_rate` is the judge's own on the test battles, `win_rate` the adjusted one.
     `human_win_rate` is that of the model's `n_votes` battles with a vote, NaN without; both
-    treat ties as the row does. `sensitivity` and `specificity` are shares of calibration
-    battles, strata taken together.
+    treat ties as the row does. `miscoverage` is that of the interval. `sensitivity` and
+    `specificity` are shares of calibration battles, strata taken together.
     """
 
     model: NDArray[np.str_]
@@ -63,6 +63,7 @@ class ModelWinRates(NamedTuple):
     specificity: Floats
     sensitivity: Floats
     human_win_rate: Floats
+    miscoverage: Floats
     status: NDArray[np.str_]
     note: NDArray[np.str_]
 
@@ -168,6 +169,7 @@ def _row(
         *estimate,
         *_accuracies(design, with_ties),
         _win_rate(votes, with_ties),
+        miscoverage,
         status,
         note,
     )

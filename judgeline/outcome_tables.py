@@ -198,7 +198,9 @@ def _of_others(
         np.bincount(side[kept], minlength=n_models)
         for side, kept in zip(sides, fields, strict=True)
     )
-    return np.where((n_first >= n_second)[:, None, None, None], *without)
+    mostly_first = (n_first >= n_second)[:, None, None, None]
+    others: Ints = np.where(mostly_first, without[0], without[1])
+    return others
 
 
 def _count(group: Ints, cell: Ints, n_groups: int, shape: tuple[int, int, int]) -> Ints:

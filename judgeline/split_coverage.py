@@ -26,7 +26,8 @@ class SplitCoverage(NamedTuple):
     chance on their calibration battles, or a class is absent from them. `bias` and `rmse` are
     the mean, and the root of the mean square, of estimate minus truth over splits;
     `mean_width` that of the interval; `win_rate_coverage` the share of splits whose interval
-    holds the truth. Shares of battles; NaN without a split that counts.
+    holds the truth, `miscoverage` the share tolerated that does not. Shares of battles; NaN
+    without a split that counts.
     """
 
     grouping: NDArray[np.str_]
@@ -40,6 +41,7 @@ class SplitCoverage(NamedTuple):
     rmse: Floats
     mean_width: Floats
     win_rate_coverage: Floats
+    miscoverage: Floats
 
 
 def split_coverage(
@@ -110,7 +112,7 @@ def split_coverage(
     ).reshape(-1, n_splits, 4)
     scores = _scores(labelled, cells[voted][:, None, :] - labelled, miscoverage)
     sizes = (cells[voted].sum(axis=1) - n_labelled[voted], n_labelled[voted])
-    return _summarised([tables.models[model] for model in voted], *sizes, scores)
+    return _summarised([tables.models[model] for model in voted], *sizes, scores, miscoverage)
 
 
 class _Scores(NamedTuple):
@@ -148,7 +150,7 @@ def _scores(labelled: Ints, test: Ints, miscoverage: float) -> _Scores:
 
 
 def _summarised(
-    models: list[str], n_battles: Ints, n_labelled: Ints, scores: _Scores
+    models: list[str], n_battles: Ints, n_labelled: Ints, scores: _Scores, miscoverage: float
 ) -> SplitCoverage:
     places = [np.arange(len(models)), *(np.array([i]) for i in range(len(models)))]
     names = [("all", ""), *(("model", model) for model in models)]
@@ -159,6 +161,7 @@ def _summarised(
             int(n_battles[place].sum()),
             int(n_labelled[place].sum()),
             *_means(*(part[at, place] for part in scores)),
+            miscoverage,
         )
         for name, place in zip(names, places, strict=True)
         if place.size
@@ -166,7 +169,7 @@ def _summarised(
     ]
     if not rows:
         texts, whole, shares = np.array([], dtype=str), np.array([], dtype=int), np.array([])
-        return SplitCoverage(*[texts] * 3, *[whole] * 4, *[shares] * 4)
+        return SplitCoverage(*[texts] * 3, *[whole] * 4, *[shares] * 5)
     return SplitCoverage(*(np.array(column) for column in zip(*rows, strict=True)))
 
 

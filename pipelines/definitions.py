@@ -15,6 +15,7 @@ from assets import (
     missingness,
     ratings,
     uncertainty,
+    win_rates,
 )
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
@@ -32,6 +33,7 @@ STAGES = (
     diagnostics,
     missingness,
     missing_bounds,
+    win_rates,
     comparison,
 )
 
