@@ -41,6 +41,27 @@ def reliability(predicted: pd.Series, observed: pd.Series) -> dg.MarkdownMetadat
     return picture(file.getvalue(), "Observed against predicted share of human wins")
 
 
+def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
+    """Return each model's naive, adjusted and human win rate, the best adjusted one on top."""
+    ordered = shown.sort_values(["win_rate", "naive_win_rate"], na_position="first")
+    place = list(range(len(ordered)))
+    with _axes(height=0.8 + 0.25 * len(ordered)) as (axes, file):
+        axes.hlines(
+            place, ordered["win_rate_lower"], ordered["win_rate_upper"], color="0.7", linewidth=4
+        )
+        for column, label, marker in (
+            ("win_rate", "adjusted, with interval", "o"),
+            ("naive_win_rate", "as judged", "x"),
+            ("human_win_rate", "as people voted", "|"),
+        ):
+            axes.plot(ordered[column], place, marker, label=label)
+        axes.set_yticks(place, [str(model) for model in ordered["model"]])
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("win rate")
+        axes.legend(fontsize="small")
+    return picture(file.getvalue(), "Win rates as judged, adjusted, and as people voted")
+
+
 def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
     """Return a leaderboard's ratings with their intervals, in Elo points."""
     with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ from assets import (
     single_scores,
     soft_outcomes,
     uncertainty,
+    win_rates,
 )
 from assets.partitions import corpus_judge_key
 
@@ -33,6 +34,7 @@ JUDGED: tuple[ModuleType, ...] = (
     diagnostics,
     missingness,
     missing_bounds,
+    win_rates,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

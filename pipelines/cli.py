@@ -434,6 +434,28 @@ def export(
     show_exported(open_console(), account, style.value, out)
 
 
+@app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline labels --corpus arena --judge careful\n\n" + _EXIT_CODES
+)
+def labels(
+    corpus: CorpusOption,
+    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+) -> None:
+    """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
+
+    Labels chosen by the judge's verdict must not enter adjusted win rates: they serve the
+    conditional estimate.
+    """
+    from pipelines.labels import plan_lines
+    from pipelines.terminal import plain_table
+
+    rows = plan_lines(corpus, judge)
+    if not rows:
+        raise ValueError(f"corpus {corpus!r} has no votes: without some there is nothing to plan")
+    open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
+
+
 @app.command()
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,

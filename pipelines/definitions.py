@@ -19,6 +19,7 @@ from assets import (
     single_scores,
     soft_outcomes,
     uncertainty,
+    win_rates,
 )
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
@@ -40,6 +41,7 @@ STAGES = (
     missingness,
     missing_bounds,
     methods,
+    win_rates,
     comparison,
 )
 

@@ -56,6 +56,8 @@ class RatingOptions(BaseModel):
         Which standard error intervals are made of.
     resample_by : str
         What the bootstrap draws: single battles, or all battles of a question at once.
+    win_rate_half_width : float
+        Half-width that label plans aim at, a share of battles in (0, 0.5).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -69,6 +71,7 @@ class RatingOptions(BaseModel):
     method: str = Field(default="soft", min_length=1)
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
+    win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)
 
     @field_validator("n_resamples")
     @classmethod

@@ -40,6 +40,9 @@ GRAPH = {
         CORPUS_JUDGE,
         {"sampled_battles", "scored_battles", "beta_folds", "heldout_ratings"},
     ),
+    "adjusted_win_rates": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
+    "adjustment_coverage": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
+    "label_plan": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
     "judge_comparison": (
         "comparison",
         CORPUS,
@@ -116,6 +119,10 @@ WARNING = {
     ("judge_diagnostics", "diagnostics_could_be_computed"),
     ("missingness", "models_are_missing_alike"),
     ("missing_bounds", "missing_battles_matter_little"),
+    ("adjusted_win_rates", "judge_is_better_than_chance"),
+    ("adjusted_win_rates", "win_rates_lie_in_their_intervals"),
+    ("adjusted_win_rates", "votes_on_others_can_stand_in"),
+    ("adjustment_coverage", "adjusted_intervals_cover"),
     ("report", "report_is_self_contained"),
 }
 

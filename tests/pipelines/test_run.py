@@ -24,6 +24,9 @@ JUDGED = {
     "judge_diagnostics",
     "missingness",
     "missing_bounds",
+    "adjusted_win_rates",
+    "adjustment_coverage",
+    "label_plan",
 }
 OF_CORPUS = {
     "raw_battles",
@@ -256,7 +259,12 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     assert after("battles") == {"sampled_battles"}
     assert after("sampled_battles") == set()
     assert after("verdicts") == {"scored_battles", "missingness"}
-    assert after("scored_battles") == {"beta_folds"}
+    assert after("scored_battles") == {
+        "beta_folds",
+        "adjusted_win_rates",
+        "adjustment_coverage",
+        "label_plan",
+    }
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()
     assert "scored_battles" in after("sampled_battles")

@@ -2,8 +2,11 @@ from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
 from judgeline.heldout import HeldOutRatings
+from judgeline.label_plans import LabelPlans
 from judgeline.leaderboard import Leaderboard
 from judgeline.missing_bounds import MissingBounds
+from judgeline.model_win_rates import ModelWinRates
+from judgeline.split_coverage import SplitCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
@@ -36,6 +39,9 @@ SHOWN = {
             Leaderboard,
             Diagnostics,
             MissingBounds,
+            ModelWinRates,
+            SplitCoverage,
+            LabelPlans,
         )
         for field in table._fields
     ),
