@@ -1,6 +1,5 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,6 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
+from assets.asking import ask, came_with_corpus, counted
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.connectivity import connected_components, cut_models
@@ -16,19 +16,13 @@ from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.annotation import VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Account, Buyer
-from resources.judges.catalog import open_judge, recorded
+from resources.judges.catalog import recorded
 from resources.judges.judge import FAILURES
-from resources.judges.ledger import Ledger
-from resources.judges.managed.pool import hosting_of
 from resources.scoring import score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
 STATUSES = ("ok", *FAILURES)
-PROGRESS = "judging: "
-"""What the log messages begin with that say how far a judge is."""
-MOST_SECONDS_BETWEEN_WORDS = 30.0
 MIN_PARSED = 0.5
 WARN_PARSED = 0.95
 WARN_JUDGED = 0.95
@@ -55,35 +49,19 @@ def verdicts(
     Rubric scores in points, 1 to 10, oriented to the models whichever was shown first. Only
     what neither came with the corpus nor lies in the verdict store is asked for.
     """
-    corpus, slug = corpus_and_judge(context)
+    _, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
-    if judge.kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
+    if came_with_corpus(judge, recorded_verdicts):
         answers = recorded(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=_account(answers))
-    buyer = Buyer(
-        verdict_store.open(),
-        budget,
-        RETRIED.union(verdict_store.retry_also),
-        on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+    answers, ledger = ask(
+        context,
+        partial(annotate, battles=sampled_battles, slug=slug, n_replicates=judge.replicates),
+        catalog=catalog,
+        verdict_store=verdict_store,
+        budget=budget,
     )
-    ledger = Ledger(slug, judge.price_per_million)
-    told = partial(_say, context, slug)
-    with hosting_of(context, told) as hosting:
-        opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting)
-        answers = annotate(
-            opened,
-            sampled_battles,
-            slug=slug,
-            n_replicates=judge.replicates,
-            on_progress=_told(context, ledger),
-            buyer=buyer,
-        )
-    for file in buyer.account.damaged:
-        context.log.warning(f"{file} is damaged; what it held was asked for again")
-    return dg.MaterializeResult(
-        value=answers,
-        metadata={**_account(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
-    )
+    return dg.MaterializeResult(value=answers, metadata={**_account(answers), **ledger})
 
 
 @dg.asset(
@@ -111,46 +89,8 @@ def scored_battles(
     )
 
 
-def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    context.log.info(f"{PROGRESS}{slug}: {text}")
-
-
-def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
-    """Return what says how far a judge is: often at first, then less, since each word is kept."""
-    last = 0.0
-
-    def tell(account: Account) -> None:
-        nonlocal last
-        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
-        if account.seconds - last < pause and account.n_asked < account.n_needed:
-            return
-        last = account.seconds
-        context.log.info(f"{PROGRESS}{ledger.told(account)}")
-
-    return tell
-
-
-def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
-    plain = (int, float, str)
-    return {
-        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
-        for name, value in entries.items()
-    }
-
-
 def _account(answers: pd.DataFrame) -> dict[str, Any]:
-    counts = answers["status"].value_counts()
-    tokens = answers[["prompt_tokens", "completion_tokens"]].sum()
-    return {
-        "n_battles": int(answers["battle_id"].nunique()),
-        "n_failed": int(len(answers) - counts.get("ok", 0)),
-        "statuses": dg.MetadataValue.table(
-            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
-            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
-        ),
-        **{name: int(value) for name, value in tokens.items()},
-    }
+    return {"n_battles": int(answers["battle_id"].nunique()), **counted(answers)}
 
 
 @judge_check(verdicts, blocking=True)
