@@ -10,9 +10,11 @@ from dagster._core.event_api import PartitionKeyFilter  # the public query ignor
 from assets import (
     calibration,
     diagnostics,
+    judge_gate,
     judging,
     missing_bounds,
     missingness,
+    panel,
     ratings,
     uncertainty,
 )
@@ -20,10 +22,12 @@ from assets.partitions import corpus_judge_key
 
 JUDGED: tuple[ModuleType, ...] = (
     judging,
+    panel,
     calibration,
     ratings,
     uncertainty,
     diagnostics,
+    judge_gate,
     missingness,
     missing_bounds,
 )

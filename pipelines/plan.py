@@ -1,11 +1,12 @@
 """What a run would ask, cost and gain, found out without asking anybody anything."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
 
 from assets.corpus import choose
+from assets.panel import choose_panel
 from assets.partitions import corpus_judge_key
 from judgeline.planning import expected_half_width, sampling_half_width
 from pipelines.judge_plan import JudgePlan
@@ -20,6 +21,8 @@ from resources.judges.estimates import Answered, estimate_tokens
 from resources.judges.judge import Judge, Presentation
 from resources.tables import ParquetStore
 
+ASKED = ("verdicts", "reliability_panel")
+"""Tables that are made by asking judges."""
 _ANSWERS_LOOKED_AT = 500
 
 
@@ -29,7 +32,7 @@ def plan_run(
     tables: ParquetStore,
     buyer: Buyer,
     *,
-    asks: bool = True,
+    asks: Collection[str] = ASKED,
 ) -> tuple[int, tuple[JudgePlan, ...]]:
     """Return how many battles would be judged, and what each judge would be asked.
 
@@ -45,15 +48,15 @@ def plan_run(
         Where earlier samples and leaderboards lie.
     buyer : Buyer
         Over the verdict store.
-    asks : bool
-        Whether the run would make verdicts at all.
+    asks : collection of str
+        Tables of `ASKED` that the run would make.
     """
     read = read_corpus(corpus)
     came = set(read.verdicts["judge"])
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
     plan = [
-        _plan_judge(judge, corpus, sample, tables, buyer)
+        _plan_judge(judge, corpus, sample, tables, buyer, asks)
         if asks and judge.kind != "recorded" and judge.slug not in came
         else JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
         for judge in judges
@@ -67,9 +70,13 @@ def _plan_judge(
     sample: pd.DataFrame,
     tables: ParquetStore,
     buyer: Buyer,
+    asks: Collection[str],
 ) -> JudgePlan:
     partition = corpus_judge_key(corpus.slug, judge.slug)
-    needed, n_stored, answered = _calls(judge, corpus, sample, buyer)
+    shown = present(sample, judge.replicates) if "verdicts" in asks else []
+    if "reliability_panel" in asks:
+        shown += _panel(judge, corpus, sample, tables)
+    needed, n_stored, answered = _calls(judge, corpus, shown, buyer)
     if not needed:
         return JudgePlan(judge.slug, partition, 0, n_stored)
     tokens = None
@@ -93,11 +100,22 @@ def _plan_judge(
     )
 
 
+def _panel(
+    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
+) -> list[Presentation]:
+    """Return what the panel shows a judge; its first runs are calls of the verdicts too."""
+    before = tables.stored("reliability_panel", corpus.slug, judge.slug)
+    n_runs = corpus.panel.runs if corpus.panel else 0
+    return present(choose_panel(sample, corpus, before), n_runs)
+
+
 def _calls(
-    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, buyer: Buyer
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    presentations: Sequence[Presentation],
+    buyer: Buyer,
 ) -> tuple[list[Presentation], int, Answered | None]:
     """Return what would be asked, how many calls are stored, and some of those with answers."""
-    presentations = present(sample, judge.replicates)
     if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
         return list({_texts(one): one for one in presentations}.values()), 0, None
     opened = open_judge(judge, corpus)

@@ -16,12 +16,14 @@ from resources.paths import ROOT
 
 JUDGED = {
     "verdicts",
+    "reliability_panel",
     "scored_battles",
     "beta_folds",
     "heldout_ratings",
     "conformal_calibration",
     "leaderboard",
     "judge_diagnostics",
+    "judge_gate",
     "missingness",
     "missing_bounds",
 }
@@ -257,6 +259,7 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     assert after("sampled_battles") == set()
     assert after("verdicts") == {"scored_battles", "missingness"}
     assert after("scored_battles") == {"beta_folds"}
+    # leaderboard and gate do not wait for the panel, which nobody asked for
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()
     assert "scored_battles" in after("sampled_battles")

@@ -1,6 +1,7 @@
 from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
+from judgeline.gate import Gate
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard
 from judgeline.missing_bounds import MissingBounds
@@ -8,6 +9,7 @@ from resources.accounting import MISSINGNESS_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
+from resources.reliability_panel import PANEL_DTYPES
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 
@@ -18,6 +20,7 @@ SHOWN = {
     *SCORED_COLUMNS,
     *COMPARISON_COLUMNS,
     *MISSINGNESS_COLUMNS,
+    *PANEL_DTYPES,
     "selection_order",
     "half_width",
     *(
@@ -29,6 +32,7 @@ SHOWN = {
             Leaderboard,
             Diagnostics,
             MissingBounds,
+            Gate,
         )
         for field in table._fields
     ),
