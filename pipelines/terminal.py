@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from judgeline.leaderboard import WITHHELD, withheld_reason
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,6 +36,8 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
 
     Where ratings are withheld the reason stands below it, instead of on every row.
     """
+    from judgeline.leaderboard import WITHHELD, withheld_reason
+
     table = Table(title=title, title_justify="left", caption_justify="left")
     for name in ("", "model"):
         table.add_column(name, justify="left" if name else "right", overflow="fold")
