@@ -9,6 +9,7 @@ from dagster._core.event_api import PartitionKeyFilter  # the public query ignor
 
 from assets import (
     calibration,
+    choices,
     diagnostics,
     judge_gate,
     judging,
@@ -16,6 +17,8 @@ from assets import (
     missingness,
     panel,
     ratings,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from assets.partitions import corpus_judge_key
@@ -23,6 +26,9 @@ from assets.partitions import corpus_judge_key
 JUDGED: tuple[ModuleType, ...] = (
     judging,
     panel,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,

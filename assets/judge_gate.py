@@ -11,7 +11,7 @@ from assets.partitions import corpus_and_judge, if_there
 from judgeline.gate import Gate, Measurement, failures, hold_to, panel_measurements
 from resources.catalog import Catalog
 from resources.reliability_panel import by_run
-from resources.tables import ParquetStore
+from resources.self_consistency import ALL, CONFLICT, OVERALL, VIOLATION
 
 _DIAGNOSTICS = {
     "kappa": "cohen_kappa",
@@ -20,8 +20,8 @@ _DIAGNOSTICS = {
 }
 _TRIPLES = 3
 _INCONSISTENCIES = {
-    "conflict_ratio": ("conflict-ratio", None, "battles scored and compared"),
-    "non_transitivity_ratio": ("non-transitivity", _TRIPLES, "triples of answers"),
+    "conflict_ratio": (CONFLICT, None, "battles scored and compared"),
+    "non_transitivity_ratio": (VIOLATION, _TRIPLES, "triples of answers"),
 }
 _ALONE = "no second run of any battle: see reliability_panel"
 
@@ -31,23 +31,22 @@ _ALONE = "no second run of any battle: see reliability_panel"
     group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
-    ins={"reliability_panel": if_there()},
+    ins={"reliability_panel": if_there(), "consistency": if_there()},
 )
 def judge_gate(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,
     judge_diagnostics: pd.DataFrame,
     reliability_panel: pd.DataFrame | None,
+    consistency: pd.DataFrame | None,
     catalog: Catalog,
-    io_manager: dg.ResourceParam[ParquetStore],
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One criterion of a judge: its value, its threshold, and whether it passes; null if unknown.
 
     Ratings by a judge that fails a criterion that withholds are not shown. What was not measured
     withholds nothing.
     """
-    corpus, judge = corpus_and_judge(context)
-    consistency = io_manager.stored("consistency", corpus, judge)
+    corpus, _ = corpus_and_judge(context)
     options = catalog.corpus(corpus).gate
     gate = hold_to(
         measure(verdicts, judge_diagnostics, reliability_panel, consistency),
@@ -113,7 +112,7 @@ def _consistent(
 ) -> Measurement:
     if consistency is None or consistency.empty:
         return Measurement(math.nan, "consistency has no rows")
-    whole = consistency["category"].eq("all") & consistency["dimension"].eq("overall")
+    whole = consistency["category"].eq(ALL) & consistency["dimension"].eq(OVERALL)
     rows = consistency[whole & consistency["measure"].eq(measure) & consistency["ratio"].notna()]
     if size is not None:
         rows = rows[rows["size"].eq(size)]

@@ -1,13 +1,10 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
-from functools import partial
-from typing import Any
-
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.asking import ask, came_with_corpus, counted
+from assets.asking import MIN_PARSED, WARN_PARSED, account_of, ask_judge, parse_rate
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.connectivity import connected_components, cut_models
@@ -23,8 +20,6 @@ from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
 STATUSES = ("ok", *FAILURES)
-MIN_PARSED = 0.5
-WARN_PARSED = 0.95
 WARN_JUDGED = 0.95
 
 
@@ -50,18 +45,18 @@ def verdicts(
     what neither came with the corpus nor lies in the verdict store is asked for.
     """
     _, slug = corpus_and_judge(context)
-    judge = catalog.judge(slug)
-    if came_with_corpus(judge, recorded_verdicts):
+    if catalog.judge(slug).kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
         answers = recorded(recorded_verdicts, sampled_battles, slug)
-        return dg.MaterializeResult(value=answers, metadata=_account(answers))
-    answers, ledger = ask(
+        return dg.MaterializeResult(value=answers, metadata=account_of(answers))
+    return ask_judge(
         context,
-        partial(annotate, battles=sampled_battles, slug=slug, n_replicates=judge.replicates),
+        sampled_battles,
+        annotate,
+        form="rubric",
         catalog=catalog,
         verdict_store=verdict_store,
         budget=budget,
     )
-    return dg.MaterializeResult(value=answers, metadata={**_account(answers), **ledger})
 
 
 @dg.asset(
@@ -87,10 +82,6 @@ def scored_battles(
             "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
         },
     )
-
-
-def _account(answers: pd.DataFrame) -> dict[str, Any]:
-    return {"n_battles": int(answers["battle_id"].nunique()), **counted(answers)}
 
 
 @judge_check(verdicts, blocking=True)
@@ -191,35 +182,13 @@ def both_orders_are_present(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 @judge_check(verdicts, blocking=True)
 def most_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """What a judge says of the few battles it can answer does not stand for the others."""
-    return _parse_rate(verdicts, MIN_PARSED, dg.AssetCheckSeverity.ERROR)
+    return parse_rate(verdicts, MIN_PARSED, dg.AssetCheckSeverity.ERROR)
 
 
 @judge_check(verdicts)
 def nearly_all_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Unusable answers are rarely missing at random: long and hard battles go first."""
-    return _parse_rate(verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
-
-
-def _parse_rate(
-    verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
-) -> dg.AssetCheckResult:
-    import great_expectations.expectations as gxe
-
-    counts = verdicts["status"].value_counts()
-    told = ", ".join(f"{status} {count}" for status, count in counts.items())
-    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
-    return evaluate(
-        pd.DataFrame({"statuses": [told or "no verdicts"], "parsed": [rate]}),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="parsed", min_value=least, notes=f"at least {least:.0%} of answers parse"
-            )
-        ],
-        ids=["statuses"],
-        remedy="Look at `status` and `answer` of the failed verdicts; a longer output limit or a "
-        "simpler prompt often helps.",
-        severity=severity,
-    )
+    return parse_rate(verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
 
 
 @judge_check(verdicts, sampled_battles=of_corpus("sampled_battles"))

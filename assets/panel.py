@@ -1,12 +1,12 @@
 """A few battles that a judge judges several times, so that its reliability is known."""
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
-from assets.asking import ask, came_with_corpus
+from assets.asking import ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.corpus import choose
 from assets.partitions import corpus_and_judge, of_corpus
@@ -52,22 +52,25 @@ def reliability_panel(
     slug, judge = corpus_and_judge(context)
     corpus, definition = catalog.corpus(slug), catalog.judge(judge)
     before = io_manager.stored("reliability_panel", slug, judge)
-    if came_with_corpus(definition, recorded_verdicts):
+    if definition.kind == "recorded" or recorded_verdicts["judge"].eq(judge).any():
         return _recorded(sampled_battles, verdicts, corpus, before)
     battles = choose_panel(sampled_battles, corpus, before)
     if corpus.panel is None or battles.empty:
         return _empty(_NOT_CONFIGURED)
     if verdicts.empty:
         return _empty(_NOT_ASKED)
-    answers, ledger = ask(
+    answers = ask_judge(
         context,
-        partial(annotate, battles=battles, slug=judge, n_replicates=corpus.panel.runs),
+        battles,
+        annotate,
+        form="rubric",
         catalog=catalog,
         verdict_store=verdict_store,
         budget=budget,
+        n_replicates=corpus.panel.runs,
         retried_once=(),  # what the verdicts paid for is not paid for again here
     )
-    return _result(panel_table(battles, answers), ledger)
+    return _result(panel_table(battles, answers.value), answers.metadata or {})
 
 
 def choose_panel(
@@ -112,14 +115,14 @@ def _empty(note: str) -> dg.MaterializeResult[pd.DataFrame]:
     return dg.MaterializeResult(value=empty_panel(), metadata={"n_battles": 0, "note": note})
 
 
-def _result(panel: pd.DataFrame, ledger: dict[str, Any]) -> dg.MaterializeResult[pd.DataFrame]:
+def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeResult[pd.DataFrame]:
     return dg.MaterializeResult(
         value=panel,
         metadata={
+            **ledger,
             "n_battles": int(panel["battle_id"].nunique()),
             "n_runs": int(panel["replicate"].nunique()),
-            "n_failed": int(panel["status"].ne("ok").sum()),
-            **ledger,
+            "n_not_scored": int(panel["status"].ne("ok").sum()),
         },
     )
 

@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    choices,
     comparison,
     corpus,
     diagnostics,
@@ -16,6 +17,8 @@ from assets import (
     missingness,
     panel,
     ratings,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from pipelines.automation import SENSORS
@@ -29,6 +32,9 @@ STAGES = (
     corpus,
     judging,
     panel,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,
