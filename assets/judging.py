@@ -60,12 +60,6 @@ def verdicts(
     if judge.kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
         answers = recorded(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=_account(answers))
-    if "rubric" not in judge.asks:
-        raise ValueError(
-            f"judge {slug!r} is not asked the rubric (asks: [{', '.join(judge.asks)}]) and has no "
-            "verdicts, nor ratings from them; add rubric to its asks in config/judges.yaml, or "
-            "make what rests on its scores and choices alone: --select score_verdicts+"
-        )
     buyer = Buyer(
         verdict_store.open(),
         budget,

@@ -30,8 +30,8 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
     if n_bare := entries["n_none"]:
         reason, remedy = _why_none(answered, form)
         entries["note"] = (
-            f"{n_bare:,} of {len(answered):,} answers have no probabilities, and none is filled in; "
-            f"the first: {reason}. {remedy}"
+            f"{n_bare:,} of {len(answered):,} answers have no probabilities, and none is filled "
+            f"in; the first: {reason}. {remedy}"
         )
     return entries
 

@@ -109,6 +109,14 @@ def test_mistakes_name_line_key_and_remedy(
     assert [part for part in parts if part not in str(caught.value)] == []
 
 
+def test_a_judge_is_asked_in_no_other_form_than_its_own(tmp_path: Path) -> None:
+    judge = define(tmp_path, asks=["score", "choice"])
+    with pytest.raises(ValueError, match=r"add rubric to its asks.*score_verdicts\+ choice_verd"):
+        open_judge(judge, CORPUS)
+    with pytest.raises(ValueError, match=r"'choice' \(asks: \[rubric\]\)"):
+        open_judge(define(tmp_path), CORPUS, form="choice")
+
+
 def test_samples_may_be_wanted_where_they_can_differ(tmp_path: Path) -> None:
     judge = define(tmp_path, asks=["score"], log_probabilities="off", decoding={"temperature": 1.0})
     opened = open_judge(judge, CORPUS, form="score")
