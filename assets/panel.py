@@ -57,7 +57,7 @@ def reliability_panel(
     battles = choose_panel(sampled_battles, corpus, before)
     if corpus.panel is None or battles.empty:
         return _empty(_NOT_CONFIGURED)
-    if verdicts.empty:
+    if verdicts.empty or "rubric" not in definition.asks:
         return _empty(_NOT_ASKED)
     answers = ask_judge(
         context,
