@@ -90,13 +90,14 @@ def _plan_judge(
     asks: Collection[str],
 ) -> JudgePlan:
     partition = corpus_judge_key(corpus.slug, judge.slug)
-    again = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
     asked = {
-        form: _ask(judge, form, corpus, sample if table in asks else sample.head(0), buyer, more)
+        form: _ask(judge, form, corpus, sample, buyer, more if form == "rubric" else [])
         for form, table in _TABLES.items()
-        for more in [again if form == "rubric" else []]
-        if form in judge.asks and (table in asks or more)
+        if form in judge.asks and table in asks
     }
+    if more and "rubric" in judge.asks and "rubric" not in asked:
+        asked["rubric"] = _ask(judge, "rubric", corpus, sample.head(0), buyer, more)
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: len(one.needed) for form, one in asked.items()}
     if not any(n_needed.values()):
