@@ -9,9 +9,14 @@ import pytest
 
 from assets import judge_gate, panel, uncertainty
 from assets.columns import as_table
+from assets.partitions import corpus_judge_key, register
 from judgeline.gate import CRITERIA, Measurement, hold_to
+from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
+from resources.judges.budget import Budget
 from resources.reliability_panel import PANEL_DTYPES
+from resources.tables import open_store
+from resources.verdict_store.resource import StoredVerdicts
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -96,6 +101,54 @@ def test_battles_of_a_panel_stay_while_they_exist(sampled_battles):
     assert smaller["battle_id"].tolist() == last[:2]
 
 
+@pytest.fixture
+def made(tmp_path, sampled_battles):
+    """What the asset makes of the verdicts of a judge that came with the corpus."""
+
+    def make(verdicts: pd.DataFrame, options: str) -> dg.MaterializeResult[pd.DataFrame]:
+        corpora, judges = tmp_path / "corpora.yaml", tmp_path / "judges.yaml"
+        corpora.write_text(f"c: {{reader: battles, location: x{options}}}", encoding="utf-8")
+        judges.write_text(
+            "stub: {display_name: Stub, family: none, kind: recorded}", encoding="utf-8"
+        )
+        with dg.DagsterInstance.ephemeral() as instance:
+            register(instance, corpora=["c"], judges=["stub"])
+            return panel.reliability_panel(
+                dg.build_asset_context(
+                    partition_key=corpus_judge_key("c", "stub"), instance=instance
+                ),
+                sampled_battles=sampled_battles,
+                recorded_verdicts=verdicts,
+                verdicts=verdicts,
+                catalog=Catalog(corpora_file=str(corpora), judges_file=str(judges)),
+                verdict_store=StoredVerdicts(uri=str(tmp_path / "verdicts")),
+                budget=Budget(0),  # nobody is asked
+                io_manager=open_store(str(tmp_path / "tables")),
+            )
+
+    return make
+
+
+def test_verdicts_that_came_once_make_an_empty_panel_that_says_why(made, verdicts):
+    result = made(verdicts, ", panel: {}")
+    assert result.value.empty
+    assert result.value.columns.tolist() == list(PANEL_DTYPES)
+    assert "once per battle" in result.metadata["note"]
+
+
+def test_verdicts_that_came_several_times_are_a_panel(made, verdicts):
+    twice = verdicts[verdicts["battle_id"].lt("battle-10")]
+    again = pd.concat([verdicts, *(twice.assign(replicate=run) for run in (1, 2, 3))])
+    result = made(again, ", panel: {battles: 6, runs: 3}")
+    assert result.value["battle_id"].nunique() == 6
+    assert result.value["battle_id"].lt("battle-10").all()
+    assert set(result.value["replicate"]) == {0, 1, 2}
+    assert result.value["score_difference"].eq(1).all()
+    unasked = made(again, "")
+    assert unasked.value.empty
+    assert "add 'panel" in unasked.metadata["note"]
+
+
 def test_runs_that_scored_too_few_are_told(runs):
     check = panel.every_run_scored_the_panel
     assert check(runs).passed
@@ -111,30 +164,19 @@ def test_runs_that_scored_too_few_are_told(runs):
 
 
 def test_each_table_measures_its_criteria(verdicts, diagnostics, runs, consistency):
-    verdicts.loc[verdicts.index[:12], "status"] = "refusal"
+    verdicts.loc[verdicts["battle_id"].lt("battle-12"), "status"] = "refusal"
     measured = judge_gate.measure(verdicts, diagnostics, runs, consistency)
     assert set(measured) == set(CRITERIA)
     assert measured["kappa"] == Measurement(0.25, "200 battles")
     assert measured["position_effect"] == Measurement(0.75, "300 battles")  # its size
     assert measured["position_flip_rate"] == Measurement(0.125, "280 battles")
-    # 48 answers, 12 indices are those of both orders of each battle
-    assert measured["parse_rate"].value == verdicts["status"].eq("ok").mean() < 1
-    # two runs: differences 6, -6 and 2, -2 about means: MS_error 2/3 of MS of what is left
-    assert measured["icc_average"].value == pytest.approx(1 - _error(runs) / _between(runs))
+    assert measured["parse_rate"] == Measurement(0.5, "48 verdicts")
+    # means 3, -3 and 0: MS_battles 2 x 9; gaps 0, 0 and -2: MS_error half of their variance, 4/3
+    assert measured["icc_average"].value == pytest.approx(1 - (2 / 3) / 18)
     assert measured["icc_average"].note == "3 of 3 battles in 2 runs"
     assert measured["conflict_ratio"].value == 0.1
     assert measured["conflict_ratio"].note == "50 battles scored and compared, rubric"
     assert measured["non_transitivity_ratio"].value == 0.05  # the rubric's is null
-
-
-def _between(runs: pd.DataFrame) -> float:
-    return 2 * runs.groupby("battle_id")["score_difference"].mean().var(ddof=1)
-
-
-def _error(runs: pd.DataFrame) -> float:
-    wide = runs.pivot_table("score_difference", "battle_id", "replicate")
-    gap = wide[1] - wide[0]
-    return gap.var(ddof=1) / 2
 
 
 @pytest.mark.parametrize("absent", [None, "empty"])

@@ -262,10 +262,12 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     # leaderboard and gate do not wait for the panel, which nobody asked for
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()
+    assert after("reliability_panel") == {"judge_gate"}
     assert "scored_battles" in after("sampled_battles")
     assert "battles" in after("raw_battles")
     assert not any("verdicts" in tables for tables in requested)
     assert not any("raw_battles" in tables for tables in requested)
+    assert not any("reliability_panel" in tables for tables in requested)
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
