@@ -1,9 +1,10 @@
 """How an asset asks a judge: through the verdict store, within the budget, saying how far it is.
 
-The assets that ask are verdicts, score_verdicts and choice_verdicts; they differ in what they ask.
+The assets that ask are verdicts, score_verdicts, choice_verdicts and reliability_panel; they differ
+in what they ask.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,12 +15,14 @@ from assets.partitions import corpus_and_judge
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Account, Buyer, Progress
+from resources.judges.buying import RETRIED, RETRIED_ONCE, Account, Buyer, Progress
 from resources.judges.catalog import open_judge
+from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
 from resources.judges.ledger import Ledger
 from resources.judges.managed.pool import hosting_of
+from resources.judges.soft_account import evidence_entries
 from resources.verdict_store.resource import StoredVerdicts
 
 PROGRESS = "judging: "
@@ -55,6 +58,8 @@ def ask_judge(
     catalog: Catalog,
     verdict_store: StoredVerdicts,
     budget: Budget,
+    n_replicates: int | None = None,
+    retried_once: Collection[str] = RETRIED_ONCE,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
@@ -70,6 +75,10 @@ def ask_judge(
         The form that the judge is opened in.
     catalog, verdict_store, budget : resources
         Where judges are defined, answers kept, and what may be spent.
+    n_replicates : int, optional
+        How often each question is asked; by default as often as the judge is configured.
+    retried_once : collection of str
+        Failures in the store that are asked for a second time, beside those of transport.
 
     Raises
     ------
@@ -85,6 +94,7 @@ def ask_judge(
         budget,
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+        retried_once=retried_once,
     )
     ledger = Ledger(slug, judge.price_per_million)
     told = partial(_say, context, slug)
@@ -94,15 +104,18 @@ def ask_judge(
             opened,
             battles,
             slug=slug,
-            n_replicates=judge.replicates,
+            n_replicates=n_replicates or judge.replicates,
             on_progress=_told(context, ledger),
             buyer=buyer,
         )
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
+    asked = form_of(opened)
+    entries = ledger.entries(buyer.account, opened)
+    if asked.needs_alternatives:
+        entries |= evidence_entries(answers, asked)
     return dg.MaterializeResult(
-        value=answers,
-        metadata={**account_of(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
+        value=answers, metadata={**account_of(answers), **_as_metadata(entries)}
     )
 
 

@@ -20,6 +20,7 @@ from assets.partitions import (
     previews_silenced,
 )
 from judgeline.heldout import HeldOutRatings
+from judgeline.leaderboard import withheld_reason
 from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -41,6 +42,15 @@ REPORTED = (
     "missing_bounds",
     "scored_battles",
 )
+_OF_RATINGS = (
+    "mae",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+)
 
 
 @dg.asset(
@@ -49,7 +59,7 @@ REPORTED = (
     code_version="1",
     automation_condition=FANS_IN,
     ins={
-        "leaderboard": of_every_judge("model"),
+        "leaderboard": of_every_judge("model", "flags"),
         "heldout_ratings": of_every_judge(),
         "conformal_calibration": of_every_judge(),
         "judge_diagnostics": of_every_judge(),
@@ -69,7 +79,8 @@ def judge_comparison(
     """A judge by one method: how near its ratings come to the human ones, and how surely.
 
     Errors and widths in Elo points, the threshold in standard errors. Only judges whose last
-    run got through its blocking checks as far as a leaderboard.
+    run got through its blocking checks as far as a leaderboard. What rests on ratings is null
+    for a judge whose ratings are withheld.
     """
     known = [
         by_judge(tables)
@@ -90,11 +101,22 @@ def judge_comparison(
             f"no judge of {context.partition_key!r} has a leaderboard that passed its checks"
             f"{' (left out: ' + ', '.join(left_out) + ')' if left_out else ''}; run a judge first"
         )
-    _, *tables = known
+    boards, *tables = known
+    withheld = {
+        judge: reason
+        for judge in judges
+        if (reason := withheld_reason(boards[judge]["flags"].iloc[0]))
+    }
     rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
+    table = pd.concat(rows, ignore_index=True)
+    table.loc[table["judge"].isin(withheld), list(_OF_RATINGS)] = np.nan
     return dg.MaterializeResult(
-        value=pd.concat(rows, ignore_index=True),
-        metadata={"judges": judges, "left_out": left_out},
+        value=table,
+        metadata={
+            "judges": judges,
+            "left_out": left_out,
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+        },
     )
 
 

@@ -12,9 +12,11 @@ from assets import (
     calibration,
     choices,
     diagnostics,
+    judge_gate,
     judging,
     missing_bounds,
     missingness,
+    panel,
     ratings,
     single_scores,
     soft_outcomes,
@@ -25,6 +27,7 @@ from assets.partitions import corpus_judge_key
 
 JUDGED: tuple[ModuleType, ...] = (
     judging,
+    panel,
     single_scores,
     choices,
     soft_outcomes,
@@ -32,6 +35,7 @@ JUDGED: tuple[ModuleType, ...] = (
     ratings,
     uncertainty,
     diagnostics,
+    judge_gate,
     missingness,
     missing_bounds,
     win_rates,

@@ -47,6 +47,11 @@ def of_every_judge(*columns: str) -> dg.AssetIn:
     )
 
 
+def if_there() -> dg.AssetIn:
+    """Return how an asset reads a table of its own partition that may be missing: then None."""
+    return dg.AssetIn(metadata={"allow_missing_partitions": True})
+
+
 def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:
     """Return the partition key of a judge on a corpus; its text form is ``corpus|judge``."""
     return dg.MultiPartitionKey({"corpus": corpus, "judge": judge})

@@ -7,10 +7,12 @@ import pandas as pd
 from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import intervals
+from assets.judge_gate import gate_of
 from assets.partitions import corpus_and_judge
 from judgeline.conformal import calibrate_intervals, coverage_limits
+from judgeline.gate import failures
 from judgeline.heldout import HeldOutRatings
-from judgeline.leaderboard import rank_models
+from judgeline.leaderboard import WITHHELD, rank_models, withhold
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 
@@ -49,22 +51,29 @@ def conformal_calibration(
     deps=[conformal_calibration],
 )
 def leaderboard(
-    context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog
+    context: dg.AssetExecutionContext,
+    heldout_ratings: pd.DataFrame,
+    judge_gate: pd.DataFrame,
+    catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rank, rating and interval in Elo points, with its human rating where it has one.
 
     A model's tier is one more than the number of models whose whole interval lies above its own.
+    Of a judge that failed its gate, only human ratings and the reason.
     """
     corpus, judge = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
-    table = as_table(
-        rank_models(
-            as_columns(HeldOutRatings, heldout_ratings),
-            method=rating.method,
-            miscoverage=rating.miscoverage,
-            std_error=rating.std_error,
-        )
+    board = rank_models(
+        as_columns(HeldOutRatings, heldout_ratings),
+        method=rating.method,
+        miscoverage=rating.miscoverage,
+        std_error=rating.std_error,
     )
+    if reason := failures(gate_of(judge_gate), withholding=True):
+        return dg.MaterializeResult(
+            value=as_table(withhold(board, reason)), metadata={"withheld": reason}
+        )
+    table = as_table(board)
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -160,14 +169,20 @@ def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
     )
 
 
+def _shown(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Leave out ratings that the judge gate withholds: they promise nothing."""
+    return leaderboard[~leaderboard["flags"].str.startswith(WITHHELD)]
+
+
 @judge_check(leaderboard)
 def ratings_are_well_founded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
     """A model with few battles, or none that count, is known badly or not at all."""
     import great_expectations.expectations as gxe
 
-    weak = leaderboard["flags"].str.contains("few-battles|no-spread", regex=True)
+    shown = _shown(leaderboard)
+    weak = shown["flags"].str.contains("few-battles|no-spread", regex=True)
     return evaluate(
-        leaderboard.assign(well_founded=leaderboard["rating"].notna() & ~weak),
+        shown.assign(well_founded=shown["rating"].notna() & ~weak),
         [
             gxe.ExpectColumnValuesToBeInSet(
                 column="well_founded",
@@ -216,10 +231,9 @@ def intervals_are_bounded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
     """An unbounded interval is honest and useless: too few other models calibrate this one."""
     import great_expectations.expectations as gxe
 
+    shown = _shown(leaderboard)
     return evaluate(
-        leaderboard.assign(
-            bounded=np.isfinite(leaderboard[["lower", "upper"]]).all(axis=1).to_numpy()
-        ),
+        shown.assign(bounded=np.isfinite(shown[["lower", "upper"]]).all(axis=1).to_numpy()),
         [
             gxe.ExpectColumnValuesToBeInSet(
                 column="bounded", value_set=[True], notes="the interval of a model is bounded"

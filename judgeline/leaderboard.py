@@ -18,6 +18,9 @@ from judgeline.heldout import HeldOutRatings
 
 Floats = NDArray[np.float64]
 
+WITHHELD = "withheld: "
+"""What the flag of a rating begins with that is not shown, because its judge failed the gate."""
+
 
 class Leaderboard(NamedTuple):
     """One row per model, best rating first; models without a rating come last.
@@ -101,6 +104,48 @@ def rank_models(
     )  # fmt: skip
     places = np.where(np.isfinite(table.rating[order]), np.arange(1.0, order.size + 1), math.nan)
     return Leaderboard(places, *(column[order] for column in columns))
+
+
+def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
+    """Return a leaderboard without any number that the judge had a say in, and with the reason.
+
+    Parameters
+    ----------
+    leaderboard : Leaderboard
+        Ratings by a judge that failed its gate.
+    reason : str
+        Why, such as ``kappa 0.05 < 0.20``; it goes before each model's other flags.
+
+    Returns
+    -------
+    Leaderboard
+        Rows by name, since their order would tell the ranks. Human ratings and counts stay.
+
+    Raises
+    ------
+    ValueError
+        If there is no reason, or it holds the semicolon that separates flags.
+    """
+    if not reason or ";" in reason:
+        raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
+    order = np.argsort(leaderboard.model, kind="stable")
+    board = Leaderboard._make(column[order] for column in leaderboard)
+    nothing = np.full(order.size, math.nan)
+    flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())
+    return board._replace(
+        **dict.fromkeys(_OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
+    )
+
+
+_OF_THE_JUDGE = (
+    "rank", "rating", "std_error", "lower", "upper", "tier", "hard_rating", "soft_rating", "beta",
+)  # fmt: skip
+
+
+def withheld_reason(flags: str) -> str:
+    """Return why a model's rating is withheld, from its flags; empty where it is not."""
+    first = flags.split(";", 1)[0]
+    return first.removeprefix(WITHHELD) if first.startswith(WITHHELD) else ""
 
 
 def _with_spread_flag(table: HeldOutRatings, spread: Floats) -> NDArray[np.str_]:

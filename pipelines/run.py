@@ -24,7 +24,7 @@ from pipelines.outcome import (
     exit_code,
     print_outcome,
 )
-from pipelines.plan import plan_run
+from pipelines.plan import ASKED, plan_run
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.budget import Budget
@@ -84,7 +84,8 @@ def run_lineage(
         chosen = judges_of(definition, catalog, judges)
         if dry_run:
             buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
-            asks = dg.AssetKey("verdicts") in _selected(build_definitions(tables=tables), select)
+            chosen_assets = _selected(build_definitions(tables=tables), select)
+            asks = [name for name in ASKED if dg.AssetKey(name) in chosen_assets]
             store = tables.create_io_manager(None)
             n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
             names = tuple(judge.slug for judge in chosen)

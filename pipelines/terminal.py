@@ -32,7 +32,12 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
-    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points."""
+    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points.
+
+    Where ratings are withheld the reason stands below it, instead of on every row.
+    """
+    from judgeline.leaderboard import WITHHELD, withheld_reason
+
     table = Table(title=title, title_justify="left", caption_justify="left")
     for name in ("", "model"):
         table.add_column(name, justify="left" if name else "right", overflow="fold")
@@ -40,10 +45,14 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("flags", overflow="fold")
     for row in board.to_dict("records"):
-        interval = f"{elo(row['lower'])} to {elo(row['upper'])}"
+        if reason := withheld_reason(row["flags"]):
+            table.caption = f"[bold red]Ratings withheld[/]: {plain(reason)}"
+        interval = "-" if reason else f"{elo(row['lower'])} to {elo(row['upper'])}"
         counts = (place(row["tier"]), elo(row["human_rating"]), row["n_battles"], row["n_votes"])
         cells = (place(row["rank"]), plain(row["model"]), elo(row["rating"]), interval, *counts)
-        table.add_row(*map(str, cells), plain(row["flags"]))
+        table.add_row(
+            *map(str, cells), plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
+        )
     return table
 
 

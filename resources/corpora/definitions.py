@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from judgeline.heldout import JUDGE_METHODS
 from resources.configuration import Entries, read_entries
+from resources.corpora.gate_options import GateOptions, PanelOptions
 from resources.corpora.languages import language_code
 from resources.paths import config_dir
 from resources.suggest import unknown_name
@@ -158,6 +159,10 @@ class CorpusDefinition(BaseModel):
         Slugs of the judges that make sense here; None for all that can.
     rating : RatingOptions
         How models are rated.
+    panel : PanelOptions or None
+        Battles that a judge judges several times, so that its reliability is known; None for none.
+    gate : GateOptions
+        What a judge must do well enough before ratings by it are shown.
     arena : dict
         Options of the built-in arena, and of no other reader.
     arena_hard : ArenaHardOptions or None
@@ -176,6 +181,8 @@ class CorpusDefinition(BaseModel):
     seed: int = Field(default=0, ge=0)
     judges: list[str] | None = None
     rating: RatingOptions = Field(default_factory=RatingOptions)
+    panel: PanelOptions | None = None
+    gate: GateOptions = Field(default_factory=GateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -195,6 +202,8 @@ class CorpusDefinition(BaseModel):
 _GROUPS: dict[str, type[BaseModel]] = {
     "rating": RatingOptions,
     "filters": Filters,
+    "panel": PanelOptions,
+    "gate": GateOptions,
     "arena_hard": ArenaHardOptions,
 }
 

@@ -96,6 +96,7 @@ class BuiltinJudge:
         self.traits, self._family = traits, family
         self._template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
+        self._habits: dict[str, float] = {}
         self.key = identity_hash(self.identity)
 
     def answer(
@@ -141,10 +142,16 @@ class BuiltinJudge:
             )
         rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
         reading = read_completion(prompt, text)
-        habit = keyed_rng(self.traits.seed, self.key, "style", reading.ornament or "")
-        liking = self.traits.style_taste * float(habit.standard_normal())
+        liking = self.traits.style_taste * self._habit(reading.ornament or "")
         favour = self.traits.family_bias if reading.style == self._family else 0.0
         return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
+
+    def _habit(self, ornament: str) -> float:
+        """Return how much the judge likes an ornament, in standard deviations of its taste."""
+        if ornament not in self._habits:
+            rng = keyed_rng(self.traits.seed, self.key, "style", ornament)
+            self._habits[ornament] = float(rng.standard_normal())
+        return self._habits[ornament]
 
     def _grade(
         self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]
@@ -188,19 +195,12 @@ def _write(marks: list[list[int]], *readings: Reading) -> str:
         for response, own in zip(RESPONSES, marks, strict=True)
     }
     reasons = " ".join(
-        f"Response {number} {findings(reading)}."
+        f"Response {number} has {reading.n_right} of {reading.n_expected} items right, "
+        f"{reading.n_wrong} wrong and {reading.n_typos} typos in {reading.n_words} words; it "
+        f"{'keeps' if reading.layout_kept else 'breaks'} the requested format."
         for number, reading in enumerate(readings, start=1)
     )
     return f"{json.dumps(scores)}\n\n{reasons}"
-
-
-def findings(reading: Reading) -> str:
-    """Return what there is to say of a text, as the rest of a sentence about it."""
-    return (
-        f"has {reading.n_right} of {reading.n_expected} items right, "
-        f"{reading.n_wrong} wrong and {reading.n_typos} typos in {reading.n_words} words; it "
-        f"{'keeps' if reading.layout_kept else 'breaks'} the requested format"
-    )
 
 
 def spoilt(

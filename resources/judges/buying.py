@@ -97,6 +97,8 @@ class Buyer:
         Cap on what is asked for.
     retried : collection of str
         Failure classes that are asked for again, however often they were.
+    retried_once : collection of str
+        Failure classes that are asked for a second time, and no more.
     on_wait : callable or None
         Called when another process is buying from the same judge and has to end first.
     """
@@ -106,6 +108,7 @@ class Buyer:
     retried: Collection[str] = RETRIED
     on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
+    retried_once: Collection[str] = RETRIED_ONCE
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
@@ -164,7 +167,7 @@ class Buyer:
             for identity, status, n_attempts in zip(
                 found["identity"], found["status"], found["n_attempts"], strict=True
             )
-            if not is_retried(status, n_attempts, self.retried)
+            if not is_retried(status, n_attempts, self.retried, self.retried_once)
         }
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
 
@@ -205,9 +208,14 @@ class Buyer:
             )
 
 
-def is_retried(status: str, n_attempts: int, retried: Collection[str] = RETRIED) -> bool:
+def is_retried(
+    status: str,
+    n_attempts: int,
+    retried: Collection[str] = RETRIED,
+    retried_once: Collection[str] = RETRIED_ONCE,
+) -> bool:
     """Return whether a call with this fate, after so many attempts, is asked again."""
-    return status in retried or (status in RETRIED_ONCE and n_attempts < 2)
+    return status in retried or (status in retried_once and n_attempts < 2)
 
 
 def once_each(

@@ -27,9 +27,19 @@ def findings_of(tables: JudgeTables) -> list[Finding]:
     -------
     list of Finding
         Whether calibration helped; then folds without a slope, intervals without ends and
-        failed checks, where there are any.
+        failed checks, where there are any. Where ratings are withheld, why, in the first place.
     """
+    if tables.withheld:
+        return [_withheld(tables.withheld), *_folds(tables), *_checks(tables)]
     return [*_calibration(tables), *_folds(tables), *_thresholds(tables), *_checks(tables)]
+
+
+def _withheld(reason: str) -> Finding:
+    return Finding(
+        f"The ratings of this judge are withheld, since it failed its gate: {reason}. Nothing "
+        "below places a model by this judge.",
+        warns=True,
+    )
 
 
 def _calibration(tables: JudgeTables) -> list[Finding]:

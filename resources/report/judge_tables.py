@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from judgeline.leaderboard import withheld_reason
+
 COLUMNS: dict[str, tuple[str, ...]] = {
     "leaderboard": (
         "rank",
@@ -129,6 +131,11 @@ class JudgeTables:
     def ranking_method(self) -> str:
         """Method that the leaderboard is ranked by."""
         return str(self.leaderboard["method"].iloc[0])
+
+    @property
+    def withheld(self) -> str:
+        """Why the judge gate withholds the ratings; empty where it does not."""
+        return withheld_reason(str(self.leaderboard["flags"].iloc[0]))
 
 
 def require_columns(table: pd.DataFrame, columns: tuple[str, ...], where: str) -> None:

@@ -119,7 +119,7 @@ class JudgeSection:
     headline: list[tuple[str, str, str]]  # value, unit, what it is
     standings: list[Standing]
     illustrations: list[Illustration]
-    intervals: Illustration
+    intervals: Illustration | None
     methods: Grid
     conformal: Grid
     notes: list[str]
@@ -129,6 +129,7 @@ class JudgeSection:
     missing: MissingSection | None
     companions: list[Companion]
     checks: Grid | None
+    withheld: str
 
 
 def section_of(tables: JudgeTables, key: str) -> JudgeSection:
@@ -146,7 +147,7 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
     JudgeSection
         Texts, grids and drawings for the template.
     """
-    coverage = _target(tables)
+    coverage, withheld = _target(tables), tables.withheld
     diagnostics = tables.judge_diagnostics.assign(
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
     )
@@ -158,10 +159,12 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         coverage=coverage,
         method=method_words(tables.ranking_method),
         findings=findings_of(tables),
-        headline=_judge_headline(tables, coverage),
+        headline=[] if withheld else _judge_headline(tables, coverage),
         standings=standings_of(tables.leaderboard),
-        illustrations=_illustrations(tables, key),
-        intervals=interval_figure(tables.leaderboard, key=f"{key}-intervals", coverage=coverage),
+        illustrations=[] if withheld else _illustrations(tables, key),
+        intervals=None
+        if withheld
+        else interval_figure(tables.leaderboard, key=f"{key}-intervals", coverage=coverage),
         methods=_methods(tables),
         conformal=_conformal(tables),
         notes=_notes(tables.conformal_calibration),
@@ -170,9 +173,10 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
             diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTIC_COLUMNS
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
-        missing=missing_section(tables.missingness, tables.missing_bounds),
+        missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
         companions=companions_of(tables.companions, key),
         checks=_checks(tables.checks),
+        withheld=withheld,
     )
 
 

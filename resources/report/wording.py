@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from judgeline.leaderboard import WITHHELD
+
 MISSING = "–"
 """Shown where there is no number."""
 
@@ -105,4 +107,8 @@ def flag_words(flags: Any) -> list[str]:
     if pd.isna(flags):
         return []
     slugs = [slug.strip() for slug in str(flags).split(";")]
-    return [_FLAGS.get(slug, status_words(slug)) for slug in slugs if slug]
+    return [_FLAGS.get(slug, _words(slug)) for slug in slugs if slug]
+
+
+def _words(flag: str) -> str:
+    return flag if flag.startswith(WITHHELD) else status_words(flag)  # it holds signed numbers

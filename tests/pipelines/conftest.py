@@ -1,4 +1,4 @@
-"""A tiny arena with four judges, and a way to run the lineage on it."""
+"""A tiny arena with some judges, and a way to run the lineage on it."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -37,6 +37,12 @@ JUDGES = {
         "kind": "builtin",
         "family": "fern",
         "builtin": {**QUIET, "malformed_rate": 0.02, "refusal_rate": 0.01, "truncated_rate": 0.01},
+    },
+    # Of this seed the slope happens to be above zero; below it there are no ratings to withhold.
+    "noise": {
+        "kind": "builtin",
+        "family": "fern",
+        "builtin": {**QUIET, "seed": 2, "noise": 9.0, "mood": 9.0},
     },
     "recorded": {"kind": "recorded", "family": "none"},
 }

@@ -13,6 +13,11 @@ GRAPH = {
     "sampled_battles": ("corpus", CORPUS, {"battles"}),
     "verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
     "scored_battles": ("judging", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
+    "reliability_panel": (
+        "judging",
+        CORPUS_JUDGE,
+        {"sampled_battles", "recorded_verdicts", "verdicts"},
+    ),
     "score_verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles"}),
     "choice_verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
     "soft_outcomes": (
@@ -28,11 +33,20 @@ GRAPH = {
     "beta_folds": ("calibration", CORPUS_JUDGE, {"scored_battles"}),
     "heldout_ratings": ("ratings", CORPUS_JUDGE, {"scored_battles", "beta_folds"}),
     "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings"}),
-    "leaderboard": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings", "conformal_calibration"}),
+    "leaderboard": (
+        "uncertainty",
+        CORPUS_JUDGE,
+        {"heldout_ratings", "conformal_calibration", "judge_gate"},
+    ),
     "judge_diagnostics": (
         "diagnostics",
         CORPUS_JUDGE,
         {"scored_battles", "beta_folds", "heldout_ratings"},
+    ),
+    "judge_gate": (
+        "diagnostics",
+        CORPUS_JUDGE,
+        {"verdicts", "judge_diagnostics", "reliability_panel", "consistency"},
     ),
     "missingness": ("diagnostics", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
     "missing_bounds": (
@@ -102,6 +116,7 @@ WARNING = {
     ("sampled_battles", "sample_covers_the_models"),
     ("verdicts", "nearly_all_answers_parse"),
     ("verdicts", "sampled_battles_were_judged"),
+    ("reliability_panel", "every_run_scored_the_panel"),
     ("scored_battles", "no_model_holds_others_together"),
     ("scored_battles", "no_model_is_undefeated"),
     ("score_verdicts", "nearly_all_scores_parse"),
@@ -117,6 +132,8 @@ WARNING = {
     ("leaderboard", "intervals_are_bounded"),
     ("leaderboard", "ratings_are_well_founded"),
     ("judge_diagnostics", "diagnostics_could_be_computed"),
+    ("judge_gate", "judge_passed_the_gate"),
+    ("judge_gate", "judge_meets_the_other_criteria"),
     ("missingness", "models_are_missing_alike"),
     ("missing_bounds", "missing_battles_matter_little"),
     ("adjusted_win_rates", "judge_is_better_than_chance"),

@@ -11,8 +11,9 @@ from upath import UPath
 
 from judgeline.planning import sampling_half_width
 from pipelines.judge_plan import JudgePlan, require_covered, told
-from pipelines.plan import plan_run
+from pipelines.plan import ASKED, plan_run
 from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.gate_options import PanelOptions
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key, present
@@ -186,6 +187,29 @@ def test_without_any_ratings_only_sampling_is_told(desk: Desk) -> None:
     width = sampling_half_width(per_model, miscoverage=0.1)
     words = desk.plan().half_width
     assert words.startswith(f"half-width about {width:.0f} Elo by sampling alone ({per_model:.0f} ")
+
+
+def test_a_panel_adds_its_further_runs(desk: Desk) -> None:
+    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    assert desk.plan().n_calls == 2 * N_BATTLES + 2 * 10 * 2
+    assert desk.plan(replicates=2).n_calls == 4 * N_BATTLES + 2 * 10
+    assert desk.plan(replicates=3).n_calls == 6 * N_BATTLES
+    desk.buy(N_BATTLES)
+    assert (desk.plan().n_calls, desk.plan().n_stored) == (2 * 10 * 2, 2 * N_BATTLES)
+
+
+def test_only_what_is_selected_is_counted(desk: Desk) -> None:
+    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    counts = {
+        name: plan_run(desk.corpus, [desk.judge], desk.tables, desk.buyer, asks=[name])[1][0]
+        for name in ASKED
+    }
+    assert {name: step.n_calls for name, step in counts.items()} == {
+        "verdicts": 2 * N_BATTLES,
+        "reliability_panel": 2 * 10 * 3,
+        "score_verdicts": 0,  # the judge is not asked in these forms
+        "choice_verdicts": 0,
+    }
 
 
 def test_a_recorded_judge_is_asked_nothing(desk: Desk) -> None:

@@ -16,12 +16,14 @@ from resources.paths import ROOT
 
 JUDGED = {
     "verdicts",
+    "reliability_panel",
     "scored_battles",
     "beta_folds",
     "heldout_ratings",
     "conformal_calibration",
     "leaderboard",
     "judge_diagnostics",
+    "judge_gate",
     "missingness",
     "missing_bounds",
     "adjusted_win_rates",
@@ -265,12 +267,15 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
         "adjustment_coverage",
         "label_plan",
     }
+    # leaderboard and gate do not wait for the panel, which nobody asked for
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()
+    assert after("reliability_panel") == {"judge_gate"}
     assert "scored_battles" in after("sampled_battles")
     assert "battles" in after("raw_battles")
     assert not any("verdicts" in tables for tables in requested)
     assert not any("raw_battles" in tables for tables in requested)
+    assert not any("reliability_panel" in tables for tables in requested)
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")

@@ -1,6 +1,7 @@
 from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
+from judgeline.gate import Gate
 from judgeline.heldout import HeldOutRatings
 from judgeline.label_plans import LabelPlans
 from judgeline.leaderboard import Leaderboard
@@ -12,6 +13,7 @@ from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.reliability_panel import PANEL_DTYPES
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 from resources.self_consistency import CONSISTENCY_DTYPES
@@ -28,6 +30,7 @@ SHOWN = {
     *CONSISTENCY_DTYPES,
     *COMPARISON_COLUMNS,
     *MISSINGNESS_COLUMNS,
+    *PANEL_DTYPES,
     "selection_order",
     "half_width",
     *(
@@ -42,6 +45,7 @@ SHOWN = {
             ModelWinRates,
             SplitCoverage,
             LabelPlans,
+            Gate,
         )
         for field in table._fields
     ),

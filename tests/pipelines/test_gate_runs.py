@@ -1,0 +1,175 @@
+"""The gate under runs of the lineage: a judge of noise is withheld, and nothing is bought twice."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines import cli
+from resources.judges.builtin import BuiltinJudge
+
+N_CALLS, N_PANEL, N_RUNS = 600, 20, 3
+PANEL = {"battles": N_PANEL, "runs": N_RUNS}
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[tuple]:
+    """Every presentation that a built-in judge was asked about, by order, battle and run."""
+    seen: list[tuple] = []
+    real = BuiltinJudge.answer
+
+    def noting(self, presentations, budget):
+        seen.extend((one.battle_id, one.order, one.replicate) for one in presentations)
+        return real(self, presentations, budget)
+
+    monkeypatch.setattr(BuiltinJudge, "answer", noting)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def finished(make_workshop):
+    """The tiny arena with a panel, judged with care and by pure noise."""
+    workshop = make_workshop()
+    workshop.tiny["panel"] = PANEL
+    return workshop, workshop.run("careful", "noise")
+
+
+def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(finished):
+    _, outcome = finished
+    assert outcome.exit_code == 2
+    assert outcome.errors == ()
+    (gate,) = [check for check in outcome.failed_checks if check.is_gate]
+    assert (gate.asset, gate.check, gate.partition) == (
+        "judge_gate",
+        "judge_passed_the_gate",
+        "tiny|noise",
+    )
+    assert "kappa" in gate.description
+    assert "single_run_reliability" in gate.description
+    assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in finished[0].printed
+
+
+def test_its_leaderboard_has_reasons_in_the_place_of_ratings(finished):
+    board = finished[0].stored("leaderboard", "tiny", "noise")
+    numbers = ["rank", "rating", "lower", "upper", "tier", "hard_rating", "soft_rating", "beta"]
+    assert board[numbers].isna().all(axis=None)
+    assert board["flags"].str.startswith("withheld: ").all()
+    assert board["human_rating"].notna().sum() == 12
+    assert board["model"].is_monotonic_increasing
+
+
+def test_a_careful_judge_passes_and_is_rated(finished):
+    board = finished[0].stored("leaderboard", "tiny", "careful")
+    assert board["rating"].notna().all()
+    gate = finished[0].stored("judge_gate", "tiny", "careful").set_index("criterion")
+    assert gate.loc[gate["withholds"], "passed"].all()
+    assert gate.loc["icc_average", "value"] > 0.9
+
+
+def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(finished):
+    table = finished[0].stored("judge_comparison", "tiny").set_index("judge")
+    assert table.loc["noise", ["mae", "spearman", "coverage", "median_width"]].isna().all(axis=None)
+    assert table.loc["noise", "kappa"].notna().all()
+    assert table.loc["careful", "mae"].notna().all()
+    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("judge_comparison"))
+    assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
+
+
+def test_the_report_says_why_and_shows_no_rating(finished):
+    page = finished[1].report.read_text(encoding="utf-8")
+    noise = page[page.index("Judge <bdi>noise</bdi>") : page.index('id="comparison"')]
+    careful = page[: page.index("Judge <bdi>noise</bdi>")]
+    assert "The ratings of this judge are withheld, since it failed its gate: " in noise
+    assert "<figure>" in careful
+    assert "<figure>" not in noise
+    ratings = finished[0].stored("heldout_ratings", "tiny", "noise")
+    soft = ratings.loc[ratings["method"].eq("soft"), "rating"]
+    human = ratings["human_rating"].dropna().round()
+    told = {f">{value:.0f}<" for value in soft[~soft.round().isin(human)]}
+    assert told
+    assert not [text for text in told if text in noise]
+
+
+def test_the_terminal_says_why_instead_of_numbers(finished, monkeypatch, capsys):
+    workshop, _ = finished
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    for variable in ("JUDGELINE_TABLES", "DAGSTER_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "noise"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("Ratings withheld: single_run_reliability") == 1
+    human = workshop.stored("leaderboard", "tiny", "noise")["human_rating"].dropna()
+    assert all(f" {rating:.0f} " in told for rating in human)
+    assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
+    assert "withheld" not in capsys.readouterr().out
+
+
+def test_what_is_not_measured_withholds_nothing_and_is_said(workshop):
+    outcome = workshop.run("careful")  # no panel is configured
+    assert outcome.exit_code == 0
+    assert workshop.stored("reliability_panel", "tiny", "careful").empty
+    gate = workshop.stored("judge_gate", "tiny", "careful").set_index("criterion")
+    assert pd.isna(gate.loc["single_run_reliability", "passed"])
+    assert "see reliability_panel" in gate.loc["single_run_reliability", "note"]
+    assert workshop.stored("leaderboard", "tiny", "careful")["rating"].notna().all()
+    event = workshop.instance.get_latest_materialization_event(dg.AssetKey("reliability_panel"))
+    assert "add 'panel:" in event.asset_materialization.metadata["note"].value
+
+
+def test_a_corpus_sets_what_withholds(workshop):
+    workshop.tiny["gate"] = {"kappa": 0.99, "withhold": ["kappa"]}
+    assert workshop.run("careful").exit_code == 2
+    board = workshop.stored("leaderboard", "tiny", "careful")
+    assert board["flags"].str.match(r"withheld: kappa 0\.\d+ < 0\.99").all()
+    workshop.tiny["gate"] = {"kappa": None, "withhold": ["kappa"]}
+    again = workshop.run("careful", select=["judge_gate", "leaderboard"])
+    assert again.exit_code == 0
+    assert workshop.stored("leaderboard", "tiny", "careful")["rating"].notna().all()
+
+
+# what the panel buys
+
+BUY = ["+reliability_panel"]
+
+
+@pytest.mark.parametrize("judge", ["careful", "sloppy"])
+def test_the_first_run_is_that_of_the_verdicts_and_nothing_is_bought_twice(workshop, shown, judge):
+    workshop.tiny["panel"] = PANEL
+    (step,) = workshop.run(judge, dry_run=True).plan
+    assert step.n_calls == N_CALLS + 2 * N_PANEL * (N_RUNS - 1)
+    workshop.run(judge, select=BUY)
+    assert len(shown) == len(set(shown)) == step.n_calls
+    extra = [one for one in shown if one[2] > 0]
+    assert len(extra) == 2 * N_PANEL * (N_RUNS - 1)
+    panel = workshop.stored("reliability_panel", "tiny", judge)
+    assert {battle for battle, *_ in extra} == set(panel["battle_id"])
+    scored = _scored(workshop, judge)
+    first = panel[panel["replicate"].eq(0)].set_index("battle_id")["score_difference"]
+    pd.testing.assert_series_equal(first, scored.reindex(first.index), check_names=False)
+
+
+def _scored(workshop, judge: str) -> pd.Series:
+    workshop.run(judge, select=["scored_battles"])
+    return workshop.stored("scored_battles", "tiny", judge).set_index("battle_id")[
+        "score_difference"
+    ]
+
+
+def test_a_panel_made_again_asks_nothing_and_is_the_same(workshop, shown):
+    workshop.tiny["panel"] = PANEL
+    workshop.run("careful", select=BUY)
+    before, n_asked = workshop.stored("reliability_panel", "tiny", "careful"), len(shown)
+    workshop.tiny["sample_size"] = 350
+    workshop.run("careful", select=["sampled_battles", "verdicts", "reliability_panel"])
+    assert len(shown) == n_asked + 100  # the new battles' verdicts
+    pd.testing.assert_frame_equal(workshop.stored("reliability_panel", "tiny", "careful"), before)
+    workshop.tiny["panel"] = {**PANEL, "battles": N_PANEL + 5}
+    (step,) = workshop.run("careful", dry_run=True).plan
+    assert step.n_calls == 2 * 5 * (N_RUNS - 1)
+    (step,) = workshop.run("careful", dry_run=True, select=["verdicts"]).plan
+    assert step.n_calls == 0
+    workshop.run("careful", select=["reliability_panel"])
+    grown = workshop.stored("reliability_panel", "tiny", "careful")
+    pd.testing.assert_frame_equal(grown.head(len(before)), before)
+    assert np.unique(grown["battle_id"]).size == N_PANEL + 5
