@@ -14,6 +14,7 @@ from assets import (
     missing_bounds,
     missingness,
     ratings,
+    reference,
     uncertainty,
 )
 from assets.partitions import corpus_judge_key
@@ -26,6 +27,7 @@ JUDGED: tuple[ModuleType, ...] = (
     diagnostics,
     missingness,
     missing_bounds,
+    reference,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

@@ -13,7 +13,9 @@ from assets import (
     judging,
     missing_bounds,
     missingness,
+    rating_systems,
     ratings,
+    reference,
     uncertainty,
 )
 from pipelines.automation import SENSORS
@@ -32,7 +34,9 @@ STAGES = (
     diagnostics,
     missingness,
     missing_bounds,
+    reference,
     comparison,
+    rating_systems,
 )
 
 

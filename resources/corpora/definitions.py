@@ -26,6 +26,7 @@ Reader = Literal[
     "lmarena-140k",
     "lmarena-55k",
     "mt-bench",
+    "reference-battles",
     "softelo-annotations",
 ]
 READERS: tuple[str, ...] = get_args(Reader)
@@ -132,6 +133,28 @@ class ArenaHardOptions(BaseModel):
     baseline_first_in: Literal[1, 2] = 1
 
 
+class ReferenceOptions(BaseModel):
+    """The fixed opponent of reference-anchored ratings, and what narrows their errors.
+
+    Neither factor is applied unless it is asked for here.
+
+    Attributes
+    ----------
+    model : str or None
+        Name of the reference model; None for the one that met every other most evenly.
+    n_population : int or None
+        Prompts of the finite population that a claim is about; None for prompts at large.
+    mean_kappa : float or None
+        Mean pairwise kappa between the judges of a pool, in (0, 1]; None for one judge alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: str | None = Field(default=None, min_length=1)
+    n_population: int | None = Field(default=None, ge=2)
+    mean_kappa: float | None = Field(default=None, gt=0, le=1)
+
+
 class CorpusDefinition(BaseModel):
     """A corpus by name, where it lies, and what is done with it.
 
@@ -155,6 +178,8 @@ class CorpusDefinition(BaseModel):
         Slugs of the judges that make sense here; None for all that can.
     rating : RatingOptions
         How models are rated.
+    reference : ReferenceOptions
+        Who anchors reference-anchored ratings; in the file a model's name is enough.
     arena : dict
         Options of the built-in arena, and of no other reader.
     arena_hard : ArenaHardOptions or None
@@ -173,6 +198,7 @@ class CorpusDefinition(BaseModel):
     seed: int = Field(default=0, ge=0)
     judges: list[str] | None = None
     rating: RatingOptions = Field(default_factory=RatingOptions)
+    reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -188,10 +214,16 @@ class CorpusDefinition(BaseModel):
     def _expand(cls, text: Any) -> Any:
         return expand_variables(text) or None if isinstance(text, str) else text
 
+    @field_validator("reference", mode="before")
+    @classmethod
+    def _named(cls, reference: Any) -> Any:
+        return {"model": reference} if isinstance(reference, str) else reference
+
 
 _GROUPS: dict[str, type[BaseModel]] = {
     "rating": RatingOptions,
     "filters": Filters,
+    "reference": ReferenceOptions,
     "arena_hard": ArenaHardOptions,
 }
 
