@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    choices,
     comparison,
     corpus,
     diagnostics,
@@ -16,6 +17,8 @@ from assets import (
     rating_systems,
     ratings,
     reference,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from pipelines.automation import SENSORS
@@ -28,6 +31,9 @@ from resources.verdict_store.resource import StoredVerdicts
 STAGES = (
     corpus,
     judging,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,
