@@ -196,14 +196,17 @@ def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
 
 def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_Row]:
     """Yield the ratio over all questions, then by category where several have subsets."""
+    nothing = {"size": size, "category": ALL, "n": 0}
+    if dense.empty:
+        yield nothing
+        return
     found = outcome_matrices(*(dense[column].to_numpy() for column in dense))
-    n_subsets = [math.comb(len(answers), size) for answers in found.answers]
-    if not any(n_subsets) or max(n_subsets) > MOST_SUBSETS:
-        yield {"size": size, "category": ALL, "n": 0}
+    if max(math.comb(len(answers), size) for answers in found.answers) > MOST_SUBSETS:
+        yield nothing
         return
     counts = count_violations(found.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
-        yield {"size": size, "category": ALL, "n": 0}
+        yield nothing
         return
     yield from _rows(counts, np.full(len(found.questions), ALL), size)
     labels = categories.reindex(found.questions).to_numpy(dtype=object)

@@ -188,19 +188,12 @@ def _write(marks: list[list[int]], *readings: Reading) -> str:
         for response, own in zip(RESPONSES, marks, strict=True)
     }
     reasons = " ".join(
-        f"Response {number} {findings(reading)}."
+        f"Response {number} has {reading.n_right} of {reading.n_expected} items right, "
+        f"{reading.n_wrong} wrong and {reading.n_typos} typos in {reading.n_words} words; it "
+        f"{'keeps' if reading.layout_kept else 'breaks'} the requested format."
         for number, reading in enumerate(readings, start=1)
     )
     return f"{json.dumps(scores)}\n\n{reasons}"
-
-
-def findings(reading: Reading) -> str:
-    """Return what there is to say of a text, as the rest of a sentence about it."""
-    return (
-        f"has {reading.n_right} of {reading.n_expected} items right, "
-        f"{reading.n_wrong} wrong and {reading.n_typos} typos in {reading.n_words} words; it "
-        f"{'keeps' if reading.layout_kept else 'breaks'} the requested format"
-    )
 
 
 def spoilt(

@@ -21,7 +21,7 @@ from judgeline.short_answers import LETTERS
 from judgeline.streams import keyed_rng
 from resources.arena.checker import Reading
 from resources.judges.budget import Budget, Cost
-from resources.judges.builtin import BEST, WORST, BuiltinJudge, findings, spoilt
+from resources.judges.builtin import BEST, WORST, BuiltinJudge, spoilt
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer, Presentation
@@ -34,8 +34,8 @@ _LEAST = 1e-9  # less probable words are not listed
 _ONE_MARK = 0.5  # of the noise of one criterion is left in one mark for everything
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
 _SUREST = 0.05  # rubric points: spread of a judge without noise
-_EASE = 0.02, 0.3  # mean surprise per word of the reason, in nats: of a sure judge, and added
-_WORDS = re.compile(r"\s*\S+")
+_EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
+_PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
 Floats = NDArray[np.float64]
 Opinion = tuple[Reading, float]
@@ -104,7 +104,8 @@ class BuiltinFormJudge:
                 if key not in known:
                     known[key] = self._judge.opinion(shown, text)
                 opinions.append(known[key])
-            answer = self._say(shown, *self._odds(shown, opinions))
+            rng = self._rng(shown)
+            answer = self._say(shown, *self._odds(opinions, rng), rng)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
             yield position, answer
@@ -113,38 +114,35 @@ class BuiltinFormJudge:
         pair = [shown.first_completion, shown.second_completion]
         return pair if self._scale is None else pair[:1]
 
-    def _rng(self, shown: Presentation, purpose: str) -> np.random.Generator:
-        names = (self.form.name, purpose, shown.instruction, *self._texts(shown))
+    def _rng(self, shown: Presentation) -> np.random.Generator:
+        names = (self.form.name, shown.instruction, *self._texts(shown))
         return keyed_rng(self._judge.traits.seed, self._judge.key, *names, str(shown.replicate))
 
-    def _odds(self, shown: Presentation, opinions: list[Opinion]) -> tuple[Odds, str]:
+    def _odds(self, opinions: list[Opinion], rng: np.random.Generator) -> tuple[Odds, str]:
+        mood = self._judge.traits.mood * rng.standard_normal(len(opinions))
         if self._scale is None:
-            return self._choose(shown, *opinions)
-        return self._score(shown, opinions[0], self._scale)
+            return self._choose(*opinions, float(mood[0] - mood[1]))
+        return self._score(*opinions, float(mood[0]), self._scale)
 
-    def _score(
-        self, shown: Presentation, opinion: Opinion, scale: tuple[int, int]
-    ) -> tuple[Odds, str]:
+    def _score(self, opinion: Opinion, mood: float, scale: tuple[int, int]) -> tuple[Odds, str]:
         """Return a discretised normal around what the judge makes of a text, and its reason."""
-        traits = self._judge.traits
-        mood = traits.mood * float(self._rng(shown, "mood").standard_normal())
-        spread = max(_SUREST, _ONE_MARK * traits.noise)
+        spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
         odds = score_odds(_points(opinion) + mood, spread, scale)
-        return odds, f"The response {findings(opinion[0])}."
+        return odds, f"The response {_findings(opinion[0])}."
 
-    def _choose(self, shown: Presentation, first: Opinion, second: Opinion) -> tuple[Odds, str]:
+    def _choose(self, first: Opinion, second: Opinion, mood: float) -> tuple[Odds, str]:
         """Return ordered-logistic odds of the difference that the judge sees, and its reason."""
         traits = self._judge.traits
-        moods = traits.mood * self._rng(shown, "mood").standard_normal(2)
-        longer = np.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1))
-        ahead = _points(first) - _points(second) + float(moods[0] - moods[1])
-        ahead += traits.position_bias + traits.verbosity_bias * float(longer)
-        spread = max(_SUREST, _ONE_MARK * traits.noise) * np.sqrt(2)
-        reason = f"Response A {findings(first[0])}, and response B {findings(second[0])}."
-        return choice_odds(ahead, float(spread)), reason
+        longer = math.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1))
+        ahead = _points(first) - _points(second) + mood
+        ahead += traits.position_bias + traits.verbosity_bias * longer
+        spread = max(_SUREST, _ONE_MARK * traits.noise) * math.sqrt(2)
+        reason = f"Response A {_findings(first[0])}, response B {_findings(second[0])}."
+        return choice_odds(ahead, spread), reason
 
-    def _say(self, shown: Presentation, odds: Odds, reason: str) -> Answer:
-        rng = self._rng(shown, "answer")
+    def _say(
+        self, shown: Presentation, odds: Odds, reason: str, rng: np.random.Generator
+    ) -> Answer:
         ladder = np.cumsum(odds.probabilities)
         said = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
         whole = f"{odds.words[said]}\n\n{reason}"
@@ -192,7 +190,7 @@ def choice_odds(ahead: float, spread: float) -> Odds:
     spread : float
         Standard deviation of its doubt, in rubric points.
     """
-    steepness = np.pi / np.sqrt(3) / spread  # of the logistic distribution with this spread
+    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
     first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
     return Odds(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
 
@@ -200,7 +198,14 @@ def choice_odds(ahead: float, spread: float) -> Odds:
 def _points(opinion: Opinion) -> float:
     """Return what a judge makes of a text, all criteria alike, in rubric points."""
     reading, liking = opinion
-    return WORST + (BEST - WORST) * float(np.mean(reading.levels)) + liking
+    return WORST + (BEST - WORST) * sum(reading.levels) / len(reading.levels) + liking
+
+
+def _findings(reading: Reading) -> str:
+    return (
+        f"has {reading.n_right} of {reading.n_expected} items right, {reading.n_wrong} wrong and "
+        f"{reading.n_typos} typos, and {'keeps' if reading.layout_kept else 'breaks'} the format"
+    )
 
 
 def _write_odds(reason: str, odds: Odds, said: int, rng: np.random.Generator) -> str:
@@ -217,7 +222,7 @@ def _write_odds(reason: str, odds: Odds, said: int, rng: np.random.Generator) ->
     word, own = chances[said]
     sure, added = _EASE
     surprise = sure + added * (1 - float(odds.probabilities.max()))
-    rest = ["\n\n", *_WORDS.findall(reason)]
+    rest = ["\n\n", *_PIECES.findall(reason)]
     ease = np.round(-surprise * rng.standard_exponential(len(rest)), 6).tolist()
     tokens = [[word, round(math.log(own), 6), listed]]
     tokens += [[token, own, []] for token, own in zip(rest, ease, strict=True)]
