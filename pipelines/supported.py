@@ -57,13 +57,19 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
 
 
 def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
-    """Return scored battles and all that follows from them alone."""
-    found, waiting = set(), [SCORES]
+    """Return scored battles, what a check holds against them, and all that follows from either."""
+    checked = (key.asset_key for key in graph.asset_check_keys if SCORES in _read_by(graph, key))
+    found: set[dg.AssetKey] = set()
+    waiting = [SCORES, *(set(checked) - DO_WITHOUT)]
     while waiting:
         key = waiting.pop()
         found.add(key)
         waiting += graph.get(key).child_keys - found - DO_WITHOUT
     return frozenset(found)
+
+
+def _read_by(graph: AssetGraph, check: dg.AssetCheckKey) -> set[object]:
+    return set(graph.get(check).parent_entity_keys)
 
 
 def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:

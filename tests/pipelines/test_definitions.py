@@ -40,6 +40,28 @@ GRAPH = {
         CORPUS_JUDGE,
         {"sampled_battles", "scored_battles", "beta_folds", "heldout_ratings"},
     ),
+    "reference_ratings": (
+        "reference",
+        CORPUS_JUDGE,
+        {"sampled_battles", "soft_outcomes", "scored_battles"},
+    ),
+    "reference_diagnostics": (
+        "reference",
+        CORPUS_JUDGE,
+        {
+            "reference_ratings",
+            "sampled_battles",
+            "soft_outcomes",
+            "scored_battles",
+            "verdicts",
+            "choice_verdicts",
+        },
+    ),
+    "rating_systems": (
+        "comparison",
+        CORPUS,
+        {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings"},
+    ),
     "judge_comparison": (
         "comparison",
         CORPUS,
@@ -91,6 +113,7 @@ BLOCKING = {
     ("leaderboard", "intervals_hold_their_rating"),
     ("missingness", "battles_are_accounted_for"),
     ("missing_bounds", "bounds_are_of_the_ratings"),
+    ("reference_ratings", "gaps_are_finite"),
     ("judge_comparison", "comparison_is_sound"),
 }
 WARNING = {
@@ -116,6 +139,9 @@ WARNING = {
     ("judge_diagnostics", "diagnostics_could_be_computed"),
     ("missingness", "models_are_missing_alike"),
     ("missing_bounds", "missing_battles_matter_little"),
+    ("reference_diagnostics", "reference_has_reach"),
+    ("rating_systems", "every_system_rates_every_model"),
+    ("rating_systems", "systems_agree_on_the_order"),
     ("report", "report_is_self_contained"),
 }
 
