@@ -53,21 +53,18 @@ def scores_are_well_formed(score_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Each score is stored once, with a known fate, and its expectation lies on the scale."""
     import great_expectations.expectations as gxe
 
-    said = score_verdicts[["score", "expected_score"]].notna().any(axis=1)
-    failed = score_verdicts["status"].ne("ok")
-    unsaid = score_verdicts["score"].isna()
+    table, expectations = well_formed(
+        score_verdicts, ["completion_id", "replicate"], ["score"], ["covered"]
+    )
     return evaluate(
-        score_verdicts.assign(surplus=said & failed, unsaid=unsaid & ~failed),
+        table,
         [
-            *well_formed(tuple(SCORE_DTYPES), ["completion_id", "replicate"], ["covered"]),
+            *expectations,
             gxe.ExpectColumnValuesToBeBetween(
                 column="expected_score",
                 min_value=1,
                 max_value=10,
                 notes="expected_score lies in [1, 10]",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="unsaid", value_set=[False], notes="an answer that is ok has a score"
             ),
         ],
         ids=["completion_id", "replicate"],
