@@ -94,7 +94,7 @@ MEANINGS: dict[str, str] = {
     "prompt_tokens": "Tokens of the question to the judge.",
     "question_id": "One question, which can appear in many battles.",
     "rank": "Place by rating, best first.",
-    "rating": "Elo points: 1500 + (400 / ln 10) x strength, the model held out.",
+    "rating": "Elo points: 1500 + (400 / ln 10) x strength, mostly with the model held out.",
     "ratio": "Share of battles in conflict, or of subsets that are no ranking.",
     "reason": "Why the row was set aside.",
     "recorded_outcome": "A's share of the judge's win as published: quarters, or a probability.",

@@ -154,3 +154,14 @@ def test_a_comparison_is_as_full_as_the_fullest_judge_that_ran() -> None:
     assert common_part({"x": whole, "y": bare}, {"x": True, "y": True}) == whole
     assert common_part({"x": whole, "y": bare}, {"x": False, "y": True}) == bare
     assert common_part({"x": whole}, {"x": False}) is None
+
+
+def test_there_is_no_leaderboard_and_the_message_says_what_there_is(star, monkeypatch) -> None:
+    from pipelines.leaderboards import stored_leaderboards
+
+    workshop, _, _ = star
+    workshop.catalog  # noqa: B018 - writes the configuration that is read here
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    with pytest.raises(ValueError, match="no rubric scores; its reference-anchored ratings are in"):
+        stored_leaderboards("tiny")
