@@ -21,6 +21,13 @@ FOLLOWS_WHAT_THERE_IS = (
 ).with_label("follows its inputs, without those that nobody asked for")
 """The same, not waiting for a panel, or for what follows from single scores and choices, that
 nobody asked for: they cost money, and are no condition."""
+_SCORES = dg.AssetSelection.assets("scored_battles")
+FOLLOWS_WITHOUT_SCORES = (
+    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    & ~dg.AutomationCondition.any_deps_missing().ignore(_SCORES)
+    & dg.AutomationCondition.all_deps_blocking_checks_passed()
+).with_label("follows its inputs, with or without rubric scores")
+"""The same for what can do without scored battles: recorded preferences have no rubric scores."""
 
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
@@ -37,6 +44,23 @@ FANS_IN = (
         dg.AssetSelection.assets("leaderboard", "scoring_methods")
     )
 ).with_label("follows the judges there are")
+
+
+def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.AutomationCondition:
+    """Return the condition of what follows the tables of all judges there are.
+
+    It follows `ends`, waits for no judge that nobody ran, and runs if any has the `needed` table.
+    """
+    any_there = dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing())
+    return (
+        dg.AutomationCondition.eager()
+        .without(~dg.AutomationCondition.any_deps_missing())
+        .allow(ends)
+        & any_there.allow(needed)
+    ).with_label("follows the judges there are")
+
+
+FANS_IN = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard"))
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
 judges that nobody ran, and never runs on none."""
 

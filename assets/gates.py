@@ -18,6 +18,7 @@ from assets import (
     missingness,
     panel,
     ratings,
+    reference,
     single_scores,
     soft_outcomes,
     uncertainty,
@@ -39,6 +40,7 @@ JUDGED: tuple[ModuleType, ...] = (
     missingness,
     missing_bounds,
     win_rates,
+    reference,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

@@ -17,7 +17,9 @@ from assets import (
     missing_bounds,
     missingness,
     panel,
+    rating_systems,
     ratings,
+    reference,
     single_scores,
     soft_outcomes,
     uncertainty,
@@ -46,7 +48,9 @@ STAGES = (
     missing_bounds,
     methods,
     win_rates,
+    reference,
     comparison,
+    rating_systems,
 )
 
 

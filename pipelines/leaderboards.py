@@ -41,6 +41,12 @@ def stored_leaderboards(
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge is not None and judge not in stored:
         raise ValueError(_no_leaderboard(corpus, judge, stored))
+    anchored = UPath(tables_uri()) / "reference_ratings" / corpus
+    if not stored and anchored.exists():
+        raise ValueError(
+            f"{corpus!r} has no leaderboard on the human scale, since its verdicts have no rubric "
+            f"scores; its reference-anchored ratings are in {anchored}"
+        )
     if not stored:
         raise ValueError(f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}")
     chosen = sorted(stored) if judge is None else [judge]

@@ -25,13 +25,14 @@ from pipelines.outcome import (
     print_outcome,
 )
 from pipelines.plan import ASKED, plan_run
+from pipelines.supported import WHOLE, Part, common_part, supported_part
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
-from resources.tables import ParquetTables
+from resources.tables import ParquetStore, ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
 
 
@@ -82,11 +83,11 @@ def run_lineage(
     try:
         definition = catalog.corpus(corpus)
         chosen = judges_of(definition, catalog, judges)
+        store = tables.create_io_manager(None)
         if dry_run:
             buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
             chosen_assets = _selected(build_definitions(tables=tables), select)
             asks = [name for name in ASKED if dg.AssetKey(name) in chosen_assets]
-            store = tables.create_io_manager(None)
             n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
             names = tuple(judge.slug for judge in chosen)
             outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
@@ -99,7 +100,7 @@ def run_lineage(
                     budget=budget,
                     loggers={"console": reporter.logger()},
                 )
-                lineage = _Lineage(recorded, reporter, defs, select)
+                lineage = _Lineage(recorded, reporter, defs, store, select)
                 outcome = lineage.run(corpus, tuple(judge.slug for judge in chosen))
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
@@ -158,9 +159,11 @@ class _Lineage:
         instance: dg.DagsterInstance,
         reporter: RunReporter,
         defs: dg.Definitions,
+        store: ParquetStore,
         select: Sequence[str] | None,
     ) -> None:
         self._instance = instance
+        self._store = store
         self._reporter = reporter
         self._defs = defs
         self._graph = self._defs.resolve_asset_graph()
@@ -173,9 +176,13 @@ class _Lineage:
         """Run the corpus, each judge, and the comparison of those that got through."""
         register(self._instance, corpora=[corpus], judges=judges)
         if self._job("corpus_job", corpus):
-            done = [self._job("judge_job", corpus_judge_key(corpus, judge)) for judge in judges]
-            if any(done) or not judges:
-                self._job("comparison_job", corpus)
+            parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
+            done = {
+                judge: self._job("judge_job", corpus_judge_key(corpus, judge), part)
+                for judge, part in parts.items()
+            }
+            if (part := common_part(parts, done)) is not None:
+                self._job("comparison_job", corpus, part)
         return RunOutcome(
             exit_code(self._failed_checks, self._errors),
             corpus,
@@ -185,13 +192,19 @@ class _Lineage:
             self._report,
         )
 
-    def _job(self, name: str, partition: str) -> bool:
+    def _job(self, name: str, partition: str, part: Part = WHOLE) -> bool:
         job = self._defs.resolve_job_def(name)
-        keys = job.asset_layer.executable_asset_keys & self._selected
-        if not keys:
+        asked = job.asset_layer.executable_asset_keys & self._selected
+        keys = asked - part.left_out
+        if not asked:
             return True
+        if not keys:
+            self._errors.append(f"{partition}: nothing of what --select names: {part.told}")
+            return False
         n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
         self._reporter.begin(f"{name.replace('_', ' ')} {partition}", n_steps)
+        if part.told:
+            self._reporter.line("warn", part.told)
         result = job.execute_in_process(
             asset_selection=sorted(keys),
             partition_key=partition,

@@ -27,6 +27,7 @@ Reader = Literal[
     "lmarena-140k",
     "lmarena-55k",
     "mt-bench",
+    "reference-battles",
     "softelo-annotations",
 ]
 READERS: tuple[str, ...] = get_args(Reader)
@@ -136,6 +137,28 @@ class ArenaHardOptions(BaseModel):
     baseline_first_in: Literal[1, 2] = 1
 
 
+class ReferenceOptions(BaseModel):
+    """The fixed opponent of reference-anchored ratings, and what narrows their errors.
+
+    Neither factor is applied unless it is asked for here.
+
+    Attributes
+    ----------
+    model : str or None
+        Name of the reference model; None for the one that met every other most evenly.
+    n_population : int or None
+        Prompts of the finite population that a claim is about; None for prompts at large.
+    mean_kappa : float or None
+        Mean pairwise kappa between the judges of a pool, in (0, 1]; None for one judge alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: str | None = Field(default=None, min_length=1)
+    n_population: int | None = Field(default=None, ge=2)
+    mean_kappa: float | None = Field(default=None, gt=0, le=1)
+
+
 class CorpusDefinition(BaseModel):
     """A corpus by name, where it lies, and what is done with it.
 
@@ -163,6 +186,8 @@ class CorpusDefinition(BaseModel):
         Battles that a judge judges several times, so that its reliability is known; None for none.
     gate : GateOptions
         What a judge must do well enough before ratings by it are shown.
+    reference : ReferenceOptions
+        Who anchors reference-anchored ratings; in the file a model's name is enough.
     arena : dict
         Options of the built-in arena, and of no other reader.
     arena_hard : ArenaHardOptions or None
@@ -183,6 +208,7 @@ class CorpusDefinition(BaseModel):
     rating: RatingOptions = Field(default_factory=RatingOptions)
     panel: PanelOptions | None = None
     gate: GateOptions = Field(default_factory=GateOptions)
+    reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -198,12 +224,18 @@ class CorpusDefinition(BaseModel):
     def _expand(cls, text: Any) -> Any:
         return expand_variables(text) or None if isinstance(text, str) else text
 
+    @field_validator("reference", mode="before")
+    @classmethod
+    def _named(cls, reference: Any) -> Any:
+        return {"model": reference} if isinstance(reference, str) else reference
+
 
 _GROUPS: dict[str, type[BaseModel]] = {
     "rating": RatingOptions,
     "filters": Filters,
     "panel": PanelOptions,
     "gate": GateOptions,
+    "reference": ReferenceOptions,
     "arena_hard": ArenaHardOptions,
 }
 

@@ -96,6 +96,7 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
             "preference",
         ),
     ),
+    "reference-battles": (("question_id", "model", "reference_model", "judge", "preference"),),
 }
 """Columns that a reader needs; the first layout whose columns are all there is the file's."""
 

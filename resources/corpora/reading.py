@@ -11,6 +11,7 @@ from resources.corpora.definitions import ArenaHardOptions, CorpusDefinition
 from resources.corpora.hub import corpus_files
 from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
 from resources.corpora.mt_bench import read_mt_bench
+from resources.corpora.reference_battles import read_reference_battles
 from resources.corpora.schema import CorpusRead
 from resources.corpora.softelo import read_softelo
 
@@ -24,6 +25,7 @@ _READERS: dict[str, Callable[[Sequence[Path]], CorpusRead]] = {
     "lmarena-140k": read_lmarena_140k,
     "lmarena-55k": read_lmarena_55k,
     "mt-bench": read_mt_bench,
+    "reference-battles": read_reference_battles,
     "softelo-annotations": read_softelo,
 }
 

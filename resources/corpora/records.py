@@ -7,6 +7,9 @@ from typing import Any
 
 from resources.corpora.conversations import encodable
 
+Record = tuple[int, Mapping[str, Any] | None, str]
+"""Position in its file, the record or None, and then what is wrong with it."""
+
 
 class RowError(ValueError):
     """A record that tells of no battle; `reason` is the slug under which it is quarantined."""
@@ -16,7 +19,7 @@ class RowError(ValueError):
         self.reason = reason
 
 
-def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
+def read_records(path: Path) -> Iterator[Record]:
     """Yield position, record and what is wrong with it, of JSON lines or one JSON list.
 
     Raises
@@ -33,7 +36,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | None, st
     return _listed(path, text) if text.lstrip().startswith("[") else _lines(text)
 
 
-def _listed(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
+def _listed(path: Path, text: str) -> Iterator[Record]:
     try:
         elements = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -44,7 +47,7 @@ def _listed(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any] | No
         yield row, *_object(element)
 
 
-def _lines(text: str) -> Iterator[tuple[int, Mapping[str, Any] | None, str]]:
+def _lines(text: str) -> Iterator[Record]:
     lines = (line for line in text.split("\n") if line.strip())
     for row, line in enumerate(lines):
         try:

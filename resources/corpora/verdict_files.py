@@ -5,7 +5,7 @@ verdicts. What does not: what a label of one program means (its reader). No scor
 verdict has the outcome that its file states, or none and a failure class.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import pandas as pd
 from judgeline.identity import identity_hash
 from resources.corpora.assemble import judge_slugs
 from resources.corpora.files import layout_of
-from resources.corpora.records import RowError, brief, read_records, text_of
+from resources.corpora.records import Record, RowError, brief, read_records, text_of
 from resources.corpora.schema import (
     BATTLE_DTYPES,
     QUARANTINE_DTYPES,
@@ -59,7 +59,10 @@ class _Found(NamedTuple):
 
 
 def read_verdict_files(
-    paths: Sequence[Path], reader: str, convert: Callable[[Mapping[str, Any]], Judged]
+    paths: Sequence[Path],
+    reader: str,
+    convert: Callable[[Mapping[str, Any]], Judged],
+    records_of: Callable[[Path], Iterable[Record]] = read_records,
 ) -> CorpusRead:
     """Return the battles and verdicts of files of one layout.
 
@@ -70,11 +73,13 @@ def read_verdict_files(
     Parameters
     ----------
     paths : sequence of Path
-        JSON lines, or JSON lists.
+        Files that `records_of` can read.
     reader : str
         Name of the layout.
     convert : callable
         Reads one record; raises `RowError` for one that tells of no battle.
+    records_of : callable
+        Yields what `read_records` does, which takes JSON lines and JSON lists.
 
     Raises
     ------
@@ -84,7 +89,7 @@ def read_verdict_files(
     """
     found = _Found({}, [], [], set())
     for path in paths:
-        records = list(read_records(path))
+        records = list(records_of(path))
         keys = (key for _, record, _ in records if record is not None for key in record)
         layout_of(path, reader, list(dict.fromkeys(keys)))
         for row, record, trouble in records:

@@ -57,6 +57,28 @@ GRAPH = {
     "adjusted_win_rates": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
     "adjustment_coverage": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
     "label_plan": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
+    "reference_ratings": (
+        "reference",
+        CORPUS_JUDGE,
+        {"sampled_battles", "soft_outcomes", "scored_battles"},
+    ),
+    "reference_diagnostics": (
+        "reference",
+        CORPUS_JUDGE,
+        {
+            "reference_ratings",
+            "sampled_battles",
+            "soft_outcomes",
+            "scored_battles",
+            "verdicts",
+            "choice_verdicts",
+        },
+    ),
+    "rating_systems": (
+        "comparison",
+        CORPUS,
+        {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings"},
+    ),
     "judge_comparison": (
         "comparison",
         CORPUS,
@@ -108,6 +130,7 @@ BLOCKING = {
     ("leaderboard", "intervals_hold_their_rating"),
     ("missingness", "battles_are_accounted_for"),
     ("missing_bounds", "bounds_are_of_the_ratings"),
+    ("reference_ratings", "gaps_are_finite"),
     ("judge_comparison", "comparison_is_sound"),
 }
 WARNING = {
@@ -140,6 +163,9 @@ WARNING = {
     ("adjusted_win_rates", "win_rates_lie_in_their_intervals"),
     ("adjusted_win_rates", "votes_on_others_can_stand_in"),
     ("adjustment_coverage", "adjusted_intervals_cover"),
+    ("reference_diagnostics", "reference_has_reach"),
+    ("rating_systems", "every_system_rates_every_model"),
+    ("rating_systems", "systems_agree_on_the_order"),
     ("report", "report_is_self_contained"),
 }
 

@@ -29,6 +29,12 @@ JUDGED = {
     "adjusted_win_rates",
     "adjustment_coverage",
     "label_plan",
+    "score_verdicts",
+    "choice_verdicts",
+    "soft_outcomes",
+    "consistency",
+    "reference_ratings",
+    "reference_diagnostics",
 }
 OF_CORPUS = {
     "raw_battles",
@@ -37,6 +43,7 @@ OF_CORPUS = {
     "battles",
     "sampled_battles",
     "judge_comparison",
+    "rating_systems",
 }
 
 
@@ -141,7 +148,8 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     ]
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
-    assert made == {"verdicts/tiny/mumbler.parquet"}
+    asked = {"verdicts", "choice_verdicts", "score_verdicts"}
+    assert made == {f"{name}/tiny/mumbler.parquet" for name in (*asked, "soft_outcomes")}
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
     assert set(compared["judge"]) == {"careful"}

@@ -9,15 +9,18 @@ from judgeline.missing_bounds import MissingBounds
 from judgeline.model_win_rates import ModelWinRates
 from judgeline.split_coverage import SplitCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
+from resources.anchoring import RATING_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.reliability_panel import PANEL_DTYPES
+from resources.reference_reach import DIAGNOSTIC_COLUMNS
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 from resources.self_consistency import CONSISTENCY_DTYPES
 from resources.soft_scoring import SOFT_DTYPES
+from resources.system_comparison import SYSTEM_COLUMNS
 
 SHOWN = {
     *BATTLE_DTYPES,
@@ -31,6 +34,9 @@ SHOWN = {
     *COMPARISON_COLUMNS,
     *MISSINGNESS_COLUMNS,
     *PANEL_DTYPES,
+    *RATING_COLUMNS,
+    *DIAGNOSTIC_COLUMNS,
+    *SYSTEM_COLUMNS,
     "selection_order",
     "half_width",
     *(

@@ -22,7 +22,7 @@ def complaint(tmp_path: Path, text: str) -> str:
 def test_the_shipped_judges_load() -> None:
     judges = load_judges(ROOT / "config" / "judges.yaml")
     assert list(judges)[:3] == ["careful", "hasty", "recorded"]
-    assert {judge.kind for judge in list(judges.values())[3:]} == {"openai", "vllm"}
+    assert {judge.kind for judge in list(judges.values())[3:]} == {"openai", "recorded", "vllm"}
     assert all(judge.slug == slug for slug, judge in judges.items())
     careful, hasty = judges["careful"].builtin, judges["hasty"].builtin
     assert careful is not None

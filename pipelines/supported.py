@@ -1,0 +1,83 @@
+"""Which part of the lineage a judge's verdicts support: preferences alone support some of it."""
+
+from typing import NamedTuple
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+
+from resources.judges.annotation import SCORE_COLUMNS
+from resources.tables import ParquetStore
+
+SCORES = dg.AssetKey("scored_battles")
+DO_WITHOUT = frozenset(
+    map(dg.AssetKey, ("reference_ratings", "reference_diagnostics", "rating_systems"))
+)
+"""Assets that read scored battles where there are any, and do without where there are none."""
+
+
+class Part(NamedTuple):
+    """What is left out of the lineage, and why; nothing by default."""
+
+    left_out: frozenset[dg.AssetKey] = frozenset()
+    told: str = ""
+
+
+WHOLE = Part()
+
+
+def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: str) -> Part:
+    """Return the part of the lineage that a judge's verdicts support.
+
+    Parameters
+    ----------
+    graph : AssetGraph
+        The lineage.
+    store : ParquetStore
+        With the recorded verdicts of the corpus, if there are any.
+    corpus, judge : str
+        Slugs.
+
+    Returns
+    -------
+    Part
+        `WHOLE`, except for a judge whose recorded verdicts are preferences without any rubric
+        score: no score difference can be had from those.
+    """
+    recorded = store.stored("recorded_verdicts", corpus)
+    if recorded is None:
+        return WHOLE
+    own = recorded[recorded["judge"].eq(judge)]
+    has_scores = own[list(SCORE_COLUMNS)].notna().any(axis=None)
+    if has_scores or not own["recorded_outcome"].notna().any():
+        return WHOLE
+    return Part(
+        _resting_on_scores(graph),
+        "recorded preferences without rubric scores: reference-anchored ratings only",
+    )
+
+
+def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
+    """Return scored battles, what a check holds against them, and all that follows from either."""
+    checked = (key.asset_key for key in graph.asset_check_keys if SCORES in _read_by(graph, key))
+    found: set[dg.AssetKey] = set()
+    waiting = [SCORES, *(set(checked) - DO_WITHOUT)]
+    while waiting:
+        key = waiting.pop()
+        found.add(key)
+        waiting += graph.get(key).child_keys - found - DO_WITHOUT
+    return frozenset(found)
+
+
+def _read_by(graph: AssetGraph, check: dg.AssetCheckKey) -> set[object]:
+    return set(graph.get(check).parent_entity_keys)
+
+
+def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
+    """Return the part that a comparison of judges supports: that of the fullest one that ran.
+
+    None where no judge got through, and the whole where there is no judge to wait for.
+    """
+    if not parts:
+        return WHOLE
+    able = [parts[judge] for judge in parts if succeeded[judge]]
+    return min(able, key=lambda part: len(part.left_out)) if able else None

@@ -1,0 +1,167 @@
+"""Recorded preferences without rubric scores: what a run makes of them, and what it says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.definitions import defs
+from pipelines.supported import DO_WITHOUT, Part, common_part, supported_part
+from resources.judges.annotation import SCORE_COLUMNS
+
+JUDGE = "recorded"
+TOLD = "recorded preferences without rubric scores: reference-anchored ratings only"
+MADE = {
+    "choice_verdicts",
+    "consistency",
+    "reference_diagnostics",
+    "reference_ratings",
+    "score_verdicts",
+    "soft_outcomes",
+    "verdicts",
+}
+
+
+def write_star(path, n_questions: int = 40) -> pd.DataFrame:
+    """Four models against one hub, a NaN preference and the hub against itself."""
+    rng = np.random.default_rng(2)
+    rows = [
+        {
+            "question_id": f"q{i}",
+            "model": model,
+            "reference_model": "hub",
+            "judge": JUDGE,
+            "preference": 0.5 if model == "hub" else rng.beta(a, 4),
+        }
+        for model, a in {"ant": 8, "bee": 5, "cat": 3, "dog": 2, "hub": 1}.items()
+        for i in range(n_questions)
+    ]
+    table = pd.DataFrame(rows)
+    table.loc[0, "preference"] = np.nan
+    table.to_parquet(path)
+    return table
+
+
+@pytest.fixture(scope="module")
+def star(make_workshop, tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "star.parquet"
+    published = write_star(path)
+    workshop = make_workshop()
+    workshop.tiny = {"reader": "reference-battles", "location": str(path), "judges": [JUDGE]}
+    return workshop, workshop.run(), published
+
+
+def test_what_preferences_support_is_made_and_said(star) -> None:
+    workshop, outcome, _ = star
+    assert outcome.errors == ()
+    assert outcome.exit_code == 0
+    assert outcome.report is None
+    made = {name.split("/")[0] for name in workshop.files() if name.endswith(f"/{JUDGE}.parquet")}
+    assert made == MADE
+    assert f"warn {TOLD}" in workshop.printed
+    assert "rating_systems/tiny.parquet" in workshop.files()
+    assert "judge_comparison/tiny.parquet" not in workshop.files()
+
+
+def test_ratings_are_of_the_published_preferences(star) -> None:
+    workshop, _, published = star
+    ratings = workshop.stored("reference_ratings", "tiny", JUDGE).set_index("model")
+    assert ratings.index.tolist() == ["ant", "bee", "cat", "dog"]
+    assert ratings["source"].eq("likelihood").all()
+    assert ratings["reference_model"].eq("hub").all()
+    mean = published.groupby("model")["preference"].mean()
+    assert ratings["mean_preference"].to_dict() == pytest.approx(mean.drop("hub").to_dict())
+    assert ratings["n_prompts"].to_dict() == {"ant": 39, "bee": 40, "cat": 40, "dog": 40}
+
+
+def test_the_systems_rate_the_hub_too(star) -> None:
+    workshop, _, _ = star
+    systems = workshop.stored("rating_systems", "tiny")
+    assert set(systems["model"]) == {"ant", "bee", "cat", "dog", "hub"}
+    assert systems["rating"].notna().all()
+    best = systems.loc[systems.groupby("system")["rating"].idxmax(), "model"]
+    assert best.eq("ant").all()
+
+
+def test_the_reference_and_the_reason_are_in_the_metadata(star) -> None:
+    import dagster as dg
+
+    instance = star[0].instance
+    event = instance.get_latest_materialization_event(dg.AssetKey("reference_ratings"))
+    metadata = event.asset_materialization.metadata
+    assert metadata["reference_model"].value == "hub"
+    assert "met 4 of 4 other models" in metadata["reference_because"].value
+
+
+def test_asking_for_what_is_not_supported_is_an_error_and_not_nothing(star) -> None:
+    workshop, _, _ = star
+    outcome = workshop.run(select=["leaderboard"])
+    assert outcome.exit_code == 1
+    assert TOLD in outcome.errors[0]
+    assert f"tiny|{JUDGE}" in outcome.errors[0]
+
+
+def test_the_configured_reference_has_to_be_there(star) -> None:
+    workshop, _, _ = star
+    before = dict(workshop.tiny)
+    workshop.tiny["reference"] = "hbu"
+    outcome = workshop.run(select=["reference_ratings"])
+    workshop.tiny = before
+    assert outcome.exit_code == 1
+    assert "did you mean 'hub'" in outcome.errors[0]
+
+
+# ---------------------------------------------------------------- which part is supported
+
+
+class Store:
+    def __init__(self, recorded: pd.DataFrame | None) -> None:
+        self.recorded = recorded
+
+    def stored(self, *place: str) -> pd.DataFrame | None:
+        assert place == ("recorded_verdicts", "corpus")
+        return self.recorded
+
+
+def recorded(**columns) -> pd.DataFrame:
+    empty = dict.fromkeys(SCORE_COLUMNS, np.nan)
+    return pd.DataFrame([{"judge": "j", "recorded_outcome": np.nan, **empty, **columns}])
+
+
+@pytest.mark.parametrize(
+    ("table", "whole"),
+    [
+        (None, True),
+        (recorded(judge="other", recorded_outcome=0.7), True),
+        (recorded(), True),  # every verdict failed: the checks of verdicts say so
+        (recorded(adherence_a=5.0, recorded_outcome=1.0), True),
+        (recorded(recorded_outcome=0.7), False),
+    ],
+)
+def test_only_preferences_alone_are_a_part(table, whole: bool) -> None:
+    graph = defs.resolve_asset_graph()
+    part = supported_part(graph, Store(table), "corpus", "j")
+    assert (part == Part()) is whole
+    names = {key.to_user_string() for key in part.left_out}
+    if not whole:
+        assert names >= {"scored_battles", "leaderboard", "missingness", "report"}
+        assert not part.left_out & DO_WITHOUT
+        assert not names & MADE
+
+
+def test_a_comparison_is_as_full_as_the_fullest_judge_that_ran() -> None:
+    whole, bare = Part(), Part(frozenset({1, 2}), "bare")
+    assert common_part({}, {}) == whole
+    assert common_part({"x": whole, "y": bare}, {"x": True, "y": True}) == whole
+    assert common_part({"x": whole, "y": bare}, {"x": False, "y": True}) == bare
+    assert common_part({"x": whole}, {"x": False}) is None
+
+
+def test_there_is_no_leaderboard_and_the_message_says_what_there_is(star, monkeypatch) -> None:
+    from pipelines.leaderboards import stored_leaderboards
+
+    workshop, _, _ = star
+    workshop.catalog  # noqa: B018 - writes the configuration that is read here
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    with pytest.raises(ValueError, match="no rubric scores; its reference-anchored ratings are in"):
+        stored_leaderboards("tiny")

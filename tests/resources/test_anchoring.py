@@ -1,0 +1,148 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta
+
+from resources.anchoring import (
+    RATING_COLUMNS,
+    against,
+    choose_reference,
+    meetings,
+    no_ratings,
+    preferences_of,
+    rate_against,
+)
+from resources.corpora.definitions import ReferenceOptions
+
+PLAIN = ReferenceOptions()
+
+
+def battles(*pairs: tuple[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(len(pairs))],
+            "question_id": [f"q{i}" for i in range(len(pairs))],
+            "model_a": [a for a, _ in pairs],
+            "model_b": [b for _, b in pairs],
+        }
+    )
+
+
+def rate(preferences: list[float], source: str = "likelihood", options=PLAIN) -> pd.Series:
+    table = pd.DataFrame([preferences], index=["ant"])
+    return rate_against(table, "bee", source, options, miscoverage=0.1).iloc[0]
+
+
+# ---------------------------------------------------------------- who is the reference
+
+
+def test_the_hub_of_a_star_is_the_reference() -> None:
+    star = battles(("ant", "hub"), ("hub", "bee"), ("cat", "hub"), ("cat", "hub"))
+    chosen = choose_reference(star, None)
+    assert chosen.model == "hub"
+    assert "3 of 3" in chosen.why
+
+
+def test_the_least_met_opponent_decides_then_battles_then_the_name() -> None:
+    even = [("ant", "bee"), ("ant", "cat"), ("bee", "cat"), ("ant", "cat")]
+    assert choose_reference(battles(*even), None).model == "ant"  # ties with cat by name
+    assert choose_reference(battles(*even, ("bee", "cat")), None).model == "cat"
+
+
+def test_the_configured_reference_wins() -> None:
+    star = battles(("ant", "hub"), ("hub", "bee"))
+    assert choose_reference(star, "ant") == ("ant", "configured")
+    with pytest.raises(ValueError, match=r"unknown reference model 'hbu'; did you mean 'hub'"):
+        choose_reference(star, "hbu")
+
+
+# ---------------------------------------------------------------- from battles to preferences
+
+
+def test_sides_do_not_matter_and_a_question_counts_once() -> None:
+    table = battles(("ant", "hub"), ("hub", "ant"), ("hub", "ant"))
+    table["question_id"] = ["q0", "q1", "q1"]
+    share = pd.Series({"b0": 0.9, "b1": 0.3, "b2": 0.5})
+    found = against(meetings(table, share), "hub")
+    assert found.loc["ant"].to_dict() == pytest.approx({"q0": 0.9, "q1": 0.6})
+    assert against(meetings(table, share), "ant").loc["hub", "q1"] == pytest.approx(0.4)
+
+
+def test_a_battle_without_a_share_is_no_tie() -> None:
+    found = meetings(battles(("ant", "hub"), ("bee", "hub")), pd.Series({"b0": 1.0, "b1": np.nan}))
+    assert found["model"].tolist() == ["ant", "hub"]
+
+
+def test_probabilities_come_before_outcomes_of_the_rubric() -> None:
+    soft = pd.DataFrame(
+        {"battle_id": ["b0", "b0"], "source": ["score", "likelihood"], "soft_outcome": [None, 0.7]}
+    )
+    scored = pd.DataFrame({"battle_id": ["b0"], "judge_outcome": [0.0]})
+    assert preferences_of(soft, scored).source == "likelihood"
+    assert preferences_of(soft, scored).share.to_dict() == {"b0": 0.7}
+    assert preferences_of(soft[:1], scored).share.to_dict() == {"b0": 0.0}
+    assert preferences_of(soft[:1], scored).source == "rubric"
+    assert preferences_of(soft[:0], None) is None
+
+
+# ---------------------------------------------------------------- ratings
+
+
+def test_outcomes_get_the_jeffreys_interval() -> None:
+    row = rate([1, 1, 1, 0, 0.5, 0.5], "rubric")
+    posterior = beta(4.5, 2.5)  # 3 wins, 2 ties, 1 loss
+    elo = [400 * math.log10(p / (1 - p)) for p in (*posterior.ppf([0.05, 0.95]), 4.5 / 7)]
+    assert row[["lower", "upper", "gap"]].tolist() == pytest.approx(elo)
+    assert row[["n_prompts", "wins", "ties", "losses"]].tolist() == [6, 3, 2, 1]
+    assert (row["mean_preference"], row["flags"]) == (4 / 6, "")
+
+
+def test_probabilities_get_the_error_of_their_own_spread() -> None:
+    soft, hard = rate([0.45, 0.55] * 50), rate([0.45, 0.55] * 50, "rubric")
+    assert soft["gap"] == hard["gap"] == 0
+    assert soft["std_error"] < hard["std_error"] / 5
+
+
+@pytest.mark.parametrize(
+    ("preferences", "flags"),
+    [
+        ([0.6], "one-prompt;all-wins"),
+        ([0.5, 0.5], "all-ties"),
+        ([1.0] * 10, "beyond-reach;all-wins"),
+        ([0.01] * 10, "beyond-reach;all-losses"),
+        ([0.9, 0.1], ""),
+    ],
+)
+def test_what_limits_a_gap_is_flagged_and_the_gap_stays_finite(preferences, flags) -> None:
+    row = rate(preferences)
+    assert row["flags"] == flags
+    assert np.isfinite(row[["gap", "lower", "upper", "std_error"]].astype(float)).all()
+    assert row["lower"] < row["gap"] < row["upper"]
+
+
+def test_factors_narrow_only_where_they_are_asked_for() -> None:
+    values = [1.0] * 30 + [0.0] * 20
+    plain = rate(values)
+    assert plain["factor"] == 1
+    asked = rate(values, options=ReferenceOptions(n_population=101, mean_kappa=0.64))
+    assert asked["factor"] == pytest.approx(math.sqrt((101 - 50) / 100) * 0.8)
+    assert asked["std_error"] == pytest.approx(plain["std_error"] * asked["factor"])
+    assert asked["gap"] == plain["gap"]
+
+
+def test_a_population_smaller_than_the_sample_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"50 prompts.*population of 40.*reference.n_population"):
+        rate([1.0, 0.0] * 25, options=ReferenceOptions(n_population=40))
+
+
+def test_models_are_ranked_and_without_models_the_table_keeps_its_columns() -> None:
+    table = pd.DataFrame([[0.1, 0.2], [0.8, 0.9]], index=["low", "high"])
+    ranked = rate_against(table, "bee", "likelihood", PLAIN, miscoverage=0.1)
+    assert ranked["model"].tolist() == ["high", "low"]
+    assert ranked["rank"].tolist() == [1, 2]
+    none = rate_against(table[:0], "bee", "likelihood", PLAIN, miscoverage=0.1)
+    assert tuple(none) == tuple(ranked) == RATING_COLUMNS
+    assert (none.dtypes == no_ratings().dtypes).all()
+    assert none.empty
