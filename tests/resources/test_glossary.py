@@ -14,8 +14,8 @@ from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
-from resources.reliability_panel import PANEL_DTYPES
 from resources.reference_reach import DIAGNOSTIC_COLUMNS
+from resources.reliability_panel import PANEL_DTYPES
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 from resources.self_consistency import CONSISTENCY_DTYPES
