@@ -153,6 +153,9 @@ class CorpusDefinition(BaseModel):
         Of the sample, and of the built-in arena.
     judges : list of str or None
         Slugs of the judges that make sense here; None for all that can.
+    embeddings : str or None
+        Slug of what embeds the judges' explanations, from `config/embeddings.yaml`; None makes
+        no quantitative judges.
     rating : RatingOptions
         How models are rated.
     arena : dict
@@ -172,6 +175,7 @@ class CorpusDefinition(BaseModel):
     sample_size: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
     judges: list[str] | None = None
+    embeddings: str | None = Field(default=None, pattern=SLUG)
     rating: RatingOptions = Field(default_factory=RatingOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
