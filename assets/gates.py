@@ -9,17 +9,23 @@ from dagster._core.event_api import PartitionKeyFilter  # the public query ignor
 
 from assets import (
     calibration,
+    choices,
     diagnostics,
     judging,
     missing_bounds,
     missingness,
     ratings,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from assets.partitions import corpus_judge_key
 
 JUDGED: tuple[ModuleType, ...] = (
     judging,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,

@@ -1,13 +1,10 @@
 """Verdicts of a judge on the chosen battles, and the battles scored by them; with the checks."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
-
 import dagster as dg
 import numpy as np
 import pandas as pd
 
+from assets.asking import MIN_PARSED, WARN_PARSED, account_of, ask_judge, parse_rate
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.connectivity import connected_components, cut_models
@@ -16,21 +13,13 @@ from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.annotation import VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Account, Buyer
-from resources.judges.catalog import open_judge, recorded
+from resources.judges.catalog import recorded
 from resources.judges.judge import FAILURES
-from resources.judges.ledger import Ledger
-from resources.judges.managed.pool import hosting_of
 from resources.scoring import score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
 STATUSES = ("ok", *FAILURES)
-PROGRESS = "judging: "
-"""What the log messages begin with that say how far a judge is."""
-MOST_SECONDS_BETWEEN_WORDS = 30.0
-MIN_PARSED = 0.5
-WARN_PARSED = 0.95
 WARN_JUDGED = 0.95
 
 
@@ -55,34 +44,18 @@ def verdicts(
     Rubric scores in points, 1 to 10, oriented to the models whichever was shown first. Only
     what neither came with the corpus nor lies in the verdict store is asked for.
     """
-    corpus, slug = corpus_and_judge(context)
-    judge = catalog.judge(slug)
-    if judge.kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
+    _, slug = corpus_and_judge(context)
+    if catalog.judge(slug).kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
         answers = recorded(recorded_verdicts, sampled_battles, slug)
-        return dg.MaterializeResult(value=answers, metadata=_account(answers))
-    buyer = Buyer(
-        verdict_store.open(),
-        budget,
-        RETRIED.union(verdict_store.retry_also),
-        on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
-    )
-    ledger = Ledger(slug, judge.price_per_million)
-    told = partial(_say, context, slug)
-    with hosting_of(context, told) as hosting:
-        opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting)
-        answers = annotate(
-            opened,
-            sampled_battles,
-            slug=slug,
-            n_replicates=judge.replicates,
-            on_progress=_told(context, ledger),
-            buyer=buyer,
-        )
-    for file in buyer.account.damaged:
-        context.log.warning(f"{file} is damaged; what it held was asked for again")
-    return dg.MaterializeResult(
-        value=answers,
-        metadata={**_account(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
+        return dg.MaterializeResult(value=answers, metadata=account_of(answers))
+    return ask_judge(
+        context,
+        sampled_battles,
+        annotate,
+        form="rubric",
+        catalog=catalog,
+        verdict_store=verdict_store,
+        budget=budget,
     )
 
 
@@ -109,48 +82,6 @@ def scored_battles(
             "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
         },
     )
-
-
-def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    context.log.info(f"{PROGRESS}{slug}: {text}")
-
-
-def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
-    """Return what says how far a judge is: often at first, then less, since each word is kept."""
-    last = 0.0
-
-    def tell(account: Account) -> None:
-        nonlocal last
-        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
-        if account.seconds - last < pause and account.n_asked < account.n_needed:
-            return
-        last = account.seconds
-        context.log.info(f"{PROGRESS}{ledger.told(account)}")
-
-    return tell
-
-
-def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
-    plain = (int, float, str)
-    return {
-        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
-        for name, value in entries.items()
-    }
-
-
-def _account(answers: pd.DataFrame) -> dict[str, Any]:
-    counts = answers["status"].value_counts()
-    tokens = answers[["prompt_tokens", "completion_tokens"]].sum()
-    return {
-        "n_battles": int(answers["battle_id"].nunique()),
-        "n_failed": int(len(answers) - counts.get("ok", 0)),
-        "statuses": dg.MetadataValue.table(
-            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
-            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
-        ),
-        **{name: int(value) for name, value in tokens.items()},
-    }
 
 
 @judge_check(verdicts, blocking=True)
@@ -251,35 +182,13 @@ def both_orders_are_present(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 @judge_check(verdicts, blocking=True)
 def most_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """What a judge says of the few battles it can answer does not stand for the others."""
-    return _parse_rate(verdicts, MIN_PARSED, dg.AssetCheckSeverity.ERROR)
+    return parse_rate(verdicts, MIN_PARSED, dg.AssetCheckSeverity.ERROR)
 
 
 @judge_check(verdicts)
 def nearly_all_answers_parse(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Unusable answers are rarely missing at random: long and hard battles go first."""
-    return _parse_rate(verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
-
-
-def _parse_rate(
-    verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
-) -> dg.AssetCheckResult:
-    import great_expectations.expectations as gxe
-
-    counts = verdicts["status"].value_counts()
-    told = ", ".join(f"{status} {count}" for status, count in counts.items())
-    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
-    return evaluate(
-        pd.DataFrame({"statuses": [told or "no verdicts"], "parsed": [rate]}),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="parsed", min_value=least, notes=f"at least {least:.0%} of answers parse"
-            )
-        ],
-        ids=["statuses"],
-        remedy="Look at `status` and `answer` of the failed verdicts; a longer output limit or a "
-        "simpler prompt often helps.",
-        severity=severity,
-    )
+    return parse_rate(verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
 
 
 @judge_check(verdicts, sampled_battles=of_corpus("sampled_battles"))

@@ -76,9 +76,9 @@ def parse_answer(text: str) -> Rubric:
     fence = _FENCE.match(answer)
     start = fence.end() if fence else 0
     if not answer.startswith("{", start):
-        if _declines(answer):
-            raise RubricError("refusal", f"the judge declined: {_shown(answer)}")
-        raise _unparsed(f"the answer starts with {_shown(answer)}, expected a JSON object")
+        if _refuses(answer):
+            raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
+        raise _unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
     rubric = _rubric(scores)
     other = contradiction(answer[end:], rubric)
@@ -112,9 +112,14 @@ def explanation(text: str) -> str:
     return (rest.removeprefix("```") if fence else rest).strip()
 
 
-def _declines(answer: str) -> bool:
+def declines(answer: str) -> bool:
+    """Return whether an answer begins like a refusal."""
+    return bool(_REFUSAL.match(answer.translate(_APOSTROPHES)))
+
+
+def _refuses(answer: str) -> bool:
     """Whether an answer refuses to judge; one with scores anywhere in it does not."""
-    return bool(_REFUSAL.match(answer.translate(_APOSTROPHES))) and not written_scores(answer)
+    return declines(answer) and not written_scores(answer)
 
 
 def require_own_scores(rubric: Rubric, *texts: str) -> None:
@@ -146,7 +151,8 @@ def _unparsed(message: str) -> RubricError:
     return RubricError("parse_error", message)
 
 
-def _shown(value: object) -> str:
+def quoted(value: object) -> str:
+    """Return a value as a message may hold it: cut where it is long."""
     try:
         written = value if isinstance(value, str) else repr(value)
     except RecursionError:  # JSON can be read a little deeper than its value can be written
@@ -159,7 +165,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _unparsed(f"the key {_shown(twice)} occurs twice in one object")
+        raise _unparsed(f"the key {quoted(twice)} occurs twice in one object")
     return members
 
 
@@ -194,7 +200,7 @@ def _criteria(marks: Any, response: str) -> Scores:
         mark = marks[criterion]
         if type(mark) is not int or not LOWEST_SCORE <= mark <= HIGHEST_SCORE:
             raise _unparsed(
-                f"{criterion} of {response} is {_shown(mark)}, expected an integer from "
+                f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
                 f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
     a, b, c, d, e, f = (marks[criterion] for criterion in CRITERIA)
@@ -203,10 +209,10 @@ def _criteria(marks: Any, response: str) -> Scores:
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:
     if not isinstance(members, dict):
-        raise _unparsed(f"{where} is {_shown(members)}, expected an object with {list(expected)}")
+        raise _unparsed(f"{where} is {quoted(members)}, expected an object with {list(expected)}")
     missing = [key for key in expected if key not in members]
     surplus = [key for key in members if key not in expected]
     if missing or surplus:
         raise _unparsed(
-            f"{where} lacks {missing} and has unknown {_shown(surplus)}; expected {list(expected)}"
+            f"{where} lacks {missing} and has unknown {quoted(surplus)}; expected {list(expected)}"
         )

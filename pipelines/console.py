@@ -20,7 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from assets.judging import PROGRESS
+from assets.asking import PROGRESS
 
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}

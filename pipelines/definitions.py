@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    choices,
     comparison,
     corpus,
     diagnostics,
@@ -14,6 +15,8 @@ from assets import (
     missing_bounds,
     missingness,
     ratings,
+    single_scores,
+    soft_outcomes,
     uncertainty,
 )
 from pipelines.automation import SENSORS
@@ -26,6 +29,9 @@ from resources.verdict_store.resource import StoredVerdicts
 STAGES = (
     corpus,
     judging,
+    single_scores,
+    choices,
+    soft_outcomes,
     calibration,
     ratings,
     uncertainty,

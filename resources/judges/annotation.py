@@ -11,7 +11,9 @@ from judgeline.outcomes import CRITERIA
 from judgeline.rubric import Rubric
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
-from resources.judges.calls import call_identity, present, read_answer
+from resources.judges.calls import call_identity
+from resources.judges.forms.form import read_answer
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Judge, Presentation
 
 SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
@@ -78,19 +80,40 @@ def annotate(
     RuntimeError
         If the judge does not answer every presentation once, or the buyer's budget is spent.
     """
+    require_replicates(n_replicates)
+    presentations = RUBRIC.present(battles, n_replicates)
+    answers = answers_to(judge, presentations, slug=slug, on_progress=on_progress, buyer=buyer)
+    verdicts = _tabulate(zip(presentations, answers, strict=True), judge, slug)
+    enter_failures(buyer, verdicts)
+    return verdicts
+
+
+def require_replicates(n_replicates: int) -> None:
+    """Raise ValueError unless a judge is to be asked at least once."""
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
-    presentations = present(battles, n_replicates)
+
+
+def answers_to(
+    judge: Judge,
+    presentations: Sequence[Presentation],
+    *,
+    slug: str,
+    on_progress: Progress | None,
+    buyer: Buyer | None,
+) -> Iterable[Answer]:
+    """Return an answer per presentation, in their order, bought through a store if there is one."""
     if buyer is None:
-        answers = _asked(judge, presentations)
-    else:
-        answers = buyer.answers(judge, presentations, slug=slug, on_progress=on_progress)
-    verdicts = _tabulate(zip(presentations, answers, strict=True), judge, slug)
+        return _asked(judge, presentations)
+    return buyer.answers(judge, presentations, slug=slug, on_progress=on_progress)
+
+
+def enter_failures(buyer: Buyer | None, verdicts: pd.DataFrame) -> None:
+    """Enter in a buyer's account what became of all answers, those from the store too."""
     if buyer is not None:
         statuses = Counter(verdicts["status"])
         del statuses["ok"]
         buyer.account.failed = statuses
-    return verdicts
 
 
 def _asked(judge: Judge, presentations: Sequence[Presentation]) -> list[Answer]:
@@ -115,7 +138,7 @@ def _tabulate(pairs: Iterable[_Pair], judge: Judge, slug: str) -> pd.DataFrame:
 def _verdict(
     presentation: Presentation, answer: Answer, judge: Judge, slug: str
 ) -> tuple[Any, ...]:
-    status, scores = read_answer(answer)
+    status, scores = read_answer(answer, RUBRIC)
     if scores is not None and presentation.order == "BA":
         scores = Rubric(scores.second, scores.first)
     marks = (None,) * len(SCORE_COLUMNS) if scores is None else (*scores.first, *scores.second)

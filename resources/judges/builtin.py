@@ -6,7 +6,7 @@ What it draws depends on its identity and on the texts, not on when it is asked.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from resources.judges.budget import Budget, Cost
 from resources.judges.judge import Answer, Presentation
 
 _VERSION = "1"
-_BEST, _WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
+BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
 
 Floats = NDArray[np.float64]
 
@@ -93,10 +93,10 @@ class BuiltinJudge:
             "traits": json.dumps(traits.model_dump(), sort_keys=True),
             "template": text_hash(template),
         }
-        self._traits, self._family = traits, family
+        self.traits, self._family = traits, family
         self._template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
-        self._key = identity_hash(self.identity)
+        self.key = identity_hash(self.identity)
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -116,41 +116,49 @@ class BuiltinJudge:
             for text in (shown.first_completion, shown.second_completion):
                 known = (shown.instruction, text)
                 if known not in opinions:
-                    opinions[known] = self._opinion(shown, text)
+                    opinions[known] = self.opinion(shown, text)
                 pair.append(opinions[known])
             answer = self._grade(shown, pair[0], pair[1])
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
             yield position, answer
 
-    def _opinion(self, shown: Presentation, text: str) -> tuple[Reading, float]:
-        """Return what the judge finds in a text, and its lasting opinion of it in points."""
+    def opinion(self, shown: Presentation, text: str) -> tuple[Reading, float]:
+        """Return what the judge finds in a text, and its lasting opinion of it in points.
+
+        It is the same in every form in which the judge is asked.
+
+        Raises
+        ------
+        ValueError
+            If the instruction is none of the arena's.
+        """
         prompt = self._prompts.get(shown.instruction)
         if prompt is None:
             raise ValueError(
                 f"battle {shown.battle_id!r} asks {shown.instruction[:60]!r}, which is no prompt "
                 "of the built-in arena with these options; simulated judges know no other"
             )
-        rng = keyed_rng(self._traits.seed, self._key, "taste", shown.instruction, text)
+        rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
         reading = read_completion(prompt, text)
-        habit = keyed_rng(self._traits.seed, self._key, "style", reading.ornament or "")
-        liking = self._traits.style_taste * float(habit.standard_normal())
-        favour = self._traits.family_bias if reading.style == self._family else 0.0
-        return reading, self._traits.taste * float(rng.standard_normal()) + favour + liking
+        habit = keyed_rng(self.traits.seed, self.key, "style", reading.ornament or "")
+        liking = self.traits.style_taste * float(habit.standard_normal())
+        favour = self.traits.family_bias if reading.style == self._family else 0.0
+        return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
 
     def _grade(
         self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]
     ) -> Answer:
         rng = keyed_rng(
-            self._traits.seed,
-            self._key,
+            self.traits.seed,
+            self.key,
             shown.instruction,
             shown.first_completion,
             shown.second_completion,
             str(shown.replicate),
         )
         marks = self._marks(first, second, rng)
-        text, failure = _spoilt(_write(marks, first[0], second[0]), self._traits, rng)
+        text, failure = spoilt(_write(marks, first[0], second[0]), self.traits, rng, _MALFORMED)
         texts = (shown.instruction, shown.first_completion, shown.second_completion)
         asked = self._template_tokens + sum(len(part.split()) for part in texts)
         return Answer(text, failure, asked, len(text.split()))
@@ -159,14 +167,14 @@ class BuiltinJudge:
         self, first: tuple[Reading, float], second: tuple[Reading, float], rng: np.random.Generator
     ) -> list[list[int]]:
         """Return six integer marks for either response, in points."""
-        traits = self._traits
+        traits = self.traits
         levels = np.array([first[0].levels, second[0].levels])
         longer = np.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1)) / 2
         lean = np.array([first[1], second[1]]) + traits.mood * rng.standard_normal(2)
         lean += np.array([traits.position_bias, 0.0])
         lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
         noise = traits.noise * rng.standard_normal(levels.shape)
-        points = _WORST + (_BEST - _WORST) * levels + lean[:, None] + noise
+        points = WORST + (BEST - WORST) * levels + lean[:, None] + noise
         marks: list[list[int]] = (
             np.clip(np.rint(points), LOWEST_SCORE, HIGHEST_SCORE).astype(int).tolist()
         )
@@ -188,19 +196,30 @@ def _write(marks: list[list[int]], *readings: Reading) -> str:
     return f"{json.dumps(scores)}\n\n{reasons}"
 
 
-def _spoilt(text: str, traits: BuiltinTraits, rng: np.random.Generator) -> tuple[str, str | None]:
-    """Return the answer, or at the declared rates what a judge may send in its place."""
+def spoilt(
+    text: str,
+    traits: BuiltinTraits,
+    rng: np.random.Generator,
+    malformed: Sequence[Callable[[str], str]],
+) -> tuple[str, str | None]:
+    """Return the answer, or at the declared rates what a judge may send in its place.
+
+    `malformed` are the ways in which an answer can miss its format, all as likely. An answer that
+    is cut off ends before its explanation, which an empty line sets off.
+    """
     fate, which, where = rng.random(3)
     if fate < traits.malformed_rate:
-        return _MALFORMED[int(which * len(_MALFORMED))](text), None
+        return malformed[int(which * len(malformed))](text), None
     if fate < traits.malformed_rate + traits.refusal_rate:
-        return "I am sorry, but I cannot compare these two responses.", None
+        return REFUSAL, None
     if fate < traits.malformed_rate + traits.refusal_rate + traits.truncated_rate:
         return text[: int(where * text.index("\n\n"))], "truncated"
     return text, None
 
 
-_MALFORMED = (
+REFUSAL = "I am sorry, but I cannot compare these two responses."
+
+_MALFORMED: tuple[Callable[[str], str], ...] = (
     lambda text: text.partition("\n\n")[2],  # prose only
     lambda text: "My grades are as follows. " + text,
     lambda text: text.replace('"fluency"', '"style"', 1),

@@ -12,7 +12,9 @@ from typing import Any
 import pandas as pd
 
 from resources.judges.budget import Budget, Cost
-from resources.judges.calls import call_identity, call_parts, judge_key, read_answer
+from resources.judges.calls import call_identity, call_parts, judge_key
+from resources.judges.forms.asked import form_of
+from resources.judges.forms.form import read_answer
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.verdict_store.store import Scan, VerdictStore
 from resources.verdict_store.writing import VerdictWriter
@@ -49,7 +51,7 @@ class Account:
     prompt_tokens, completion_tokens : int
         Of the answers given now.
     failed : Counter
-        Answers without scores, by failure class: those given now while it runs, all in the end.
+        Answers that say nothing, by failure class: those given now while it runs, all in the end.
     charged : Cost
         What the budget was charged: answers, and requests that may have been billed without one.
     seconds : float
@@ -267,7 +269,7 @@ def _storable(answer: Answer) -> Answer:
 
 def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) -> dict[str, Any]:
     return {
-        "status": read_answer(answer)[0],
+        "status": read_answer(answer, form_of(judge))[0],
         "answered_at": datetime.now(UTC),
         "answer": answer.text,
         "failure": answer.failure,

@@ -3,8 +3,7 @@
 import pandas as pd
 
 from judgeline.identity import identity_hash, text_hash
-from judgeline.rubric import Rubric, RubricError, parse_answer
-from resources.judges.judge import Answer, Judge, Presentation
+from resources.judges.judge import Judge, Presentation
 
 ORDERS: tuple[str, str] = ("AB", "BA")
 
@@ -20,7 +19,7 @@ def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
     ValueError
         If a battle has no text.
     """
-    _require_texts(battles)
+    require_texts(battles)
     columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
     return [
         Presentation(battle, order, replicate, question, *texts, *models)
@@ -35,7 +34,8 @@ def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
     ]
 
 
-def _require_texts(battles: pd.DataFrame) -> None:
+def require_texts(battles: pd.DataFrame) -> None:
+    """Raise ValueError if a battle lacks its question or a completion."""
     silent = battles[list(_TEXTS)].isna().any(axis=1)
     if silent.any():
         battle = battles.loc[silent, "battle_id"].iloc[0]
@@ -72,16 +72,6 @@ def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
 def judge_key(judge: Judge) -> str:
     """Return the name under which a judge's answers are stored; another judge has another."""
     return identity_hash(judge.identity)[:32]
-
-
-def read_answer(answer: Answer) -> tuple[str, Rubric | None]:
-    """Return ``ok`` and the scores of an answer, or its failure class and None."""
-    if answer.failure is not None:
-        return answer.failure, None
-    try:
-        return "ok", parse_answer(answer.text or "")
-    except RubricError as error:
-        return error.failure_class, None
 
 
 def _brief(value: str) -> str:

@@ -10,7 +10,13 @@ from resources.arena.simulation import arena_options
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.builtin import BuiltinJudge
+from resources.judges.builtin_forms import BuiltinFormJudge
 from resources.judges.definitions import JudgeDefinition
+from resources.judges.forms.asked import make_form
+from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.form import Form
+from resources.judges.forms.options import FormName
+from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
@@ -22,6 +28,7 @@ def open_judge(
     corpus: CorpusDefinition,
     on_news: Callable[[str], None] | None = None,
     hosting: Hosting | None = None,
+    form: FormName = "rubric",
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus.
 
@@ -35,6 +42,8 @@ def open_judge(
         Is told how batches are, if the judge is asked in such.
     hosting : Hosting, optional
         Where a judge of kind ``vllm`` runs its server once it is asked; by default anywhere.
+    form : str
+        In which it is asked: ``rubric``, ``score`` or ``choice``.
 
     Raises
     ------
@@ -42,9 +51,13 @@ def open_judge(
         If the judge's kind cannot judge this corpus, or a judge cannot be opened as configured.
     """
     if definition.kind == "openai":
-        return open_served(definition, on_news)
+        return open_served(definition, on_news, form)
     if definition.kind == "vllm":
-        return open_managed(definition, hosting)
+        return open_managed(definition, hosting, form)
+    return _open_builtin(definition, corpus, form)
+
+
+def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:
     if definition.kind != "builtin" or definition.builtin is None:
         raise ValueError(_unopened(definition))
     if corpus.reader != "arena":
@@ -54,7 +67,11 @@ def open_judge(
         )
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
-    return BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    asked = form_of_definition(definition, form)
+    if isinstance(asked, ScoreForm | ChoiceForm):
+        return BuiltinFormJudge(judge, asked, template_of(definition, form))
+    return judge
 
 
 def read_template(path: Path | None = None) -> str:
@@ -68,7 +85,11 @@ def read_template(path: Path | None = None) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | None = None) -> Judge:
+def open_served(
+    definition: JudgeDefinition,
+    on_news: Callable[[str], None] | None = None,
+    form: FormName = "rubric",
+) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet.
 
     Raises
@@ -81,34 +102,37 @@ def open_served(definition: JudgeDefinition, on_news: Callable[[str], None] | No
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.live import LiveJudge
     from resources.judges.served.endpoint import find_endpoint
-    from resources.judges.served.prompt import require_template
 
-    template = template_of(definition)
-    require_template(template, _template_file(definition))
+    template, fields = template_of(definition, form), in_form(definition, form)
     endpoint = find_endpoint(definition.slug, definition)
+    asked = form_of_definition(definition, form)
     if definition.batch:
         from resources.judges.batch.judge import BatchJudge
 
         return BatchJudge(
             definition.slug,
-            definition,
+            fields,
             template,
             endpoint,
             home() / "endpoints",
             folder=home() / "batches",
             tell=on_news,
+            form=asked,
         )
     return LiveJudge(
         definition.slug,
-        definition,
+        fields,
         template,
         endpoint,
         home() / "endpoints",
         folder=home() / "batches",
+        form=asked,
     )
 
 
-def open_managed(definition: JudgeDefinition, hosting: Hosting | None = None) -> Judge:
+def open_managed(
+    definition: JudgeDefinition, hosting: Hosting | None = None, form: FormName = "rubric"
+) -> Judge:
     """Return a judge on a vLLM server of our own; the server starts when it is first asked.
 
     Raises
@@ -119,24 +143,50 @@ def open_managed(definition: JudgeDefinition, hosting: Hosting | None = None) ->
         If there is no such prompt.
     """
     from resources.judges.managed.judge import ManagedJudge
+
+    return ManagedJudge(
+        definition.slug,
+        in_form(definition, form),
+        definition.vllm or VllmOptions(),
+        template_of(definition, form),
+        hosting or Hosting(),
+        form_of_definition(definition, form),
+    )
+
+
+def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
+    """Return a form with the options that a judge declares."""
+    return make_form(form, score=definition.score, choice=definition.choice)
+
+
+def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
+    """Return a definition with what a form makes of it: whether log-probabilities are wanted."""
+    return definition.model_copy(
+        update={"log_probabilities": definition.log_probabilities_of(form)}
+    )
+
+
+def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
+    """Return the prompt of a served judge, checked.
+
+    Raises
+    ------
+    ValueError
+        If it lacks a placeholder of the form.
+    FileNotFoundError
+        If there is no such file.
+    """
     from resources.judges.served.prompt import require_template
 
-    template = template_of(definition)
-    require_template(template, _template_file(definition))
-    options = definition.vllm or VllmOptions()
-    return ManagedJudge(definition.slug, definition, options, template, hosting or Hosting())
+    asked = form_of_definition(definition, form)
+    # an absolute path stays itself
+    file = config_dir() / "prompts" / (asked.template or definition.template)
+    template = read_template(file)
+    require_template(template, file, asked.wording)
+    return template
 
 
-def template_of(definition: JudgeDefinition) -> str:
-    """Return the prompt of a served judge."""
-    return read_template(_template_file(definition))
-
-
-def _template_file(definition: JudgeDefinition) -> Path:
-    return config_dir() / "prompts" / definition.template  # an absolute path stays itself
-
-
-def was_probed(definition: JudgeDefinition) -> bool:
+def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
     """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports.
 
     Before that, no verdict of the judge can be stored: what it supports is in their identity.
@@ -146,7 +196,11 @@ def was_probed(definition: JudgeDefinition) -> bool:
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
     model = definition.model
-    return model is not None and remembered(home() / "endpoints", place, model) is not None
+    found = remembered(home() / "endpoints", place, model) if model else None
+    if found is None:
+        return False
+    needs_more = form_of_definition(definition, form).needs_alternatives and found.log_probabilities
+    return not needs_more or found.alternatives is not None
 
 
 def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:

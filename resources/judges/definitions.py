@@ -8,16 +8,19 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from resources.configuration import Entries, read_entries
 from resources.judges.builtin import BuiltinTraits
+from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
 from resources.judges.managed.options import VllmOptions
-from resources.judges.served.fields import Decoding, Price, ServedFields
+from resources.judges.served.fields import Decoding, Price, ServedFields, Switch, require_chance
 from resources.paths import config_dir
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
 _NESTED: dict[str, type[BaseModel]] = {
     "builtin": BuiltinTraits,
+    "choice": ChoiceOptions,
     "decoding": Decoding,
     "price_per_million": Price,
+    "score": ScoreOptions,
     "vllm": VllmOptions,
 }
 _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env")
@@ -45,6 +48,11 @@ class JudgeDefinition(ServedFields):
         Of a simulated judge, and of no other.
     vllm : VllmOptions or None
         How the server of a judge of kind ``vllm`` is started, and of no other.
+    asks : tuple of str
+        Forms in which it is asked: ``rubric``, ``score`` (one completion, one number) and
+        ``choice`` (two completions, one letter).
+    score, choice : ScoreOptions, ChoiceOptions
+        Of those forms.
     """
 
     slug: str = Field(pattern=SLUG)
@@ -53,6 +61,9 @@ class JudgeDefinition(ServedFields):
     kind: Literal["recorded", "builtin", "openai", "vllm"]
     builtin: BuiltinTraits | None = None
     vllm: VllmOptions | None = None
+    asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
+    score: ScoreOptions = ScoreOptions()
+    choice: ChoiceOptions = ChoiceOptions()
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
@@ -69,6 +80,34 @@ class JudgeDefinition(ServedFields):
         elif given := [name for name in ServedFields.model_fields if name in self.model_fields_set]:
             raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
         return self
+
+    @model_validator(mode="after")
+    def _require_what_the_forms_need(self) -> "JudgeDefinition":
+        if len({*self.asks}) < len(self.asks):
+            raise ValueError(f"'asks' names a form twice: {list(self.asks)}; name each once")
+        told = {"asks", "score", "choice"} & self.model_fields_set
+        if self.kind == "recorded" and told:
+            raise ValueError(
+                f"the verdicts of a judge of kind 'recorded' come with the corpus, in the form in "
+                f"which they were published: remove {sorted(told)}"
+            )
+        for name in sorted(told - {"asks"} - {*self.asks}):
+            raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
+        if self.kind in ("openai", "vllm"):
+            self._require_chance()
+        return self
+
+    def _require_chance(self) -> None:
+        for name in ("score", "choice"):
+            if name in self.asks and self.log_probabilities_of(name) == "off":
+                samples = getattr(self, name).samples
+                require_chance(self.slug, name, samples, self.decoding)
+
+    def log_probabilities_of(self, form: FormName) -> Switch:
+        """Return whether log-probabilities are wanted: forms that read them take them unasked."""
+        if form == "rubric" or "log_probabilities" in self.model_fields_set:
+            return self.log_probabilities
+        return "auto"
 
     def _refuse_what_is_not_asked(self) -> None:
         if self.kind != "vllm":

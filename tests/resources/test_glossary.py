@@ -8,14 +8,21 @@ from resources.accounting import MISSINGNESS_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
+from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
+from resources.self_consistency import CONSISTENCY_DTYPES
+from resources.soft_scoring import SOFT_DTYPES
 
 SHOWN = {
     *BATTLE_DTYPES,
     *QUARANTINE_DTYPES,
     *VERDICT_DTYPES,
     *SCORED_COLUMNS,
+    *SCORE_DTYPES,
+    *CHOICE_DTYPES,
+    *SOFT_DTYPES,
+    *CONSISTENCY_DTYPES,
     *COMPARISON_COLUMNS,
     *MISSINGNESS_COLUMNS,
     "selection_order",

@@ -10,6 +10,8 @@ from resources.judges.batch.lines import LOST, NOTHING, Result, read_lines, read
 from resources.judges.batch.provider import OutOfReachError, Provider
 from resources.judges.batch.records import Record, Records
 from resources.judges.batch.submitting import Awaited
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.served.endpoint import EndpointError
 from resources.judges.served.troubles import RetryPolicy
@@ -54,9 +56,10 @@ class Collector:
         policy: RetryPolicy,
         pace: Pace,
         tell: Tell,
+        form: Form = RUBRIC,
     ) -> None:
         self._provider, self._records, self._policy = provider, records, policy
-        self._pace, self._tell = pace, tell
+        self._pace, self._tell, self._form = pace, tell, form
         self.counts: Counter[str] = Counter()
         self._was_reached = False
 
@@ -158,7 +161,7 @@ class Collector:
             if identity not in own:
                 self.counts["unknown"] += 1
             elif identity in wanted and identity not in found:
-                found[identity] = read_result(line, wanted[identity], self._policy)
+                found[identity] = read_result(line, wanted[identity], self._policy, self._form)
 
 
 def _state(batch: Any) -> str:

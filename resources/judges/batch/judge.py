@@ -15,6 +15,8 @@ from resources.judges.batch.reserving import Reservations
 from resources.judges.batch.submitting import Awaited, Submitter
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.asking import redacted, seeded
 from resources.judges.served.endpoint import Endpoint, EndpointError
@@ -44,6 +46,8 @@ class BatchJudge(ServedJudge):
         How often a batch is looked at; from the definition by default.
     tell : callable, optional
         Is told how batches are; the log is by default.
+    form : Form, optional
+        In which it is asked.
     """
 
     def __init__(
@@ -59,8 +63,9 @@ class BatchJudge(ServedJudge):
         limits: Limits | None = None,
         pace: Pace | None = None,
         tell: Tell | None = None,
+        form: Form = RUBRIC,
     ) -> None:
-        super().__init__(slug, fields, template, endpoint, probes, policy)
+        super().__init__(slug, fields, template, endpoint, probes, policy, form=form)
         self._folder = folder
         self._limits = limits or Limits()
         self._pace = pace or Pace(longest_s=fields.batch_poll_s)
@@ -106,7 +111,9 @@ class BatchJudge(ServedJudge):
         price = self._fields.price_per_million
         with provider, Reservations(budget, price) as held:
             submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
-            collector = Collector(provider, self._records, self._policy, self._pace, self._tell)
+            collector = Collector(
+                provider, self._records, self._policy, self._pace, self._tell, self.form
+            )
             with self._farewell(submitter.awaited):
                 submitter.cover(wanted)
                 while submitter.awaited:
@@ -132,7 +139,8 @@ class BatchJudge(ServedJudge):
 
     def _body(self, shown: Presentation) -> dict[str, Any]:
         request = seeded(self._request(), shown.replicate)
-        return {"messages": write_messages(self._template, shown), **request}
+        messages = write_messages(self._template, shown, wording=self.form.wording)
+        return {"messages": messages, **request}
 
     def _taken(
         self, results: dict[str, Result], wanted: dict[str, Presentation]

@@ -7,6 +7,8 @@ from typing import IO, Any, NamedTuple
 
 from openai.types.chat import ChatCompletion
 
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.replies import MalformedReplyError, read_reply, understood
 from resources.judges.served.troubles import RetryPolicy, Trouble, diagnose_status
@@ -105,13 +107,15 @@ def read_lines(content: Iterable[bytes]) -> Iterator[tuple[str | None, dict[str,
         yield identity if isinstance(identity, str) else None, result
 
 
-def read_result(line: dict[str, Any], shown: Presentation, policy: RetryPolicy) -> Result:
+def read_result(
+    line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form = RUBRIC
+) -> Result:
     """Return what a line says about a presentation, as if its reply had come by itself."""
     reply = _mapping(line.get("response"))
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:
         try:
-            answer = understood(body, lambda found: _answer(found, shown))
+            answer = understood(body, lambda found: _answer(found, shown, form))
         except MalformedReplyError:
             answer = NOTHING.answer
         return Result(answer, is_billed=True)
@@ -121,8 +125,8 @@ def read_result(line: dict[str, Any], shown: Presentation, policy: RetryPolicy) 
     return Result(Answer(None, trouble.failure, 0, 0), is_billed=False, hopeless=stopped)
 
 
-def _answer(body: dict[str, Any], shown: Presentation) -> Answer:
-    return read_reply(ChatCompletion.model_construct(**body), shown).answer
+def _answer(body: dict[str, Any], shown: Presentation, form: Form) -> Answer:
+    return read_reply(ChatCompletion.model_construct(**body), shown, form).answer
 
 
 def _trouble(

@@ -8,13 +8,16 @@ from contextlib import closing
 from functools import cached_property
 
 from resources.judges.budget import Budget
+from resources.judges.forms.asked import Evidence
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
 from resources.judges.served.endpoint import Endpoint
 from resources.judges.served.fields import ServedFields
-from resources.judges.served.probe import Capabilities
+from resources.judges.served.probe import MOST_ALTERNATIVES, Capabilities
 from resources.judges.served.served import ServedJudge
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
@@ -36,6 +39,8 @@ class ManagedJudge:
         The prompt; part of the identity.
     hosting : Hosting
         Where its server runs.
+    form : Form, optional
+        In which it is asked; the rubric by default.
     """
 
     def __init__(
@@ -45,9 +50,11 @@ class ManagedJudge:
         options: VllmOptions,
         template: str,
         hosting: Hosting,
+        form: Form = RUBRIC,
     ) -> None:
         self._slug, self._fields, self._options = slug, fields, options
         self._template, self._hosting = template, hosting
+        self.form = form
         self._last: Server | None = None
         self.counts: Counter[str] = Counter()
 
@@ -55,6 +62,11 @@ class ManagedJudge:
     def identity(self) -> Mapping[str, str]:
         """Everything but the presentation that shapes an answer; not how many GPUs give it."""
         return self._served(_NOWHERE).identity
+
+    @property
+    def evidence(self) -> Evidence:
+        """Where the probabilities of its answers come from."""
+        return self._served(_NOWHERE).evidence
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -113,7 +125,9 @@ class ManagedJudge:
             self._template,
             endpoint,
             self._hosting.logs,
-            declared=Capabilities("max_tokens", True, True, self._options.max_model_len),
+            declared=Capabilities(
+                "max_tokens", True, True, self._options.max_model_len, MOST_ALTERNATIVES
+            ),
             named={
                 "kind": "vllm",
                 "endpoint": "vllm",
@@ -121,6 +135,7 @@ class ManagedJudge:
                 "max_model_len": str(shaping.max_model_len or ""),
                 "extra_args": json.dumps(shaping.extra_args),
             },
+            form=self.form,
         )
 
     def _require_server(self, answer: Answer, server: Server) -> None:

@@ -14,6 +14,8 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from resources.judges.budget import Budget, Cost
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.costs import may_be_billed, most_of, priced
 from resources.judges.served.endpoint import Endpoint, EndpointError
@@ -86,7 +88,7 @@ class Asker:
         self._rng = np.random.default_rng()
 
     async def judge(
-        self, shown: Presentation, template: str, request: dict[str, Any]
+        self, shown: Presentation, template: str, request: dict[str, Any], form: Form = RUBRIC
     ) -> Answer | None:
         """Return the answer to a presentation, asked a second time if it cannot be read.
 
@@ -97,20 +99,20 @@ class Asker:
         EndpointError
             If no request to this endpoint can succeed.
         """
-        messages = write_messages(template, shown)
+        messages = write_messages(template, shown, wording=form.wording)
         request = seeded(request, shown.replicate)
-        first = await self._read(messages, shown, request)
+        first = await self._read(messages, shown, request, form)
         if first is None or first.answer.failure != "parse_error" or first.reason is None:
             return first and first.answer
         self.counts["repairs"] += 1
-        again = write_repair(messages, first.answer.text or "", first.reason)
-        second = await self._read(again, shown, request)
+        again = write_repair(messages, first.answer.text or "", first.reason, form.again)
+        second = await self._read(again, shown, request, form)
         return _added(second.answer, first.answer) if second else first.answer
 
     async def _read(
-        self, messages: list[Message], shown: Presentation, request: dict[str, Any]
+        self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form
     ) -> Reply | None:
-        reply = await self.send(messages, request, partial(read_reply, shown=shown))
+        reply = await self.send(messages, request, partial(read_reply, shown=shown, form=form))
         if reply is SPENT:
             return None
         if isinstance(reply, Trouble):

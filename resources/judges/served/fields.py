@@ -164,3 +164,20 @@ def _parts(value: str) -> SplitResult | None:
         return None if parts.port == 0 else parts
     except ValueError:  # brackets or a port that are none; what it says would quote the value
         return None
+
+
+def require_chance(slug: str, form: str, samples: int, decoding: Decoding) -> None:
+    """Check that repeated questions can have different answers.
+
+    Raises
+    ------
+    ValueError
+        If the temperature is 0, with the remedy.
+    """
+    if decoding.temperature == 0:
+        raise ValueError(
+            f"judge {slug!r} is asked each {form} {samples} times, since it gives no "
+            "log-probabilities, but at temperature 0 it would always say the same; set "
+            "decoding.temperature above 0 for samples (1.0 is usual), or log_probabilities: auto "
+            "where the endpoint has them"
+        )

@@ -35,16 +35,29 @@ class Capabilities(NamedTuple):
     """What an endpoint does for one model.
 
     `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
-    None where the endpoint does not say.
+    None where the endpoint does not say. `alternatives` is of how many tokens it tells the
+    log-probability at a place; None where it was not asked for that.
     """
 
     limit_field: str
     json_schema: bool
     log_probabilities: bool
     max_context: int | None
+    alternatives: int | None = None
 
 
-LOG_PROBABILITIES: dict[str, Any] = {"logprobs": True, "top_logprobs": 5}
+MOST_ALTERNATIVES = 20
+"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
+
+_FEW_ALTERNATIVES = 5
+
+
+def listing(alternatives: int) -> dict[str, Any]:
+    """Return the part of a request that asks for log-probabilities, of so many at each place."""
+    return {"logprobs": True, "top_logprobs": alternatives}
+
+
+LOG_PROBABILITIES = listing(_FEW_ALTERNATIVES)
 PLAIN = {"response_format", *LOG_PROBABILITIES}
 """What a plain request does without."""
 
@@ -62,8 +75,9 @@ def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
     file = _file(folder, place, model)
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
-        found = Capabilities(*(written[name] for name in Capabilities._fields))
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        asked_later = {"alternatives": written.get("alternatives")}
+        found = Capabilities(*(written[name] for name in Capabilities._fields[:-1]), **asked_later)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return found if _is_whole(found) else None
 
@@ -74,6 +88,7 @@ def _is_whole(found: Capabilities) -> bool:
         found.limit_field in (_LEGACY_LIMIT, _LIMIT)
         and all(type(flag) is bool for flag in flags)
         and (found.max_context is None or type(found.max_context) is int)
+        and found.alternatives in (None, _FEW_ALTERNATIVES, MOST_ALTERNATIVES)
     )
 
 
@@ -125,6 +140,28 @@ async def probe(
     )
 
 
+async def count_alternatives(
+    send: Send, found: Capabilities, model: str, decoding: Decoding
+) -> Capabilities:
+    """Return what an endpoint with log-probabilities supports, with how many it tells at a place.
+
+    Raises
+    ------
+    EndpointError
+        If it is in trouble: that says nothing about what it can.
+    """
+    send = partial(_patiently, send)
+    request = {
+        "model": model,
+        **sampling(decoding),
+        found.limit_field: min(_ROOM, decoding.max_tokens),
+    }
+    what = f"log-probabilities of {MOST_ALTERNATIVES} tokens"
+    reply = await _unless_refused(send, request, listing(MOST_ALTERNATIVES), what)
+    n = MOST_ALTERNATIVES if reply is not None and _holds_logs(reply) else _FEW_ALTERNATIVES
+    return found._replace(alternatives=n)
+
+
 async def _patiently(send: Send, request: dict[str, Any]) -> Any:
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -167,9 +204,11 @@ async def _has_json_schema(send: Send, base: dict[str, Any]) -> bool:
 
 async def _has_log_probabilities(send: Send, base: dict[str, Any]) -> bool:
     reply = await _unless_refused(send, base, LOG_PROBABILITIES, "log-probabilities")
-    return reply is not None and bool(
-        getattr(getattr(reply.choices[0], "logprobs", None), "content", None)
-    )
+    return reply is not None and _holds_logs(reply)
+
+
+def _holds_logs(reply: Any) -> bool:
+    return bool(getattr(getattr(reply.choices[0], "logprobs", None), "content", None))
 
 
 async def _unless_refused(

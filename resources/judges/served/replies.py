@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from judgeline.rubric import RubricError, parse_answer, require_own_scores
+from judgeline.rubric import RubricError
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.prompt import readable
 
@@ -28,7 +30,7 @@ class MalformedReplyError(Exception):
     """A body that is no chat completion: half a reply, or another program's; worth a retry."""
 
 
-def read_reply(completion: Any, shown: Presentation) -> Reply:
+def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Reply:
     """Return what a chat completion says about a presentation.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
@@ -41,12 +43,12 @@ def read_reply(completion: Any, shown: Presentation) -> Reply:
     """
     choice = require_message(completion).choices[0]
     text = readable(choice.message.content or "")
-    failure, reason = _failure(choice, text, shown)
+    failure, reason = _failure(choice, text, shown, form)
     answer = Answer(
         text or _refused(choice),
         failure,
         *tokens_of(completion),
-        log_probabilities=_log_probabilities(choice),
+        log_probabilities=_log_probabilities(choice, form.n_listed),
     )
     return Reply(answer, reason)
 
@@ -73,7 +75,9 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
     raise MalformedReplyError(f"the reply cannot be read: {what}")
 
 
-def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, str | None]:
+def _failure(
+    choice: Any, text: str, shown: Presentation, form: Form
+) -> tuple[str | None, str | None]:
     if choice.finish_reason == "content_filter":
         return "content_filter", None
     if choice.finish_reason == "length":
@@ -83,9 +87,7 @@ def _failure(choice: Any, text: str, shown: Presentation) -> tuple[str | None, s
     if not _is_ended(choice):
         return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
     try:
-        rubric = parse_answer(text)
-        one, two = shown.first_completion, shown.second_completion
-        require_own_scores(rubric, shown.instruction + "\n" + one + two + one)
+        form.require_own(form.parse(text), shown)
     except RubricError as error:
         return error.failure_class, str(error)
     return None, None
@@ -120,13 +122,21 @@ def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
 
 
-def _log_probabilities(choice: Any) -> str | None:
-    """Return what came of log-probabilities; an answer does not depend on their form."""
+def _log_probabilities(choice: Any, n_listed: int | None) -> str | None:
+    """Return what came of log-probabilities; an answer does not depend on their form.
+
+    Alternatives of later tokens than so many are read by nobody, and are most of the bytes.
+    """
     content = getattr(getattr(choice, "logprobs", None), "content", None)
     if not isinstance(content, list) or not content:
         return None
     try:
-        told = [[*_told(token), [_told(top) for top in _tops(token)]] for token in content]
+        listed = [_tops(token) for token in content[:n_listed]]
+        listed += [[]] * (len(content) - len(listed))
+        told = [
+            [*_told(token), [_told(top) for top in tops]]
+            for token, tops in zip(content, listed, strict=True)
+        ]
         return json.dumps(told, allow_nan=False)
     except (AttributeError, TypeError, ValueError):
         return None

@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,27 @@ import openai
 
 from judgeline.identity import text_hash
 from resources.judges.budget import Budget
+from resources.judges.forms.asked import Evidence
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.asking import Asker
 from resources.judges.served.bridge import as_completed, run_once
 from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
+from resources.judges.served.fields import Decoding, ServedFields, require_chance
 from resources.judges.served.probe import (
     LOG_PROBABILITIES,
     QUESTION,
     Capabilities,
+    Send,
+    count_alternatives,
+    listing,
     probe,
     remember,
     remembered,
     sampling,
 )
-from resources.judges.served.prompt import PROMPT_VERSION, answer_format
+from resources.judges.served.prompt import PROMPT_VERSION
 from resources.judges.served.replies import require_message
 from resources.judges.served.troubles import RetryPolicy
 
@@ -57,6 +63,8 @@ class ServedJudge:
         What the endpoint supports, known without asking it.
     named : mapping, optional
         Parts of the identity that replace ours, or come on top.
+    form : Form, optional
+        In which it is asked; the rubric by default.
     """
 
     def __init__(
@@ -70,11 +78,13 @@ class ServedJudge:
         *,
         declared: Capabilities | None = None,
         named: Mapping[str, str] | None = None,
+        form: Form = RUBRIC,
     ) -> None:
         self._slug, self._fields, self._template = slug, fields, template
         self._endpoint, self._probes = endpoint, probes
         self._policy = policy or RetryPolicy()
         self._declared, self._named = declared, dict(named or {})
+        self.form = form
         self.counts: Counter[str] = Counter()
 
     @cached_property
@@ -90,10 +100,17 @@ class ServedJudge:
         """
         found = self._declared or remembered(self._probes, self._place, self._model)
         if found is None:
-            found = self._probe()
-            remember(self._probes, self._place, self._model, found)
+            found = self._found(lambda send, client: probe(send, client, *self._probed))
+        if self.form.needs_alternatives and found.log_probabilities and found.alternatives is None:
+            known = found
+            found = self._found(lambda send, _: count_alternatives(send, known, *self._probed))
         self._require_demands(found)
         return found
+
+    @property
+    def evidence(self) -> Evidence:
+        """Where the probabilities of its answers come from."""
+        return "log-probabilities" if self._has_log_probabilities else "samples"
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
@@ -114,6 +131,8 @@ class ServedJudge:
             "log_probabilities": "on" if self._has_log_probabilities else "off",
             "template": text_hash(self._template),
             **self._named,
+            **self.form.identity,
+            **self._listed_identity,
         }
 
     @property
@@ -147,7 +166,9 @@ class ServedJudge:
         self.require_price(budget)
         client = self._client()
         asker = self._asker(client, budget)
-        work = partial(asker.judge, template=self._template, request=self._request())
+        work = partial(
+            asker.judge, template=self._template, request=self._request(), form=self.form
+        )
         n_workers = _AHEAD * self._fields.concurrency
         given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
         lost = 0
@@ -193,6 +214,8 @@ class ServedJudge:
 
     @property
     def _is_constrained(self) -> bool:
+        if self.form.response_format is None:
+            return False
         wanted = self._fields.structured_output
         return self.capabilities.json_schema if wanted == "auto" else wanted == "on"
 
@@ -201,15 +224,30 @@ class ServedJudge:
         wanted = self._fields.log_probabilities
         return self.capabilities.log_probabilities if wanted == "auto" else wanted == "on"
 
+    @property
+    def _alternatives(self) -> int | None:
+        """How many alternatives are asked for; None where the form reads none."""
+        wanted = self.form.needs_alternatives and self._has_log_probabilities
+        return self.capabilities.alternatives if wanted else None
+
+    @property
+    def _listed_identity(self) -> Mapping[str, str]:
+        listed = self._alternatives
+        return {} if listed is None else {"alternatives": str(listed)}
+
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding
-        return {
+        request = {
             "model": self._model,
             **sampling(decoding),
             found.limit_field: decoding.max_tokens,
-            **({"response_format": answer_format()} if self._is_constrained else {}),
-            **(LOG_PROBABILITIES if self._has_log_probabilities else {}),
         }
+        if self._is_constrained:
+            request["response_format"] = self.form.response_format
+        if self._has_log_probabilities:
+            listed = self._alternatives
+            request |= LOG_PROBABILITIES if listed is None else listing(listed)
+        return request
 
     def _client(self, at_most_s: float = math.inf) -> openai.AsyncOpenAI:
         return self._endpoint.client(min(self._fields.timeout_s, at_most_s))
@@ -228,7 +266,14 @@ class ServedJudge:
             price=self._fields.price_per_million,
         )
 
-    def _probe(self) -> Capabilities:
+    @property
+    def _probed(self) -> tuple[str, Decoding]:
+        return self._model, self._fields.decoding
+
+    def _found(
+        self, ask: Callable[[Send, openai.AsyncOpenAI], Coroutine[Any, Any, Capabilities]]
+    ) -> Capabilities:
+        """Return what an endpoint supports, asked now, and remember it."""
         client = self._client(_PROBE_S)
         asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
 
@@ -236,10 +281,12 @@ class ServedJudge:
             return asker.send(QUESTION, request, require_message)
 
         try:
-            found = probe(send, client, self._model, self._fields.decoding)
-            return run_once(found, client.close)
+            found = run_once(ask(send, client), client.close)
         except EndpointError as error:
             message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
+        else:
+            remember(self._probes, self._place, self._model, found)
+            return found
         raise EndpointError(message)
 
     def _require_demands(self, found: Capabilities) -> None:
@@ -252,9 +299,17 @@ class ServedJudge:
                     f"judge {self._slug!r} demands {key!r}, which {self._endpoint.url} does not "
                     f"do for {self._model!r}; set {key}: auto or off in config/judges.yaml"
                 )
+        self._require_chance(found)
         limit = self._fields.decoding.max_tokens
         if found.max_context is not None and found.max_context <= limit:
             raise ValueError(
                 f"judge {self._slug!r} asks for answers of up to {limit} tokens, but the context "
                 f"of {self._model!r} is {found.max_context}; lower decoding.max_tokens"
             )
+
+    def _require_chance(self, found: Capabilities) -> None:
+        """Refuse to ask one question several times of a judge that always says the same."""
+        wanted = self._fields.log_probabilities
+        has_logs = found.log_probabilities if wanted == "auto" else wanted == "on"
+        if self.form.needs_alternatives and not has_logs:
+            require_chance(self._slug, self.form.name, self.form.samples, self._fields.decoding)

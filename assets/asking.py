@@ -1,0 +1,173 @@
+"""How an asset asks a judge: through the verdict store, within the budget, saying how far it is.
+
+The assets that ask are verdicts, score_verdicts and choice_verdicts; they differ in what they ask.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import dagster as dg
+import pandas as pd
+
+from assets.partitions import corpus_and_judge
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+from resources.judges.budget import Budget
+from resources.judges.buying import RETRIED, Account, Buyer, Progress
+from resources.judges.catalog import open_judge
+from resources.judges.forms.options import FormName
+from resources.judges.judge import Judge
+from resources.judges.ledger import Ledger
+from resources.judges.managed.pool import hosting_of
+from resources.verdict_store.resource import StoredVerdicts
+
+PROGRESS = "judging: "
+"""What the log messages begin with that say how far a judge is."""
+MOST_SECONDS_BETWEEN_WORDS = 30.0
+MIN_PARSED = 0.5
+WARN_PARSED = 0.95
+
+
+class Annotate(Protocol):
+    """What asks an opened judge about battles."""
+
+    def __call__(
+        self,
+        judge: Judge,
+        battles: pd.DataFrame,
+        *,
+        slug: str,
+        n_replicates: int = 1,
+        on_progress: Progress | None = None,
+        buyer: Buyer | None = None,
+    ) -> pd.DataFrame:
+        """Return the answers of a judge as a table of verdicts."""
+        ...
+
+
+def ask_judge(
+    context: dg.AssetExecutionContext,
+    battles: pd.DataFrame,
+    annotate: Annotate,
+    *,
+    form: FormName,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: Budget,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return the verdicts of the judge of this partition, in one form, and what they took.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of an asset of a corpus and a judge; its log is told how far the judge is.
+    battles : DataFrame
+        What to ask about.
+    annotate : Annotate
+        What asks it.
+    form : str
+        The form that the judge is opened in.
+    catalog, verdict_store, budget : resources
+        Where judges are defined, answers kept, and what may be spent.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is spent; what was bought is kept.
+    ValueError
+        If the judge cannot be opened, or a battle has no text.
+    """
+    corpus, slug = corpus_and_judge(context)
+    judge = catalog.judge(slug)
+    buyer = Buyer(
+        verdict_store.open(),
+        budget,
+        RETRIED.union(verdict_store.retry_also),
+        on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+    )
+    ledger = Ledger(slug, judge.price_per_million)
+    told = partial(_say, context, slug)
+    with hosting_of(context, told) as hosting:
+        opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting, form=form)
+        answers = annotate(
+            opened,
+            battles,
+            slug=slug,
+            n_replicates=judge.replicates,
+            on_progress=_told(context, ledger),
+            buyer=buyer,
+        )
+    for file in buyer.account.damaged:
+        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    return dg.MaterializeResult(
+        value=answers,
+        metadata={**account_of(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
+    )
+
+
+def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
+    context.log.info(f"{PROGRESS}{slug}: {text}")
+
+
+def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
+    """Return what says how far a judge is: often at first, then less, since each word is kept."""
+    last = 0.0
+
+    def tell(account: Account) -> None:
+        nonlocal last
+        pause = min(MOST_SECONDS_BETWEEN_WORDS, max(1.0, account.seconds / 20))
+        if account.seconds - last < pause and account.n_asked < account.n_needed:
+            return
+        last = account.seconds
+        context.log.info(f"{PROGRESS}{ledger.told(account)}")
+
+    return tell
+
+
+def _as_metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return named values as an asset's metadata: numbers and text as they are, others as JSON."""
+    plain = (int, float, str)
+    return {
+        name: value if isinstance(value, plain) else dg.MetadataValue.json(value)
+        for name, value in entries.items()
+    }
+
+
+def account_of(answers: pd.DataFrame) -> dict[str, Any]:
+    """Return as metadata how many battles, or completions, were asked about, and how it went."""
+    about = "battle" if "battle_id" in answers else "completion"
+    counts = answers["status"].value_counts()
+    tokens = answers[["prompt_tokens", "completion_tokens"]].sum()
+    return {
+        f"n_{about}s": int(answers[f"{about}_id"].nunique()),
+        "n_failed": int(len(answers) - counts.get("ok", 0)),
+        "statuses": dg.MetadataValue.table(
+            [dg.TableRecord({"status": k, "answers": int(n)}) for k, n in counts.items()],
+            schema=dg.TableSchema([dg.TableColumn("status"), dg.TableColumn("answers", "int")]),
+        ),
+        **{name: int(value) for name, value in tokens.items()},
+    }
+
+
+def parse_rate(
+    verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
+) -> dg.AssetCheckResult:
+    """Return whether at least a share `least` of the answers could be read."""
+    import great_expectations.expectations as gxe
+
+    counts = verdicts["status"].value_counts()
+    told = ", ".join(f"{status} {count}" for status, count in counts.items())
+    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
+    return evaluate(
+        pd.DataFrame({"statuses": [told or "no verdicts"], "parsed": [rate]}),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="parsed", min_value=least, notes=f"at least {least:.0%} of answers parse"
+            )
+        ],
+        ids=["statuses"],
+        remedy="Look at `status` and `answer` of the failed verdicts; a longer output limit or a "
+        "simpler prompt often helps.",
+        severity=severity,
+    )

@@ -1,0 +1,87 @@
+"""Scores that a judge gives one completion by itself, with what else it could have said."""
+
+import dagster as dg
+import pandas as pd
+
+from assets.asking import ask_judge
+from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, of_corpus
+from assets.soft_verdicts import REMEDY, not_asked, parse_rate_of, well_covered, well_formed
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+from resources.judges.budget import Budget
+from resources.judges.soft_annotation import SCORE_DTYPES, annotate_scores
+from resources.verdict_store.resource import StoredVerdicts
+
+
+# No automation condition: judging costs money, so somebody has to ask for it by name.
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="judging",
+    code_version="1",
+    pool="judging",
+    ins={"sampled_battles": of_corpus()},
+)
+def score_verdicts(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: dg.ResourceParam[Budget],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One score that a judge gave one completion by itself, or the reason why there is none.
+
+    The score is on the judge's own scale, the expected score in points of 1 to 10. Empty for
+    judges that are not asked so.
+    """
+    _, slug = corpus_and_judge(context)
+    if "score" not in catalog.judge(slug).asks:
+        return not_asked(SCORE_DTYPES, slug, "score")
+    return ask_judge(
+        context,
+        sampled_battles,
+        annotate_scores,
+        form="score",
+        catalog=catalog,
+        verdict_store=verdict_store,
+        budget=budget,
+    )
+
+
+@judge_check(score_verdicts, blocking=True)
+def scores_are_well_formed(score_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each score is stored once, with a known fate, and its expectation lies on the scale."""
+    import great_expectations.expectations as gxe
+
+    said = score_verdicts[["score", "expected_score"]].notna().any(axis=1)
+    failed = score_verdicts["status"].ne("ok")
+    unsaid = score_verdicts["score"].isna()
+    return evaluate(
+        score_verdicts.assign(surplus=said & failed, unsaid=unsaid & ~failed),
+        [
+            *well_formed(tuple(SCORE_DTYPES), ["completion_id", "replicate"], ["covered"]),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="expected_score",
+                min_value=1,
+                max_value=10,
+                notes="expected_score lies in [1, 10]",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="unsaid", value_set=[False], notes="an answer that is ok has a score"
+            ),
+        ],
+        ids=["completion_id", "replicate"],
+        remedy=REMEDY,
+    )
+
+
+@judge_check(score_verdicts)
+def nearly_all_scores_parse(score_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Scores of the few completions that a judge can grade do not stand for the others."""
+    return parse_rate_of(score_verdicts)
+
+
+@judge_check(score_verdicts)
+def scores_are_covered(score_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """An expectation over half of what a judge could have said is that of another judge."""
+    return well_covered(score_verdicts, ["completion_id", "replicate"])

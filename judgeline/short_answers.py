@@ -1,0 +1,90 @@
+"""Reads what a judge answers in one word: a number on a scale, or one letter of three.
+
+Only the first line of the judge's message counts; what follows is its reason.
+"""
+
+import re
+
+from judgeline.rubric import RubricError, declines, quoted
+
+LETTERS: tuple[str, str, str] = ("A", "C", "B")
+"""What a judge says for the completion shown first, a tie, and the one shown second."""
+
+_NUMBER = re.compile(r"(\d+)(?=$|\s|[.,;:)](?:\s|$))")
+_LETTER = re.compile(r"([ABC])(?=\s*$|[.:)](?:\s|$)|\s+[-\u2013\u2014]\s)")
+
+
+def parse_score(text: str, *, scale: tuple[int, int]) -> int:
+    """Return the whole number that an answer begins with.
+
+    It is the only number of the first line, without a sign, a fraction or leading zeros; words
+    may follow it.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer.
+    scale : (int, int)
+        Lowest and highest number that was asked for.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above, with the offending value in the message.
+    """
+    low, high = scale
+    line = _first_line(text)
+    found = _NUMBER.match(line)
+    if found is None:
+        raise _unread(line, f"a whole number from {low} to {high} alone")
+    if re.search(r"\d", line[found.end() :]):
+        raise RubricError("parse_error", f"the first line holds several numbers: {quoted(line)}")
+    number = found[1]
+    # a number of thousands of digits cannot be read, and is on no scale
+    is_whole = number == "0" or (not number.startswith("0") and number.isascii())
+    if not is_whole or len(number) > len(str(high)) or not low <= int(number) <= high:
+        raise RubricError(
+            "parse_error",
+            f"the score is {quoted(number)}, expected an integer from {low} to {high}",
+        )
+    return int(number)
+
+
+def parse_choice(text: str) -> str:
+    """Return the letter that an answer begins with: A, B, or C for a tie.
+
+    It is the only such capital of the first line, and stands alone or is set off by a mark: an
+    answer that begins with the article "A" chooses nothing.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above, with the offending value in the message.
+    """
+    line = _first_line(text)
+    found = _LETTER.match(line)
+    if found is None:
+        raise _unread(line, "one of the letters A, B and C alone")
+    if re.search(r"\b[ABC]\b", line[found.end() :]):
+        raise RubricError("parse_error", f"the first line holds several letters: {quoted(line)}")
+    return found[1]
+
+
+def _first_line(text: str) -> str:
+    answer = text.lstrip("\ufeff \t\r\n")
+    if not answer:
+        raise RubricError("parse_error", "the answer is empty")
+    return answer.splitlines()[0].rstrip()
+
+
+def _unread(line: str, wanted: str) -> RubricError:
+    if declines(line):
+        return RubricError("refusal", f"the judge declined: {quoted(line)}")
+    return RubricError("parse_error", f"the answer starts with {quoted(line)}, expected {wanted}")

@@ -1,0 +1,1 @@
+"""What a judge may be asked: the rubric, one score, or a choice; how each is put and read."""

@@ -1,0 +1,49 @@
+"""The form with two completions and six marks for each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from judgeline.rubric import Rubric, parse_answer, require_own_scores
+from resources.judges.calls import present
+from resources.judges.forms.options import FormName
+from resources.judges.judge import Presentation
+from resources.judges.served.prompt import MARKS_AGAIN, PAIR, Wording, answer_format
+
+
+@dataclass(frozen=True)
+class RubricForm:
+    """The rubric; see `Form`."""
+
+    name: FormName = "rubric"
+    identity: Mapping[str, str] = field(default_factory=dict)
+    template: str | None = None
+    wording: Wording = PAIR
+    again: str = MARKS_AGAIN
+    samples: int = 1
+    needs_alternatives: bool = False
+    n_listed: int | None = None
+    typical_tokens: int = 110  # twelve keys and scores
+
+    @property
+    def response_format(self) -> dict[str, Any]:
+        """The JSON schema of the marks."""
+        return answer_format()
+
+    def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
+        """Return both orders of every battle."""
+        return present(battles, n_replicates)
+
+    def parse(self, text: str) -> Rubric:
+        """Return the marks that an answer begins with."""
+        return parse_answer(text)
+
+    def require_own(self, said: Rubric, shown: Presentation) -> None:
+        """Refuse marks that stand written in the texts under judgement."""
+        one, two = shown.first_completion, shown.second_completion
+        require_own_scores(said, shown.instruction + "\n" + one + two + one)
+
+
+RUBRIC = RubricForm()

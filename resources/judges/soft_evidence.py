@@ -1,0 +1,194 @@
+"""From the log-probabilities of one answer to what the judge could have said instead.
+
+Nothing is filled in: what cannot be told from them is None, with the reason.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from judgeline.short_answers import LETTERS
+from judgeline.soft_scores import (
+    ChoiceProbabilities,
+    ScoreDistribution,
+    TokenPosition,
+    choice_probabilities,
+    perplexity,
+    score_distribution,
+)
+
+MAX_UNRESOLVED = 0.02
+"""Probability of numbers begun, of which it is not known how they go on, that may be left out.
+
+Left out, it moves a mean score by at most a fiftieth of the scale."""
+
+_ROUNDING = 1e-4  # of log-probabilities in the number formats of models
+_DIGITS = re.compile(r"[0-9]+")
+_BLANKS = " \t\r\n\ufeff▁Ġ\u010a"  # as tokenizers write them, too
+
+
+class Token(NamedTuple):
+    """A token that a judge said, its log-probability in nats, and what it could have said."""
+
+    text: str
+    log_prob: float
+    listed: tuple[tuple[str, float], ...]
+
+
+class Told(NamedTuple):
+    """The tokens of one answer, from the first that is no blank on: `said`; and all `log_probs`."""
+
+    said: tuple[Token, ...]
+    log_probs: tuple[float, ...]
+
+
+def read_tokens(log_probabilities: str | None) -> Told | None:
+    """Return the tokens of an answer as they are stored; None where there are none.
+
+    Parameters
+    ----------
+    log_probabilities : str or None
+        JSON, as in `Answer`.
+    """
+    if not log_probabilities:
+        return None
+    tokens = [
+        Token(text, log_prob, tuple((other, p) for other, p in listed))
+        for text, log_prob, listed in json.loads(log_probabilities)
+    ]
+    start = next((n for n, token in enumerate(tokens) if token.text.strip(_BLANKS)), len(tokens))
+    return Told(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
+
+
+def score_of(
+    told: Told, score: int, *, scale: tuple[int, int], digits_per_token: int
+) -> ScoreDistribution:
+    """Return how probable each number was, where the judge said `score`.
+
+    Parameters
+    ----------
+    told : Told
+        Its tokens.
+    score : int
+        What it said.
+    scale : (int, int)
+        Lowest and highest number that was asked for.
+    digits_per_token : int
+        Most digits in one token of its tokenizer.
+
+    Raises
+    ------
+    ValueError
+        If the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
+    """
+    first, following = _path(told, str(score), scale[1], digits_per_token)
+    return score_distribution(
+        first,
+        digits_per_token=digits_per_token,
+        scale=scale,
+        following=following,
+        max_unresolved=MAX_UNRESOLVED,
+    )
+
+
+def digits_per_token(answers: Iterable[tuple[Told, int]], declared: int) -> int:
+    """Return how many digits a tokenizer puts in one token, as declared or as it turned out.
+
+    Where a number was said in smaller pieces, no more than the longest that is listed anywhere.
+
+    Parameters
+    ----------
+    answers : iterable of (Told, int)
+        Tokens of answers, and the numbers said.
+    declared : int
+        What the judge's definition says.
+    """
+    longest, in_pieces = 1, False
+    for told, score in answers:
+        pieces = _pieces(told, str(score))
+        in_pieces |= len(pieces) > 1
+        numbers = [word.strip(_BLANKS) for word, _ in told.said[0].listed] if told.said else []
+        whole = [len(number) for number in numbers if _DIGITS.fullmatch(number)]
+        longest = max([longest, *whole, *map(len, pieces)])
+    return min(declared, longest) if in_pieces else declared
+
+
+def choice_of(told: Told, letter: str) -> ChoiceProbabilities:
+    """Return how probable each letter was, where the judge said `letter`.
+
+    In the order of `LETTERS`: first shown, tie, second shown.
+
+    Raises
+    ------
+    ValueError
+        If the tokens do not say so.
+    """
+    if not told.said or told.said[0].text.strip(_BLANKS) != letter:
+        raise ValueError(
+            f"the first token is not the letter {letter!r} that the answer begins with"
+        )
+    return choice_probabilities(_position(told.said[0]), labels=LETTERS)
+
+
+def perplexity_of(told: Told | None) -> float | None:
+    """Return the perplexity of a whole answer; None where it cannot be told."""
+    if told is None:
+        return None
+    try:
+        return perplexity(told.log_probs)
+    except ValueError:
+        return None
+
+
+def _pieces(told: Told, number: str) -> list[str]:
+    """Return the digits of a number as the judge's tokens hold them, or nothing."""
+    pieces: list[str] = []
+    for token in told.said:
+        text = token.text if pieces else token.text.strip(_BLANKS)
+        found = _DIGITS.match(text)
+        if not found:
+            break
+        pieces.append(found[0])
+        if found[0] != text or "".join(pieces) == number:
+            break
+    return pieces if "".join(pieces) == number else []
+
+
+def _path(
+    told: Told, number: str, highest: int, digits_per_token: int
+) -> tuple[TokenPosition, dict[str, TokenPosition]]:
+    """Return the position of a number's first digits, and those where more digits may follow.
+
+    Where none may, the next position says nothing about the number.
+    """
+    pieces = _pieces(told, number)
+    if not pieces:
+        raise ValueError(f"the first tokens do not say {number}, with which the answer begins")
+    following, so_far = {}, ""
+    for piece, token, after in zip(pieces, told.said, told.said[1:], strict=False):
+        so_far += piece
+        may_go_on = len(piece) >= digits_per_token and 0 < 10 * int(so_far) <= highest
+        if _is_bare(token) and after.listed and (so_far != number or may_go_on):
+            following[so_far] = _position(after)
+    return _position(told.said[0]), following
+
+
+def _is_bare(token: Token) -> bool:
+    """Whether a token is digits alone, so that more of them may come."""
+    return bool(_DIGITS.fullmatch(token.text.strip(_BLANKS)))
+
+
+def _position(token: Token) -> TokenPosition:
+    """Return the alternatives at a place, with the token that was said."""
+    if not token.listed:
+        raise ValueError(f"nothing is listed beside the token {token.text!r}; ask for top_logprobs")
+    listed = list(token.listed)
+    if all(text != token.text for text, _ in listed):
+        listed.append((token.text, token.log_prob))
+    return TokenPosition([text for text, _ in listed], [_rounded(p) for _, p in listed])
+
+
+def _rounded(log_prob: float) -> float:
+    """Return a log-probability, 0 where rounding has carried it above."""
+    return 0.0 if 0 < log_prob < _ROUNDING else log_prob

@@ -1,0 +1,264 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resources.judges.forms.completions import completion_ids
+from resources.soft_scoring import SOFT_DTYPES, SOURCES, soft_outcomes
+
+SCALE = (1, 100)
+
+
+def battles(*pairs: tuple[str, str], question: str = "q0") -> pd.DataFrame:
+    """Battles b0, b1, ... of two models each, on one question."""
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(len(pairs))],
+            "question_id": question,
+            "model_a": [a for a, _ in pairs],
+            "model_b": [b for _, b in pairs],
+            "completion_a": [f"what {a} says" for a, _ in pairs],
+            "completion_b": [f"what {b} says" for _, b in pairs],
+        }
+    )
+
+
+def choice(battle: str, order: str, choice: float | None, p: tuple | None = None, **more) -> dict:
+    """One choice; p is of A, a tie and B, whichever was shown first."""
+    p_a, p_tie, p_b = p or (None, None, None)
+    defaults = {
+        "judge": "stub",
+        "replicate": 0,
+        "status": "ok",
+        "covered": None if p is None else 1.0,
+        "perplexity": None,
+        "evidence": "none" if p is None else "log-probabilities",
+    }
+    own = {"battle_id": battle, "order": order, "choice": choice}
+    return {**defaults, **own, "p_a": p_a, "p_tie": p_tie, "p_b": p_b, **more}
+
+
+def score(model: str, said: float | None, expected: float | None = None, **more) -> dict:
+    defaults = {
+        "judge": "stub",
+        "replicate": 0,
+        "status": "ok",
+        "evidence": "none" if expected is None else "log-probabilities",
+        "completion_id": completion_ids(battles((model, model)), "a")[0],
+    }
+    return {**defaults, "model": model, "score": said, "expected_score": expected, **more}
+
+
+CHOICE_COLUMNS = list(choice("b", "AB", 1.0))
+SCORE_COLUMNS = list(score("ant", 50))
+
+
+def outcomes(table: pd.DataFrame, choices=(), scores=(), **settings) -> pd.DataFrame:
+    return soft_outcomes(
+        table,
+        pd.DataFrame(list(choices), columns=CHOICE_COLUMNS),
+        pd.DataFrame(list(scores), columns=SCORE_COLUMNS),
+        **{"scale": SCALE, **settings},
+    )
+
+
+def of_source(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    return table[table["source"].eq(source)].set_index("battle_id")
+
+
+ONE = battles(("ant", "bee"))
+
+
+def test_likelihoods_of_both_orders_are_added_by_hand() -> None:
+    # m = (.6 + .2, .3 + .2, .1 + .6) = (.8, .5, .7); soft = (.8 + .25) / 2
+    said = [choice("b0", "AB", 1.0, (0.6, 0.3, 0.1)), choice("b0", "BA", 0.0, (0.2, 0.2, 0.6))]
+    row = of_source(outcomes(ONE, said), "likelihood").loc["b0"]
+    assert row["outcome"] == 1.0
+    assert row["soft_outcome"] == pytest.approx((0.8 + 0.25) / 2, abs=1e-15)
+    assert np.isnan(row["score_difference"])
+    tied = of_source(outcomes(ONE, said, tolerance=0.06), "likelihood").loc["b0"]
+    assert tied["outcome"] == 0.5  # 0.8 - 0.7 is below twice 0.06
+    assert tied["soft_outcome"] == row["soft_outcome"]
+
+
+def test_plain_choice_needs_orders_that_do_not_contradict() -> None:
+    four = battles(*[("ant", "bee")] * 4)
+    told = [(1.0, 1.0), (1.0, 0.0), (0.0, 0.5), (0.5, 0.5)]
+    said = [
+        choice(f"b{i}", order, one)
+        for i, pair in enumerate(told)
+        for order, one in zip(("AB", "BA"), pair, strict=True)
+    ]
+    found = outcomes(four, said)
+    assert found["source"].unique().tolist() == ["choice"]  # nothing else was evidenced
+    assert found["outcome"].tolist() == [1.0, 0.5, 0.0, 0.5]
+
+
+def test_less_perplexed_order_decides() -> None:
+    two = battles(("ant", "bee"), ("ant", "cat"))
+    p = (0.4, 0.2, 0.4)
+    said = [
+        choice("b0", "AB", 1.0, p, perplexity=1.5),
+        choice("b0", "BA", 0.0, p, perplexity=1.2),
+        choice("b1", "AB", 1.0, p, perplexity=1.5),
+        choice("b1", "BA", 0.0, p, perplexity=1.5),
+    ]
+    assert of_source(outcomes(two, said), "perplexity")["outcome"].tolist() == [0.0, 0.5]
+
+
+def test_samples_have_a_likelihood_and_no_perplexity() -> None:
+    said = [
+        choice("b0", order, 1.0, (0.7, 0.0, 0.3), evidence="samples", perplexity=1.1)
+        for order in ("AB", "BA")
+    ]
+    found = outcomes(ONE, said)
+    assert found["source"].tolist() == ["likelihood", "choice"]
+    assert found["soft_outcome"].iloc[0] == pytest.approx(0.7)
+
+
+def test_missing_log_probabilities_leave_the_choices_alone() -> None:
+    said = [choice("b0", "AB", 1.0, (0.9, 0.1, 0.0), perplexity=1.1), choice("b0", "BA", 1.0)]
+    assert outcomes(ONE, said)["source"].tolist() == ["choice"]
+
+
+def test_published_mean_is_its_own_soft_outcome() -> None:
+    said = [choice("b0", "mean", None, (0.73, 0.0, 0.27), evidence="published")]
+    found = outcomes(ONE, said)
+    assert found["source"].tolist() == ["likelihood"]
+    assert found.loc[0, "soft_outcome"] == pytest.approx(0.73, abs=1e-15)
+    assert found.loc[0, "outcome"] == 1.0
+
+
+def test_scores_are_moved_to_the_rubrics_points() -> None:
+    scores = [score("ant", 100, 9.5), score("bee", 1, 2.0)]
+    found = outcomes(ONE, scores=scores)
+    assert of_source(found, "score").loc["b0", "score_difference"] == 7.5
+    assert of_source(found, "score-plain").loc["b0", "score_difference"] == 9.0
+    assert found["outcome"].tolist() == [1.0, 1.0]
+    assert found["soft_outcome"].isna().all()
+
+
+def test_equal_scores_tie_and_so_do_those_within_the_tolerance() -> None:
+    scores = [score("ant", 50, 5.4), score("bee", 50, 5.5)]
+    assert outcomes(ONE, scores=scores)["outcome"].tolist() == [0.0, 0.5]
+    assert outcomes(ONE, scores=scores, tolerance=0.2)["outcome"].tolist() == [0.5, 0.5]
+
+
+def test_replicates_are_averaged_before_anything_else() -> None:
+    said = [
+        choice("b0", "AB", 1.0, (0.9, 0.0, 0.1)),
+        choice("b0", "AB", 0.0, (0.3, 0.0, 0.7), replicate=1),
+        choice("b0", "BA", 1.0, (0.6, 0.0, 0.4)),
+    ]
+    found = outcomes(ONE, said, [score("ant", 10), score("ant", 20, replicate=1), score("bee", 15)])
+    assert of_source(found, "likelihood").loc["b0", "soft_outcome"] == pytest.approx(0.6)
+    assert of_source(found, "choice").loc["b0", "outcome"] == 1.0  # (1/2, 1): a tie and a win
+    assert of_source(found, "score-plain").loc["b0", "outcome"] == 0.5
+
+
+def test_failed_verdicts_and_lone_orders_count_nowhere() -> None:
+    three = battles(("ant", "bee"), ("ant", "cat"), ("bee", "cat"))
+    p = (0.5, 0.25, 0.25)
+    said = [
+        choice("b0", "AB", 1.0, p, perplexity=1.1),
+        choice("b0", "BA", None, None, status="refusal"),
+        choice("b1", "AB", 1.0, p, perplexity=1.1),
+    ]
+    scores = [score("ant", 60, 6.0), score("bee", None, status="parse_error")]
+    found = outcomes(three, said, scores)
+    assert found.empty
+    assert list(found) == list(SOFT_DTYPES)
+
+
+def test_no_verdicts_at_all_make_an_empty_table() -> None:
+    found = outcomes(ONE)
+    assert found.empty
+    assert found.dtypes.astype(str).tolist() == list(SOFT_DTYPES.values())
+
+
+def test_all_ties_stay_ties() -> None:
+    said = [choice("b0", order, 0.5, (0.0, 1.0, 0.0), perplexity=1.0) for order in ("AB", "BA")]
+    found = outcomes(ONE, said, [score("ant", 7, 1.5), score("bee", 7, 1.5)])
+    assert found["source"].tolist() == list(SOURCES)
+    assert found["outcome"].eq(0.5).all()
+
+
+thirds = st.lists(st.integers(0, 100), min_size=3, max_size=3).filter(any)
+orders = st.tuples(
+    thirds, st.sampled_from([0.0, 0.5, 1.0]), st.floats(1.0, 9.0), st.integers(1, 100)
+)
+
+
+@given(ab=orders, ba=orders, tolerance=st.sampled_from([0.0, 0.05, 0.3]))
+@settings(deadline=None, max_examples=60)
+def test_swapping_the_sides_mirrors_every_outcome(ab, ba, tolerance) -> None:
+    def rows(swap: bool) -> pd.DataFrame:
+        said = []
+        for (weights, chosen, perplexity, _), order in ((ab, "AB"), (ba, "BA")):
+            p = np.array(weights) / sum(weights)
+            p = p[::-1] if swap else p
+            order = {"AB": "BA", "BA": "AB"}[order] if swap else order
+            chosen = 1 - chosen if swap else chosen
+            said.append(choice("b0", order, chosen, tuple(p), perplexity=perplexity))
+        scores = [score("ant", ab[3], ab[3] / 10), score("bee", ba[3], ba[3] / 10)]
+        scores = [one for one in scores if one["expected_score"] >= 1]
+        pair = ("bee", "ant") if swap else ("ant", "bee")
+        return outcomes(battles(pair), said, scores, tolerance=tolerance).set_index("source")
+
+    straight, swapped = rows(swap=False), rows(swap=True)
+    assert straight.index.tolist() == swapped.index.tolist()
+    assert swapped["outcome"].tolist() == (1 - straight["outcome"]).tolist()
+    assert swapped["soft_outcome"].to_numpy() == pytest.approx(
+        1 - straight["soft_outcome"].to_numpy(), abs=1e-15, nan_ok=True
+    )
+    assert np.array_equal(
+        swapped["score_difference"], -straight["score_difference"], equal_nan=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "scores", "settings", "message"),
+    [
+        ([choice("b0", "AB", 1.0), choice("b0", "BA", 1.0, judge="x")], [], {}, "2 judges"),
+        ([choice("b0", "CD", 1.0)], [], {}, r"unknown orders \['CD'\]"),
+        (
+            [choice("b0", "AB", 1.0), choice("b0", "mean", None, (1.0, 0.0, 0.0))],
+            [],
+            {},
+            "both an averaged choice and single orders, the first is 'b0'",
+        ),
+        (
+            [
+                choice("b0", "AB", 1.0, (1.0, 0.0, 0.0)),
+                choice("b0", "BA", 1.0, (1.0, 0.0, 0.0), evidence="samples"),
+            ],
+            [],
+            {},
+            "choice_verdicts rest on log-probabilities and samples",
+        ),
+        ([], [score("ant", 60)], {"scale": (1, 10)}, "outside 1 to 10, the first is 60"),
+        ([], [score("ant", 60, 60.0)], {}, "expected_score lie outside 1 to 10"),
+        ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "adds up to 1.8"),
+        ([], [], {"tolerance": -0.1}, "got -0.1"),
+        ([], [], {"tolerance": math.nan}, "got nan"),
+    ],
+)
+def test_bad_tables_are_refused_by_name(choices, scores, settings, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        outcomes(ONE, choices, scores, **settings)
+
+
+def test_a_model_that_answered_twice_has_two_scores() -> None:
+    two = battles(("ant", "bee"), ("ant", "bee"))
+    two.loc[1, "completion_a"] = "another answer"
+    found = outcomes(two, scores=[score("ant", 60, 6.0), score("bee", 50, 5.0)])
+    assert found["battle_id"].unique().tolist() == ["b0"]
+
+
+def test_battles_without_texts_need_none_where_nothing_was_scored() -> None:
+    silent = ONE.assign(completion_a=None, completion_b=None)
+    said = [choice("b0", "mean", None, (0.7, 0.0, 0.3), evidence="published")]
+    assert outcomes(silent, said)["soft_outcome"].tolist() == [pytest.approx(0.7)]
