@@ -10,7 +10,7 @@ import pandas as pd
 
 from assets.columns import as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge
+from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.quantitative_curve import LearningCurve, learning_curve
 from judgeline.quantitative_folds import cross_fitted_outcomes
 from judgeline.streams import keyed_rng
@@ -22,7 +22,15 @@ JUDGE_COLUMNS = ("method", *LearningCurve._fields)
 WARN_WORSE = 1.02
 """A judge that learnt from a few hundred votes may err by so much more than its scores alone."""
 
-_Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
+
+class _Tables(NamedTuple):
+    """What both tables are made from."""
+
+    scored_battles: pd.DataFrame
+    sampled_battles: pd.DataFrame
+    verdicts: pd.DataFrame
+    score_verdicts: pd.DataFrame
+    embeddings: pd.DataFrame
 
 
 class _Result(NamedTuple):
@@ -33,11 +41,16 @@ class _Result(NamedTuple):
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE,
+    group_name="scoring",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
 )
 def quantitative_outcomes(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
     score_verdicts: pd.DataFrame,
     rationale_embeddings: pd.DataFrame,
@@ -55,7 +68,10 @@ def quantitative_outcomes(
         rng = keyed_rng(seed, corpus, judge, "quantitative", method)
         return _outcomes(method, material, rng)
 
-    result = _by_method((scored_battles, verdicts, score_verdicts, rationale_embeddings), fitted)
+    tables = _Tables(
+        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    )
+    result = _by_method(tables, fitted)
     table = pd.concat([_no_outcomes(), *result.tables], ignore_index=True)
     counts = table.groupby("method")["battle_id"].nunique()
     return dg.MaterializeResult(
@@ -69,11 +85,16 @@ def quantitative_outcomes(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE,
+    group_name="scoring",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
 )
 def quantitative_judges(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
     verdicts: pd.DataFrame,
     score_verdicts: pd.DataFrame,
     rationale_embeddings: pd.DataFrame,
@@ -91,7 +112,10 @@ def quantitative_judges(
         rng = keyed_rng(seed, corpus, judge, "learning-curve", method)
         return _curve(method, material, rng)
 
-    result = _by_method((scored_battles, verdicts, score_verdicts, rationale_embeddings), curve)
+    tables = _Tables(
+        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    )
+    result = _by_method(tables, curve)
     table = pd.concat([_no_judges(), *result.tables], ignore_index=True)
     shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
     return dg.MaterializeResult(
@@ -101,16 +125,16 @@ def quantitative_judges(
 
 def _by_method(tables: _Tables, fitted: Callable[[str, Material], pd.DataFrame]) -> _Result:
     """Return what each method comes to; what the data do not allow is a note, not an error."""
-    scored_battles, verdicts, score_verdicts, embeddings = tables
+    scored, sampled, verdicts, scores, embeddings = tables
     if embeddings.empty:
         return _Result([], ["there are no embeddings; see the note of rationale_embeddings"])
     result = _Result([], [])
     for method, material, lacking in (
-        ("btl", pair_material(scored_battles, verdicts, embeddings), "verdict"),
-        ("btl2", single_material(scored_battles, score_verdicts, embeddings), "score"),
+        ("btl", pair_material(scored, verdicts, embeddings), "a verdict"),
+        ("btl2", single_material(scored, sampled, scores, embeddings), "single scores"),
     ):
         if material.shown is None:
-            result.notes.append(f"{method}: no battle has the reason of a {lacking} for every side")
+            result.notes.append(f"{method}: no battle has the reasons of {lacking}")
             continue
         try:
             result.tables.append(fitted(method, material))

@@ -11,9 +11,11 @@ from assets import (
     comparison,
     corpus,
     diagnostics,
+    embeddings,
     judging,
     missing_bounds,
     missingness,
+    quantitative,
     ratings,
     single_scores,
     soft_outcomes,
@@ -22,6 +24,7 @@ from assets import (
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
+from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.budget import Budget
 from resources.tables import ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
@@ -32,6 +35,8 @@ STAGES = (
     single_scores,
     choices,
     soft_outcomes,
+    embeddings,
+    quantitative,
     calibration,
     ratings,
     uncertainty,
@@ -80,6 +85,7 @@ def build_definitions(
             "catalog": catalog or Catalog(),
             "io_manager": tables,
             "verdict_store": verdict_store or StoredVerdicts(),
+            "embedding_store": StoredEmbeddings(),
             "budget": budget or Budget(),
             **resources,
         },

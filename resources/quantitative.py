@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from judgeline.outcomes import CRITERIA, criterion_difference
 from judgeline.quantitative_presentations import Presentations, presentations, two_headed
+from resources.judges.forms.completions import completion_ids
 
 OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")
 """Columns of the outcomes that quantitative judges predict."""
@@ -69,7 +70,10 @@ def pair_material(
 
 
 def single_material(
-    scored_battles: pd.DataFrame, score_verdicts: pd.DataFrame, embeddings: pd.DataFrame
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    embeddings: pd.DataFrame,
 ) -> Material:
     """Return what BTL2 learns from: the rationale and the expected score of either completion.
 
@@ -77,42 +81,36 @@ def single_material(
     ----------
     scored_battles : DataFrame
         One row per battle.
+    sampled_battles : DataFrame
+        The same battles with their texts, and perhaps more.
     score_verdicts : DataFrame
         Scores of single completions; expected scores on 1 to 10. Replicates are averaged.
     embeddings : DataFrame
         Vectors of rationales; those of source ``score`` count.
     """
     own = embeddings[embeddings["source"].eq("score")].rename(columns={"key": "completion_id"})
-    usable = score_verdicts[
+    rows = score_verdicts[
         score_verdicts["status"].eq("ok") & score_verdicts["expected_score"].notna()
-    ]
-    rows = usable.merge(
+    ].merge(
         own[["completion_id", "replicate", "embedding"]],
         on=["completion_id", "replicate"],
         how="inner",
         validate="one_to_one",
     )
-    known = pd.MultiIndex.from_frame(rows[["question_id", "model"]].drop_duplicates())
-    places = [
-        known.get_indexer(
-            pd.MultiIndex.from_frame(scored_battles[["question_id", f"model_{side}"]])
-        )
-        for side in "ab"
-    ]
+    if rows.empty:
+        return Material(scored_battles.iloc[:0], None, np.empty(0))
+    group, known = pd.factorize(rows["completion_id"])
+    texts = sampled_battles.set_index("battle_id").loc[scored_battles["battle_id"]]
+    places = [pd.Index(known).get_indexer(completion_ids(texts, side)) for side in "ab"]
     has_both = (places[0] >= 0) & (places[1] >= 0)
     battles = _kept(scored_battles, has_both)
     if battles.empty:
         return Material(battles, None, np.empty(0))
-    group = known.get_indexer(_completions(rows, "model"))
     vectors = _means(_stacked(rows["embedding"]), group)
     scores = _means(rows["expected_score"].to_numpy(dtype=float)[:, None], group)[:, 0]
     first, second = places[0][has_both], places[1][has_both]
     shown = two_headed(vectors[first], vectors[second], scores[first], scores[second])
     return Material(battles, shown, expit(np.log(scores[first]) - np.log(scores[second])))
-
-
-def _completions(table: pd.DataFrame, model: str) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(table[["question_id", model]], names=["question_id", "model"])
 
 
 def _kept(scored_battles: pd.DataFrame, mask: pd.Series | NDArray[np.bool_]) -> pd.DataFrame:

@@ -4,18 +4,16 @@ A verdict that parsed but gives no reason, or whose reason has no vector, has no
 counted and never filled in.
 """
 
-import re
 from typing import NamedTuple
 
 import pandas as pd
 
 from judgeline.rubric import explanation
+from judgeline.short_answers import reason_of_score
 from resources.embeddings.embedder import Vector
 
 COLUMNS: tuple[str, ...] = ("source", "key", "order", "replicate", "embedding")
 """Columns of the table of embeddings."""
-
-_NUMBER = re.compile(r"[\ufeff\s]*\d+[^\S\n]*[.,;:)\u2013\u2014-]*")
 
 
 class Rationales(NamedTuple):
@@ -58,7 +56,7 @@ def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> Rational
             "key": scored["completion_id"],
             "order": None,
             "replicate": scored["replicate"],
-            "text": [_of_score(answer) for answer in _texts(scored)],
+            "text": [reason_of_score(answer) for answer in _texts(scored)],
         }
     )
     both = pd.concat([pairs, singles], ignore_index=True).astype(
@@ -89,8 +87,3 @@ def _of_verdict(answer: str, order: str) -> str:
     if answer.lstrip("\ufeff \t\r\n").startswith(("{", "```")):
         return explanation(answer)
     return answer.partition("\n")[2].strip()
-
-
-def _of_score(answer: str) -> str:
-    number = _NUMBER.match(answer)
-    return answer[number.end() :].strip() if number else ""
