@@ -108,6 +108,27 @@ class _Fits:
             direction = np.where(active, solved + ratio * direction, direction)
         return step, scores
 
+    def damped(
+        self,
+        at: tuple[Floats, Floats],
+        step: tuple[Floats, Floats],
+        slope: Floats,
+        pending: NDArray[np.bool_],
+    ) -> Floats:
+        """Return how much of each step to take (F,), 0 for fits that are finished.
+
+        `at` and `step` are coefficients and scores, `slope` that of the values on the way.
+        """
+        length, value = pending * 1.0, self.value(*at)
+        for _ in range(_HALVINGS):
+            moved = self.value(at[0] + length * step[0], at[1] + length * step[1])
+            # rounding in a sum of losses must not stop a step that is all but the last
+            too_far = moved > value + 1e-4 * length * slope + 1e-12 * np.abs(value)
+            if not too_far.any():
+                break
+            length = np.where(too_far, length / 2, length)
+        return np.asarray(length)
+
 
 def fit_many(
     where: Coordinates,
@@ -151,7 +172,6 @@ def fit_many(
     fits = _Fits(where, weights, outcome, penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
     scores = np.zeros_like(weights)
-    value = fits.value(coefficients, scores)
     for _ in range(_MAX_STEPS):
         chance = expit(scores)
         gradient = fits.gradient(coefficients, chance)
@@ -159,17 +179,9 @@ def fit_many(
         if not pending.any():
             return scores
         step, along = fits.newton_step(gradient, chance)
-        length = pending * 1.0
-        descent = (gradient * step).sum(axis=0)
-        for _ in range(_HALVINGS):
-            moved = fits.value(coefficients + length * step, scores + length * along)
-            # rounding in a sum of losses must not stop a step that is all but the last
-            too_far = moved > value + 1e-4 * length * descent + 1e-12 * np.abs(value)
-            if not too_far.any():
-                break
-            length = np.where(too_far, length / 2, length)
+        slope = (gradient * step).sum(axis=0)
+        length = fits.damped((coefficients, scores), (step, along), slope, pending)
         coefficients, scores = coefficients + length * step, scores + length * along
-        value = np.where(pending, moved, value)
     raise RuntimeError(
         f"{int(pending.sum())} of {pending.size} logistic regressions did not converge in "
         f"{_MAX_STEPS} Newton steps (smallest penalty {penalties[pending].min():g}); raise the "
