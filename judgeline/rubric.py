@@ -87,6 +87,31 @@ def parse_answer(text: str) -> Rubric:
     return rubric
 
 
+def explanation(text: str) -> str:
+    """Return what follows the scores of an answer, without the white space around it.
+
+    Parameters
+    ----------
+    text : str
+        A raw answer that `parse_answer` reads.
+
+    Returns
+    -------
+    str
+        The judge's explanation, its words as they are; empty if it gave none.
+
+    Raises
+    ------
+    RubricError
+        If the answer does not begin with a JSON object.
+    """
+    answer = text.lstrip("\ufeff \t\r\n")
+    fence = _FENCE.match(answer)
+    _, end = _decode(answer, fence.end() if fence else 0)
+    rest = answer[end:].lstrip()
+    return (rest.removeprefix("```") if fence else rest).strip()
+
+
 def declines(answer: str) -> bool:
     """Return whether an answer begins like a refusal."""
     return bool(_REFUSAL.match(answer.translate(_APOSTROPHES)))

@@ -51,6 +51,23 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     return int(number)
 
 
+def reason_of_score(text: str) -> str:
+    """Return what follows the number of an answer that `parse_score` reads; empty if nothing does.
+
+    White space around it, and the mark that sets it off from the number, do not belong to it.
+
+    Raises
+    ------
+    RubricError
+        ``parse_error`` if the answer does not begin with a number.
+    """
+    answer = text.lstrip("\ufeff \t\r\n")
+    found = _NUMBER.match(answer)
+    if found is None:
+        raise _unread(answer, "a whole number alone")
+    return answer[found.end() :].lstrip(" \t.,;:)-\u2013\u2014").strip()
+
+
 def parse_choice(text: str) -> str:
     """Return the letter that an answer begins with: A, B, or C for a tie.
 

@@ -12,12 +12,14 @@ from assets import (
     corpus,
     diagnostics,
     judge_gate,
+    embeddings,
     judging,
     methods,
     missing_bounds,
     missingness,
     panel,
     rating_systems,
+    quantitative,
     ratings,
     reference,
     single_scores,
@@ -28,6 +30,7 @@ from assets import (
 from pipelines.automation import SENSORS
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
+from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.budget import Budget
 from resources.tables import ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
@@ -39,6 +42,8 @@ STAGES = (
     single_scores,
     choices,
     soft_outcomes,
+    embeddings,
+    quantitative,
     calibration,
     ratings,
     uncertainty,
@@ -92,6 +97,7 @@ def build_definitions(
             "catalog": catalog or Catalog(),
             "io_manager": tables,
             "verdict_store": verdict_store or StoredVerdicts(),
+            "embedding_store": StoredEmbeddings(),
             "budget": budget or Budget(),
             **resources,
         },

@@ -30,6 +30,11 @@ def verdicts_uri() -> str:
     return os.environ.get("JUDGELINE_VERDICTS") or str(home() / "verdicts")
 
 
+def embeddings_uri() -> str:
+    """Return the path or URI of bought vectors: ``JUDGELINE_EMBEDDINGS``, or those at home."""
+    return os.environ.get("JUDGELINE_EMBEDDINGS") or str(home() / "embeddings")
+
+
 def _folder(variable: str, default: Path) -> Path:
     chosen = os.environ.get(variable)
     return Path(chosen).expanduser().resolve() if chosen else default

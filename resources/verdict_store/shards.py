@@ -72,8 +72,10 @@ def read_shard(shard: UPath, columns: Sequence[str]) -> pa.Table | None:
     return table if table.column_names == list(columns) else None
 
 
-def make_folder(folder: UPath) -> None:
+def make_folder(folder: UPath, what: str, variable: str) -> None:
     """Make a local folder so that it survives a power cut; object storage has none.
+
+    `what` is stored there, and the environment `variable` says where: for the message.
 
     Raises
     ------
@@ -81,25 +83,25 @@ def make_folder(folder: UPath) -> None:
         If nothing can be written there: object storage tells only when it is tried.
     """
     if not is_local(folder):
-        _require_writable(folder)
+        _require_writable(folder, what, variable)
         return
     _make_durably(Path(folder.path))
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"cannot write to {folder}, where verdicts are stored; change its permissions, or set "
-            "JUDGELINE_VERDICTS to another place"
+            f"cannot write to {folder}, where {what} are stored; change its permissions, or set "
+            f"{variable} to another place"
         )
 
 
-def _require_writable(folder: UPath) -> None:
+def _require_writable(folder: UPath, what: str, variable: str) -> None:
     trial = (folder / TRIAL).path
     try:
         folder.fs.pipe_file(trial, b"")
     except Exception as error:  # each kind of storage raises its own
         said = f"{type(error).__name__}: {error}"
         raise PermissionError(
-            f"cannot write to {folder}, where verdicts are stored ({said[:_SHOWN]}); give the "
-            "credentials the right to, or set JUDGELINE_VERDICTS to another place"
+            f"cannot write to {folder}, where {what} are stored ({said[:_SHOWN]}); give the "
+            f"credentials the right to, or set {variable} to another place"
         ) from error
     with contextlib.suppress(Exception):  # it is no shard, and the next trial replaces it
         folder.fs.rm_file(trial)

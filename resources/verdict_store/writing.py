@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from resources.verdict_store.store import VerdictStore
+from resources.verdict_store.keyed import KeyedStore
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
 MANY_SHARDS = 64
@@ -21,7 +21,7 @@ class VerdictWriter:
 
     Parameters
     ----------
-    store : VerdictStore
+    store : KeyedStore
         Where to.
     judge_key : str
         Whose answers.
@@ -31,7 +31,7 @@ class VerdictWriter:
 
     def __init__(
         self,
-        store: VerdictStore,
+        store: KeyedStore,
         judge_key: str,
         *,
         rows: int = FLUSH_ROWS,

@@ -30,6 +30,21 @@ GRAPH = {
         CORPUS_JUDGE,
         {"sampled_battles", "verdicts", "soft_outcomes"},
     ),
+    "rationale_embeddings": ("scoring", CORPUS_JUDGE, {"verdicts", "score_verdicts"}),
+    **{
+        name: (
+            "scoring",
+            CORPUS_JUDGE,
+            {
+                "scored_battles",
+                "sampled_battles",
+                "verdicts",
+                "score_verdicts",
+                "rationale_embeddings",
+            },
+        )
+        for name in ("quantitative_outcomes", "quantitative_judges")
+    },
     "beta_folds": ("calibration", CORPUS_JUDGE, {"scored_battles"}),
     "heldout_ratings": ("ratings", CORPUS_JUDGE, {"scored_battles", "beta_folds"}),
     "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings"}),
@@ -122,6 +137,8 @@ BLOCKING = {
     ("score_verdicts", "scores_are_well_formed"),
     ("choice_verdicts", "choices_are_well_formed"),
     ("soft_outcomes", "soft_outcomes_are_shares"),
+    ("rationale_embeddings", "embeddings_are_unique"),
+    ("quantitative_outcomes", "every_model_has_every_battle"),
     ("consistency", "consistency_is_sound"),
     ("beta_folds", "beta_is_usable"),
     ("heldout_ratings", "every_model_is_placed"),
@@ -148,6 +165,8 @@ WARNING = {
     ("choice_verdicts", "choices_are_covered"),
     ("choice_verdicts", "choices_survive_a_swap"),
     ("soft_outcomes", "sources_cover_the_sample"),
+    ("rationale_embeddings", "most_rationales_are_embedded"),
+    ("quantitative_judges", "reasons_do_not_mislead"),
     ("beta_folds", "beta_is_well_determined"),
     ("heldout_ratings", "standard_errors_agree"),
     ("heldout_ratings", "soft_is_no_worse_than_hard"),

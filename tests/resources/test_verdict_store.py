@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
+from resources.verdict_store import keyed as keyed_module
 from resources.verdict_store import shards
-from resources.verdict_store import store as store_module
 from resources.verdict_store.store import SCHEMA, VerdictStore
 from resources.verdict_store.writing import PATIENCE, VerdictWriter
 
@@ -119,7 +119,7 @@ def test_a_crash_while_compacting_loses_nothing_and_doubles_nothing(
         shard.unlink()
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "_delete", crash)
+        patch.setattr(keyed_module, "_delete", crash)
         with pytest.raises(KeyboardInterrupt):
             local.compact(KEY)
     assert len(files(local)) == 3  # two old ones and the merged one

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import openai
 
 from resources.judges.served.connection import HEADERS, blocking_connection, connection, timeout
-from resources.judges.served.fields import ENVIRONMENT_NAME, ServedFields, require_url
+from resources.judges.served.fields import ENVIRONMENT_NAME, EndpointFields, require_url
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"  # the client insists on one
@@ -75,11 +75,16 @@ class Endpoint:
 
 
 def find_endpoint(
-    slug: str, fields: ServedFields, environment: Mapping[str, str] | None = None
+    slug: str,
+    fields: EndpointFields,
+    environment: Mapping[str, str] | None = None,
+    *,
+    what: str = "judge",
 ) -> Endpoint:
     """Return the endpoint of a judge, from its definition and the environment.
 
-    A key that is missing is missed when the endpoint is first asked.
+    A key that is missing is missed when the endpoint is first asked. `what` is declared in the
+    configuration file of that name in the plural, if it is no judge.
 
     Raises
     ------
@@ -87,46 +92,47 @@ def find_endpoint(
         If the URL's variable is unset or holds what cannot be used, with its name and the judge's.
     """
     variables = os.environ if environment is None else environment
-    url = _url(slug, fields, variables)
+    url = _url((what, slug), fields, variables)
     try:
-        return Endpoint(url, _key(slug, fields, variables))
+        return Endpoint(url, _key((what, slug), fields, variables))
     except ValueError as error:
         return Endpoint(url, None, str(error))
 
 
-def _url(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
+def _url(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
     named = fields.base_url
     if named is None:
         named, value = "OPENAI_BASE_URL", variables.get("OPENAI_BASE_URL") or OPENAI_URL
     elif ENVIRONMENT_NAME.fullmatch(named):
-        value = _variable(slug, "base_url", named, variables)
+        value = _variable(whose, "base_url", named, variables)
     else:
         return require_url(named)
     try:
         return require_url(value.strip())
     except ValueError as error:
-        message = f"judge {slug!r}: variable {named} is no endpoint: {error}"
+        message = f"{whose[0]} {whose[1]!r}: variable {named} is no endpoint: {error}"
     raise ValueError(message)  # not while handling one that may quote the value
 
 
-def _key(slug: str, fields: ServedFields, variables: Mapping[str, str]) -> str:
+def _key(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
     name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
     if name is None:
         return _NO_KEY
-    key = _variable(slug, "api_key_env", name, variables).strip()
+    key = _variable(whose, "api_key_env", name, variables).strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ValueError(
-            f"judge {slug!r}: variable {name} holds characters that no key has, such as spaces "
-            "or line breaks; set it again (its value is not shown)"
+            f"{whose[0]} {whose[1]!r}: variable {name} holds characters that no key has, such as "
+            "spaces or line breaks; set it again (its value is not shown)"
         )
     return key
 
 
-def _variable(slug: str, key: str, name: str, variables: Mapping[str, str]) -> str:
+def _variable(whose: tuple[str, str], key: str, name: str, variables: Mapping[str, str]) -> str:
+    what, slug = whose
     value = variables.get(name, "")
     if not value.strip():
         raise ValueError(
-            f"judge {slug!r} reads its {key!r} from the environment variable {name}, which is "
-            f"not set; set {name}, or name another in config/judges.yaml"
+            f"{what} {slug!r} reads its {key!r} from the environment variable {name}, which is "
+            f"not set; set {name}, or name another in config/{what}s.yaml"
         )
     return value

@@ -47,8 +47,8 @@ class Price(BaseModel):
         return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
-class ServedFields(BaseModel):
-    """Everything that only a served judge declares.
+class EndpointFields(BaseModel):
+    """Which model is asked, and where: of a judge as of what makes embeddings.
 
     Attributes
     ----------
@@ -58,11 +58,44 @@ class ServedFields(BaseModel):
         The endpoint's URL up to ``/v1``, or the name of the environment variable that holds it;
         ``OPENAI_BASE_URL``, else the OpenAI API, by default.
     endpoint_name : str or None
-        What the identity of a verdict calls the endpoint; its URL by default. A name keeps
-        verdicts valid when a server moves.
+        What the identity of a result calls the endpoint; its URL by default. A name keeps
+        results valid when a server moves.
     api_key_env : str or None
         Name, never value, of the environment variable that holds the key; ``OPENAI_API_KEY``
         if no `base_url` is given, otherwise no key is sent by default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: str | None = Field(default=None, min_length=1)
+    revision: str | None = Field(default=None, min_length=1)
+    base_url: str | None = None
+    endpoint_name: str | None = Field(default=None, min_length=1)
+    api_key_env: str | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _require_place(cls, value: str | None) -> str | None:
+        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
+            require_url(value)
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _require_name(cls, value: str | None) -> str | None:
+        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
+            raise ValueError(
+                "it is not the name of an environment variable in capitals, such as "
+                "OPENAI_API_KEY; a key itself never belongs into this file"
+            )
+        return value
+
+
+class ServedFields(EndpointFields):
+    """Everything that only a served judge declares.
+
+    Attributes
+    ----------
     decoding : Decoding
         Sampling and length.
     structured_output, log_probabilities : str
@@ -83,13 +116,6 @@ class ServedFields(BaseModel):
         Most seconds between two looks at a batch.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    model: str | None = Field(default=None, min_length=1)
-    revision: str | None = Field(default=None, min_length=1)
-    base_url: str | None = None
-    endpoint_name: str | None = Field(default=None, min_length=1)
-    api_key_env: str | None = None
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
     log_probabilities: Switch = "off"
@@ -106,23 +132,6 @@ class ServedFields(BaseModel):
     def _undo_yaml(cls, value: Any) -> Any:
         """YAML reads a bare ``on`` or ``off`` as a truth value."""
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-
-    @field_validator("base_url")
-    @classmethod
-    def _require_place(cls, value: str | None) -> str | None:
-        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
-            require_url(value)
-        return value
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _require_name(cls, value: str | None) -> str | None:
-        if value is not None and not ENVIRONMENT_NAME.fullmatch(value):
-            raise ValueError(
-                "it is not the name of an environment variable in capitals, such as "
-                "OPENAI_API_KEY; a key itself never belongs into this file"
-            )
-        return value
 
 
 def require_url(value: str) -> str:

@@ -1,0 +1,21 @@
+"""Where bought vectors of this installation lie, for the orchestrator."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+from upath import UPath
+
+from resources.embeddings.store import EmbeddingStore
+from resources.paths import embeddings_uri
+
+
+class StoredEmbeddings(dg.ConfigurableResource):
+    """The vectors: the local folder, or a URI such as ``s3://bucket/embeddings``."""
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+
+    def open(self) -> EmbeddingStore:
+        """Return the store; nothing is made before the first vector comes."""
+        return EmbeddingStore(UPath(self.uri or embeddings_uri(), **self.storage_options))

@@ -1,0 +1,110 @@
+"""Vectors from an endpoint of the OpenAI protocol: hosted, or a server of one's own."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from resources.embeddings.asking import EmbeddingsAsker
+from resources.embeddings.definitions import EmbedderDefinition
+from resources.embeddings.embedder import Embedding
+from resources.judges.served.bridge import as_completed
+from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.troubles import RetryPolicy
+
+
+class ServedEmbedder:
+    """An embedder of kind ``openai``.
+
+    Parameters
+    ----------
+    definition : EmbedderDefinition
+        With a model.
+    endpoint : Endpoint
+        Where it is.
+    policy : RetryPolicy, optional
+        When a failed request is sent again.
+    """
+
+    is_bought = True
+
+    def __init__(
+        self, definition: EmbedderDefinition, endpoint: Endpoint, policy: RetryPolicy | None = None
+    ) -> None:
+        self._definition, self._endpoint = definition, endpoint
+        self._policy = policy or RetryPolicy()
+        self.counts: Counter[str] = Counter()
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the text that shapes a vector.
+
+        Not in it, because they do not: batch size, concurrency, timeouts, the key, and the
+        longest text that is sent.
+        """
+        return {
+            "kind": "openai",
+            "endpoint": self._definition.endpoint_name or self._endpoint.url,
+            "model": str(self._definition.model),
+            "revision": self._definition.revision or "",
+            "dimensions": str(self._definition.dimensions or ""),
+        }
+
+    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+        """Yield what becomes of each text as it comes, with its position.
+
+        Closing the iterator, or an interrupt, cancels the requests in flight.
+
+        Raises
+        ------
+        ValueError
+            If there is no key, with the variable it should be in.
+        EndpointError
+            If the endpoint cannot be asked, or has stopped answering.
+        """
+        sent = [position for position, text in enumerate(texts) if not self._failure(text)]
+        for position, text in enumerate(texts):
+            if failure := self._failure(text):
+                yield position, Embedding(None, failure)
+        size = self._definition.batch_size
+        batches = [sent[first : first + size] for first in range(0, len(sent), size)]
+        if not batches:
+            return
+        given = self._asked([[texts[n] for n in some] for some in batches])
+        with contextlib.closing(given):
+            for number, embeddings in given:
+                yield from zip(batches[number], embeddings, strict=True)
+
+    def _failure(self, text: str) -> str:
+        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones."""
+        most = self._definition.max_characters
+        if not text.strip():
+            return "empty"
+        return "context_overflow" if most is not None and len(text) > most else ""
+
+    def _asked(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
+        client = self._endpoint.client(self._definition.timeout_s)
+        asker = EmbeddingsAsker(
+            client,
+            self._endpoint,
+            self._request(),
+            self._policy,
+            timeout_s=self._definition.timeout_s,
+            counts=self.counts,
+        )
+        n_workers = self._definition.concurrency
+        try:
+            yield from as_completed(batches, asker.embed, n_workers=n_workers, closing=client.close)
+        except EndpointError as error:
+            problem = f"embedding {self._definition.slug!r}: {error}"
+        else:
+            return
+        raise EndpointError(problem)
+
+    def _request(self) -> dict[str, Any]:
+        wanted = self._definition.dimensions
+        return {
+            "model": self._definition.model,
+            **({} if wanted is None else {"dimensions": wanted}),
+        }

@@ -1,0 +1,59 @@
+"""Slow, obvious twins of the quantitative judges: objectives as written, in the units given."""
+
+import numpy as np
+
+
+def spreads(embeddings: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
+    """Root mean squared distance from the mean embedding; standard deviations of the scores."""
+    distance = np.linalg.norm(embeddings - embeddings.mean(axis=0), axis=1)
+    return float(np.sqrt(np.mean(distance**2))), np.atleast_1d(base.std(axis=0))
+
+
+def logistic_weights(
+    embeddings: np.ndarray,
+    base: np.ndarray,
+    outcome: np.ndarray,
+    weights: np.ndarray,
+    *,
+    penalty: float,
+    base_penalty: float,
+    scales: tuple[float, np.ndarray],
+) -> np.ndarray:
+    """Weights (d), base weight and bias by Newton's method."""
+    design = np.column_stack([embeddings, base, np.ones(base.size)])
+    unit, (spread,) = scales
+    precision = np.array([penalty * unit**2] * embeddings.shape[1] + [base_penalty * spread**2, 0])
+    found = np.zeros(design.shape[1])
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-design @ found))
+        gradient = design.T @ (weights * (chance - outcome)) + precision * found
+        bend = (design.T * (weights * chance * (1 - chance))) @ design + np.diag(precision)
+        step = np.linalg.solve(bend, gradient)
+        found = found - step * min(1, 2 / np.abs(design @ step).max())
+    assert np.abs(gradient).max() < 1e-9
+    return found
+
+
+def ridge_weights(
+    embeddings: np.ndarray,
+    base: np.ndarray,
+    rating: np.ndarray,
+    *,
+    penalty: float,
+    base_penalty: float,
+) -> np.ndarray:
+    """The same of ridge regression: the normal equations."""
+    design = np.column_stack([embeddings, base, np.ones(base.size)])
+    unit, (spread,) = spreads(embeddings, base)
+    precision = [penalty * unit**2] * embeddings.shape[1] + [base_penalty * spread**2, 0]
+    return np.linalg.solve(design.T @ design + np.diag(precision), design.T @ rating)
+
+
+def ranking_chance(scores: np.ndarray, ranking: tuple[int, ...]) -> float:
+    """Plackett-Luce: one by one, each against those not yet placed."""
+    worth, chance = np.exp(scores), 1.0
+    left = set(range(scores.size))
+    for item in ranking:
+        chance *= worth[item] / sum(worth[j] for j in left)
+        left.remove(item)
+    return float(chance)

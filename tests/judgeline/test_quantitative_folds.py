@@ -1,0 +1,274 @@
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quantitative_twin import logistic_weights, spreads
+from scipy.stats import sem
+
+from judgeline.quantitative_folds import CrossFitted, cross_fitted_outcomes
+from judgeline.quantitative_judges import PreferenceJudge
+from judgeline.quantitative_presentations import (
+    Presentations,
+    battle_outcomes,
+    presentation_weights,
+    presentations,
+    presented_outcomes,
+    two_headed,
+)
+
+SEED = np.random.default_rng
+GRID = [0.3, 3.0, 30.0]
+
+
+class Arena(NamedTuple):
+    shown: Presentations
+    model_a: np.ndarray
+    model_b: np.ndarray
+    outcome: np.ndarray
+    question: np.ndarray
+
+
+def arena(n: int = 60, n_models: int = 4, d: int = 5, *, seed: int = 0) -> Arena:
+    """Battles shown in both orders, some in one or thrice, whose votes lean on texts and score."""
+    rng = SEED(seed)
+    a = rng.integers(n_models, size=n)
+    b = (a + rng.integers(1, n_models, size=n)) % n_models
+    battle = np.concatenate([np.arange(n), np.arange(n // 2), rng.integers(0, n, n // 4)])
+    swapped = np.repeat([False, True, True], [n, n // 2, n // 4])
+    sign, content = np.where(swapped, -1, 1), rng.normal(size=(n, d))
+    embeddings = sign[:, None] * content[battle] + 0.5 * rng.normal(size=(battle.size, d))
+    base = sign * rng.normal(size=n)[battle] + 0.4 * rng.normal(size=battle.size) + 0.3
+    chance = 1 / (1 + np.exp(-content[:, 0] * 1.5 - base[:n]))
+    outcome = np.where(rng.random(n) < 0.2, 0.5, rng.random(n) < chance)
+    shown = presentations(embeddings, base, battle, swapped)
+    return Arena(shown, a, b, outcome, rng.integers(0, n // 3, n))
+
+
+def fitted(given: Arena, n_models: int = 4, **settings: object) -> CrossFitted:
+    options = {"rng": SEED(1), "penalties": GRID, "n_folds": 4, **settings}
+    return cross_fitted_outcomes(*given, n_models=n_models, **options)
+
+
+# ------------------------------------------------------------------ presentations and battles
+
+
+@given(st.integers(0, 10_000))
+def test_swapping_the_answers_mirrors_predictions(seed: int) -> None:
+    rng = SEED(seed)
+    shown = arena(12, seed=seed).shown
+    judge = PreferenceJudge(rng.normal(size=5), rng.normal(), rng.normal())
+    chance = judge.predict(shown.embeddings, shown.base)
+    mirrored = shown._replace(swapped=~shown.swapped)
+    total = battle_outcomes(chance, shown) + battle_outcomes(chance, mirrored)
+    assert total == pytest.approx(np.ones(12), rel=1e-15)
+
+
+def test_a_battle_is_the_mean_of_its_orders() -> None:
+    shown = presentations(np.zeros((4, 1)), np.zeros(4), [0, 0, 0, 1], np.array([0, 1, 1, 1]) > 0)
+    # battle 0: 0.8 shown first, 1 - (0.4 + 0.2) / 2 shown second
+    assert battle_outcomes([0.8, 0.4, 0.2, 0.9], shown) == pytest.approx([0.75, 0.1])
+    assert presentation_weights(shown).tolist() == [1 / 3, 1 / 3, 1 / 3, 1]
+    votes = presented_outcomes([1.0, math.nan], shown)
+    assert votes[:3].tolist() == [1, 0, 0]
+    assert math.isnan(votes[3])
+
+
+@given(st.integers(0, 10_000))
+def test_two_heads_cannot_tell_a_from_b(seed: int) -> None:
+    rng = SEED(seed)
+    texts, scores = rng.normal(size=(2, 6, 3)), rng.uniform(1, 10, (2, 6))
+    judge = PreferenceJudge(rng.normal(size=3), rng.normal(), rng.normal())
+
+    def predicted(first: int, second: int) -> np.ndarray:
+        shown = two_headed(texts[first], texts[second], scores[first], scores[second])
+        return battle_outcomes(judge.predict(shown.embeddings, shown.base), shown)
+
+    assert predicted(0, 1) + predicted(1, 0) == pytest.approx(np.ones(6), rel=1e-15)
+    unbiased = PreferenceJudge(judge.weights, judge.base_weight, 0.0)
+    score = np.log(scores[0]) - np.log(scores[1])
+    assert predicted(0, 1) != pytest.approx(np.full(6, 0.5), abs=1e-3)
+    once = unbiased.predict(texts[0] - texts[1], score)
+    shown = two_headed(texts[0], texts[1], scores[0], scores[1])
+    assert battle_outcomes(unbiased.predict(shown.embeddings, shown.base), shown) == pytest.approx(
+        once, rel=1e-12
+    )
+
+
+# ------------------------------------------------------------------ against the slow twin
+
+
+def twin_logits(
+    given: Arena, rows: np.ndarray, penalty: float, weights: np.ndarray, votes: np.ndarray
+) -> np.ndarray:
+    shown = given.shown
+    found = logistic_weights(
+        shown.embeddings[rows],
+        shown.base[rows],
+        votes[rows],
+        weights[rows],
+        penalty=penalty,
+        base_penalty=0.01,
+        scales=spreads(shown.embeddings, shown.base),
+    )
+    return shown.embeddings @ found[:-2] + found[-2] * shown.base + found[-1]
+
+
+def twin(given: Arena, fold: np.ndarray, n_models: int, n_folds: int) -> CrossFitted:
+    """One model, one fold, one fit at a time; the penalty by the loss on the other folds."""
+    shown = given.shown
+    weights, votes = presentation_weights(shown), presented_outcomes(given.outcome, shown)
+    place = fold[shown.battle]
+    outcome, penalty = np.empty((n_models, fold.size)), np.empty((n_models, n_folds))
+    for m, k in itertools.product(range(n_models), range(n_folds)):
+        other = (given.model_a != m) & (given.model_b != m)
+        usable = other[shown.battle] & ~np.isnan(votes) & (place != k)
+        losses = np.zeros(len(GRID))
+        for (g, gamma), j in itertools.product(enumerate(GRID), set(range(n_folds)) - {k}):
+            test = usable & (place == j)
+            logit = twin_logits(given, usable & (place != j), gamma, weights, votes)[test]
+            loss = np.log1p(np.exp(logit)) - votes[test] * logit
+            losses[g] += weights[test] @ loss
+        penalty[m, k] = GRID[int(np.argmin(losses))]
+        logit = twin_logits(given, usable, penalty[m, k], weights, votes)
+        battles = battle_outcomes(1 / (1 + np.exp(-logit)), shown)
+        outcome[m, fold == k] = battles[fold == k]
+    return CrossFitted(outcome, penalty, fold)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_predictions_are_those_of_one_fit_at_a_time(seed: int) -> None:
+    given = arena(seed=seed)
+    given.outcome[SEED(seed).random(60) < 0.2] = math.nan
+    found = fitted(given)
+    slow = twin(given, found.fold, 4, 4)
+    assert (found.penalty == slow.penalty).all()
+    assert found.outcome == pytest.approx(slow.outcome, abs=1e-7)
+
+
+def test_folds_keep_questions_whole() -> None:
+    given = arena()
+    fold = fitted(given).fold
+    assert all(len(set(fold[given.question == q])) == 1 for q in given.question)
+    assert set(fold) == {0, 1, 2, 3}
+
+
+# ------------------------------------------------------------------ no vote leaks
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_no_vote_of_the_held_out_model_touches_its_row(n: int) -> None:
+    given = arena(n)
+    before = fitted(given)
+    for m in range(4):
+        own = (given.model_a == m) | (given.model_b == m)
+        flipped = np.where(own, 1 - np.round(given.outcome), given.outcome)
+        thinned = np.where(own & (np.arange(n) % 3 > 0), math.nan, given.outcome)
+        for outcome in (flipped, thinned):
+            after = fitted(given._replace(outcome=outcome))
+            assert (after.outcome[m] == before.outcome[m]).all()
+            assert (after.penalty[m] == before.penalty[m]).all()
+            assert (np.delete(after.outcome != before.outcome, m, axis=0)).any(axis=1).all()
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_no_vote_on_a_question_touches_its_battles(n: int) -> None:
+    given = arena(n)
+    before = fitted(given)
+    for k in range(4):
+        own = before.fold == k
+        flipped = np.where(own, 1 - np.round(given.outcome), given.outcome)
+        after = fitted(given._replace(outcome=flipped))
+        assert (after.outcome[:, own] == before.outcome[:, own]).all()
+        assert (after.penalty[:, k] == before.penalty[:, k]).all()
+        assert (after.outcome[:, ~own] != before.outcome[:, ~own]).any(axis=1).all()
+
+
+def test_models_without_votes_share_one_set_of_fits() -> None:
+    given = arena(80, n_models=6)
+    new = np.isin(given.model_a, (2, 4)) | np.isin(given.model_b, (2, 4))
+    found = fitted(given._replace(outcome=np.where(new, math.nan, given.outcome)), 6)
+    assert found.outcome.shape == (6, 80)
+    assert np.isfinite(found.outcome).all()
+    assert (found.outcome[2] == found.outcome[4]).all()
+    assert (found.outcome[2] != found.outcome[3]).any()
+
+
+def test_swapping_every_battle_mirrors_every_outcome() -> None:
+    given = arena()
+    mirrored = Arena(
+        given.shown._replace(swapped=~given.shown.swapped),
+        given.model_b,
+        given.model_a,
+        1 - given.outcome,
+        given.question,
+    )
+    assert fitted(mirrored).outcome == pytest.approx(1 - fitted(given).outcome, abs=1e-9)
+
+
+# ------------------------------------------------------------------ what it is worth
+
+
+def test_outcomes_are_nearer_the_truth_than_the_base_judge() -> None:
+    n, d, rng = 3000, 8, SEED(5)
+    a, b = rng.integers(4, size=n), rng.integers(1, 4, size=n)
+    texts = rng.normal(size=(n, d))
+    base = rng.normal(size=n)
+    truth = 1 / (1 + np.exp(-texts[:, 0] - 0.5 * base))
+    votes = (rng.random(n) < truth).astype(float)
+    shown = presentations(texts, base, np.arange(n), np.zeros(n, dtype=bool))
+    question = np.arange(n) // 3
+    found = cross_fitted_outcomes(
+        shown, a, (a + b) % 4, votes, question, n_models=4, rng=SEED(0)
+    ).outcome
+    alone = 1 / (1 + np.exp(-base))
+    for row in found:
+        gain = (alone - truth) ** 2 - (row - truth) ** 2
+        assert gain.mean() > 4 * sem(gain)
+        # d + 2 parameters from some 3000 * 4/5 / 2 votes: squared error in logits about
+        # (d + 2) / (1200 / 4), and a quarter at most of its root in probability
+        assert np.sqrt(((row - truth) ** 2).mean()) < 2 * 0.25 * math.sqrt((d + 2) / 300)
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"outcome": np.full(60, 0.5)}, r"without model 0, fold 0: all \d+ outcomes are ties"),
+        ({"outcome": np.full(60, math.nan)}, "no votes are left without leaving out a model"),
+        ({"outcome": np.r_[np.ones(59), 2]}, r"outcome is 2 in row 59; expected \[0, 1\] or NaN"),
+        ({"model_a": np.full(60, 7)}, r"models are \[7, \d\] in row 0; expected 0 to M - 1"),
+        ({"question": np.zeros(60)}, r"1 question\(s\) for 4 folds"),
+        ({"question": np.arange(59)}, r"models have shape \(60, 2\).*question \(59,\)"),
+    ],
+)
+def test_bad_input_names_value_place_and_remedy(
+    changed: dict[str, np.ndarray], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fitted(arena()._replace(**changed))
+
+
+def test_choosing_a_penalty_needs_three_folds() -> None:
+    with pytest.raises(ValueError, match="n_folds is 2: choosing among 3 penalties"):
+        fitted(arena(), n_folds=2)
+    assert fitted(arena(), n_folds=2, penalties=[1.0]).outcome.shape == (4, 60)
+
+
+def test_battles_without_a_rationale_are_named() -> None:
+    given = arena()
+    kept = given.shown.battle != 7
+    shown = Presentations(*(column[kept] for column in given.shown))
+    with pytest.raises(ValueError, match=r"1 of 60 battles have no presentation.*first \[7\]"):
+        fitted(given._replace(shown=shown))
+    with pytest.raises(ValueError, match="battle 7 has no presentation"):
+        battle_outcomes(shown.base, shown)
+    with pytest.raises(ValueError, match="missing or not finite, first in row 0"):
+        presentations([[math.nan]], [0.0], [0], np.array([False]))
+    with pytest.raises(ValueError, match="swapped holds int64; expected booleans"):
+        presentations([[0.0]], [0.0], [0], [1])
