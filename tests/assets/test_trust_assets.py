@@ -7,6 +7,7 @@ import yaml
 from assets import choices, corpus, judging, single_scores
 from assets import soft_outcomes as module
 from assets.partitions import corpus_judge_key, register
+from assets.soft_verdicts import why_not_asked
 from resources.catalog import Catalog
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.budget import Budget
@@ -130,6 +131,14 @@ def test_a_judge_that_is_not_asked_has_empty_tables_and_a_note(lineage) -> None:
     assert set(rest["source"]) == {"rubric"}  # its rubric can still contradict itself
     assert set(rest["measure"]) == {"non-transitivity"}
     assert "asks" in lineage.metadata("consistency", "plain")["note"]
+
+
+def test_a_corpus_without_texts_is_not_asked_about(lineage) -> None:
+    asked = lineage.resources["catalog"].judge("asked")
+    silent = pd.DataFrame({"completion_a": [None, None], "completion_b": [None, None]})
+    assert "has no texts" in why_not_asked(asked, "score", silent)
+    partly = silent.assign(completion_a=["here", None])
+    assert why_not_asked(asked, "score", partly) is None  # a hole is an error, not an absence
 
 
 def test_nothing_is_bought_twice(lineage) -> None:
