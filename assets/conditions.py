@@ -17,7 +17,7 @@ _UNASKED = dg.AssetSelection.assets("reliability_panel", "consistency")
 FOLLOWS_WHAT_THERE_IS = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_UNASKED)
-    & dg.AutomationCondition.all_deps_blocking_checks_passed()
+    & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
 ).with_label("follows its inputs, without those that nobody asked for")
 """The same, not waiting for a panel, or for what follows from single scores and choices, that
 nobody asked for: they cost money, and are no condition."""
