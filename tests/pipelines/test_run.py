@@ -152,13 +152,8 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     ]
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
-<<<<<<< HEAD
-    asked = {"verdicts", "choice_verdicts", "score_verdicts"}
-    assert made == {f"{name}/tiny/mumbler.parquet" for name in (*asked, "soft_outcomes")}
-=======
     unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes")  # empty, and of no rubric
     assert made == {f"{name}/tiny/mumbler.parquet" for name in ("verdicts", *unasked)}
->>>>>>> gate
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
     assert set(compared["judge"]) == {"careful"}
