@@ -4,11 +4,14 @@ from judgeline.diagnostics import Diagnostics
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard
 from judgeline.missing_bounds import MissingBounds
+from judgeline.quantitative_curve import LearningCurve
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
+from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.quantitative import OUTCOME_COLUMNS
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 from resources.self_consistency import CONSISTENCY_DTYPES
@@ -23,6 +26,8 @@ SHOWN = {
     *CHOICE_DTYPES,
     *SOFT_DTYPES,
     *CONSISTENCY_DTYPES,
+    *EMBEDDING_COLUMNS,
+    *OUTCOME_COLUMNS,
     *COMPARISON_COLUMNS,
     *MISSINGNESS_COLUMNS,
     "selection_order",
@@ -36,6 +41,7 @@ SHOWN = {
             Leaderboard,
             Diagnostics,
             MissingBounds,
+            LearningCurve,
         )
         for field in table._fields
     ),
