@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import dagster as dg
+import minilm_server
 import numpy as np
 import pandas as pd
 import pytest
@@ -228,6 +229,27 @@ def test_a_judge_without_single_scores_has_one_method(battles, judged, catalog, 
     result = learn(quantitative_outcomes, battles, judged, NO_SCORES, vectors, catalog)
     assert set(result.value["method"]) == {"btl"}
     assert result.metadata["note"] == "btl2: no battle has the reasons of single scores"
+
+
+def test_an_endpoint_is_asked_once_for_each_reason(judged, scores, minilm, tmp_path, monkeypatch):
+    (tmp_path / "corpora.yaml").write_text("c:\n  reader: arena\n  embeddings: local\n")
+    (tmp_path / "embeddings.yaml").write_text(
+        f"local:\n  kind: openai\n  model: {minilm_server.NAME}\n  base_url: HERE\n"
+    )
+    catalog = Catalog(
+        corpora_file=str(tmp_path / "corpora.yaml"),
+        embeddings_file=str(tmp_path / "embeddings.yaml"),
+    )
+    with minilm_server.serving(minilm) as server:
+        monkeypatch.setenv("HERE", server.url)
+        first = embed(judged, scores, catalog, tmp_path)
+        again = embed(judged, scores, catalog, tmp_path)
+    assert sorted(server.texts) == sorted(set(server.texts))
+    assert (first.metadata["n_made_now"], again.metadata["n_made_now"]) == (4, 0)
+    assert first.metadata["tokens"] > 4
+    one, other = (np.stack(result.value["embedding"]) for result in (first, again))
+    assert one.shape == (4 * N, minilm_server.DIMENSION)
+    assert (one == other).all()
 
 
 def test_battles_without_a_reason_have_no_row(battles, judged, catalog, tmp_path):
