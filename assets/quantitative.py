@@ -13,12 +13,15 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.quantitative_curve import LearningCurve, learning_curve
 from judgeline.quantitative_folds import cross_fitted_outcomes
+from judgeline.quantitative_penalty import N_FOLDS
 from judgeline.streams import keyed_rng
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.quantitative import OUTCOME_COLUMNS, Material, pair_material, single_material
 
 JUDGE_COLUMNS = ("method", *LearningCurve._fields)
+MANY_VOTES, FEW_FOLDS = 1000, 3
+"""From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
 WARN_WORSE = 1.02
 """A judge that learnt from a few hundred votes may err by so much more than its scores alone."""
 
@@ -79,6 +82,7 @@ def quantitative_outcomes(
         metadata={
             **{f"n_battles_{method}": int(n) for method, n in counts.items()},
             "n_scored_battles": len(scored_battles),
+            "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
             **_noted(result),
         },
     )
@@ -146,14 +150,16 @@ def _by_method(tables: _Tables, fitted: Callable[[str, Material], pd.DataFrame])
 def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
     battles, models = material.battles, _models(material.battles)
     codes = {model: code for code, model in enumerate(models)}
+    human_outcome = as_numbers(battles["human_outcome"])
     found = cross_fitted_outcomes(
         material.shown,
         battles["model_a"].map(codes).to_numpy(),
         battles["model_b"].map(codes).to_numpy(),
-        as_numbers(battles["human_outcome"]),
+        human_outcome,
         battles["question_id"].to_numpy(),
         n_models=len(models),
         rng=rng,
+        n_folds=_folds_for(human_outcome),
     )
     return pd.DataFrame(
         {
@@ -163,6 +169,10 @@ def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.D
             "outcome": found.outcome.ravel(),
         }
     ).astype(_no_outcomes().dtypes)
+
+
+def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
+    return FEW_FOLDS if np.isfinite(human_outcome).sum() >= MANY_VOTES else N_FOLDS
 
 
 def _curve(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:

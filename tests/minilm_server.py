@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import uvicorn
-from minilm import NAME, Encoded, MiniLM, TooLongError
+from minilm import DIMENSION, NAME, Encoded, MiniLM, TooLongError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+__all__ = ["DIMENSION", "NAME", "EmbeddingsServer", "serving"]
 
 Body = dict[str, Any]
 Fault = Callable[[Body], Response | None]

@@ -1,0 +1,263 @@
+"""Reasons of judges on the lineage: embedded, learnt from, and absent with a note."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import minilm_server
+import numpy as np
+import pandas as pd
+import pytest
+
+from assets.embeddings import (
+    embeddings_are_unique,
+    most_rationales_are_embedded,
+    rationale_embeddings,
+)
+from assets.partitions import corpus_judge_key
+from assets.quantitative import (
+    every_model_has_every_battle,
+    quantitative_judges,
+    quantitative_outcomes,
+    reasons_do_not_mislead,
+)
+from judgeline.outcomes import CRITERIA
+from resources.catalog import Catalog
+from resources.embeddings.resource import StoredEmbeddings
+from resources.judges.forms.completions import completions_of
+from resources.scoring import score_battles
+
+MODELS = ("ant", "bee", "cat", "dog", "new")
+N = 320
+NO_SCORES = pd.DataFrame(
+    {
+        "completion_id": pd.Series(dtype="str"),
+        "status": pd.Series(dtype="str"),
+        "expected_score": pd.Series(dtype="float64"),
+        "replicate": pd.Series(dtype="int64"),
+        "answer": pd.Series(dtype="str"),
+    }
+)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    file = tmp_path / "corpora.yaml"
+    file.write_text("c:\n  reader: arena\n  embeddings: hashed\nbare:\n  reader: arena\n")
+    return Catalog(corpora_file=str(file))
+
+
+@pytest.fixture
+def battles() -> pd.DataFrame:
+    """Battles of five models; nobody voted on those of "new". A's luck decides each."""
+    rng = np.random.default_rng(1)
+    pairs = [(a, b) for a in MODELS for b in MODELS if a < b] * (N // 10)
+    a_wins = rng.random(N) < 0.5
+    voted = [("new" not in pair) for pair in pairs]
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i}" for i in range(N)],
+            "question_id": [f"q{i // 4}" for i in range(N)],
+            "cluster_id": [f"q{i // 4}" for i in range(N)],
+            "model_a": [a for a, _ in pairs],
+            "model_b": [b for _, b in pairs],
+            "language": "en",
+            "human_outcome": np.where(voted, a_wins, np.nan).astype(float),
+            "instruction": "Say something.",
+            "completion_a": [f"{'good' if w else 'bad'} {i}" for i, w in enumerate(a_wins)],
+            "completion_b": [f"{'bad' if w else 'good'} {i}" for i, w in enumerate(a_wins)],
+        }
+    )
+
+
+@pytest.fixture
+def judged(battles: pd.DataFrame) -> pd.DataFrame:
+    """A judge whose scores are noise and whose reasons say who deserves to win."""
+    rng = np.random.default_rng(2)
+    rows = pd.concat([battles.assign(order=order) for order in ("AB", "BA")], ignore_index=True)
+    a_wins = rows["completion_a"].str.startswith("good")
+    first_wins = a_wins.eq(rows["order"].eq("AB"))
+    scores = {
+        f"{criterion}_{side}": rng.integers(4, 8, len(rows)).astype(float)
+        for side in "ab"
+        for criterion in CRITERIA
+    }
+    reasons = np.where(first_wins, "The first convinces.", "A wrong answer comes first, sadly.")
+    return pd.DataFrame(
+        {
+            "battle_id": rows["battle_id"],
+            "judge": "j",
+            "order": rows["order"],
+            "replicate": 0,
+            "status": "ok",
+            **scores,
+            "recorded_outcome": np.nan,
+            "answer": [f"{json.dumps({})}\n\n{reason}" for reason in reasons],
+        }
+    )
+
+
+@pytest.fixture
+def scores(battles: pd.DataFrame) -> pd.DataFrame:
+    """Single scores that are noise, with reasons that are not."""
+    table = completions_of(battles)
+    is_good = table["completion"].str.startswith("good")
+    values = np.random.default_rng(3).integers(4, 8, len(table))
+    reasons = np.where(is_good, "Convincing and right.", "Wrong, sadly.")
+    return table[["completion_id", "question_id", "model"]].assign(
+        replicate=0,
+        status="ok",
+        expected_score=values.astype(float),
+        answer=[f"{value}\n\n{reason}" for value, reason in zip(values, reasons, strict=True)],
+    )
+
+
+def context(corpus: str = "c") -> dg.AssetExecutionContext:
+    return dg.build_asset_context(partition_key=corpus_judge_key(corpus, "j"))
+
+
+def embed(judged, scores, catalog, tmp_path, corpus="c"):
+    return rationale_embeddings(
+        context(corpus), judged, scores, catalog, StoredEmbeddings(uri=str(tmp_path / "e"))
+    )
+
+
+def learn(asset, battles, judged, scores, embeddings, catalog):
+    scored = score_battles(battles, judged)
+    return asset(context(), scored, battles, judged, scores, embeddings, catalog)
+
+
+@pytest.fixture
+def embeddings(judged, scores, catalog, tmp_path) -> pd.DataFrame:
+    return embed(judged, scores, catalog, tmp_path).value
+
+
+def test_every_reason_has_its_vector_and_an_empty_store_stays_empty(
+    judged, scores, catalog, tmp_path
+):
+    result = embed(judged, scores, catalog, tmp_path)
+    assert result.value.groupby("source").size().to_dict() == {"score": 2 * N, "verdict": 2 * N}
+    assert {vector.size for vector in result.value["embedding"]} == {256}
+    assert result.metadata["n_texts"] == 4
+    assert result.metadata["n_without_rationale"] == 0
+    assert not (tmp_path / "e").exists()  # hashed vectors are not worth keeping
+
+
+@pytest.mark.parametrize(
+    ("corpus", "answer", "told"),
+    [
+        ("bare", None, "corpus 'bare' names no 'embeddings'"),
+        ("c", "{}", f"none of the {2 * N} usable answers of judge 'j' gives a reason"),
+        ("c", None, f"none of the {2 * N} usable answers"),
+    ],
+)
+def test_without_embeddings_everything_is_empty_and_says_why(
+    battles, judged, catalog, tmp_path, corpus, answer, told
+):
+    silent = judged.assign(answer=pd.Series([answer] * len(judged), dtype="str"))
+    result = embed(silent, NO_SCORES, catalog, tmp_path, corpus)
+    assert result.value.empty
+    assert told in result.metadata["note"]
+    assert embeddings_are_unique(result.value).passed
+    assert most_rationales_are_embedded(result.value, silent).passed
+    for asset in (quantitative_outcomes, quantitative_judges):
+        made = learn(asset, battles, silent, NO_SCORES, result.value, catalog)
+        assert made.value.empty
+        assert "note of rationale_embeddings" in made.metadata["note"]
+
+
+def test_outcomes_follow_the_reasons_for_every_held_out_model(
+    battles, judged, scores, embeddings, catalog
+):
+    result = learn(quantitative_outcomes, battles, judged, scores, embeddings, catalog)
+    table = result.value
+    assert table.groupby(["method", "held_out_model"]).size().tolist() == [N] * 10
+    assert "note" not in result.metadata
+    a_wins = battles.set_index("battle_id")["completion_a"].str.startswith("good")
+    right = (table["outcome"] > 0.5).eq(table["battle_id"].map(a_wins))
+    assert right.groupby(table["method"]).mean().min() == 1.0
+    assert every_model_has_every_battle(table).passed
+    assert not every_model_has_every_battle(table.drop(index=3)).passed
+
+
+def test_a_vote_on_a_model_changes_no_outcome_that_holds_it_out(
+    battles, judged, scores, embeddings, catalog
+):
+    settings = (judged, scores, embeddings, catalog)
+    one = learn(quantitative_outcomes, battles, *settings).value
+    of_ant = battles["model_a"].eq("ant") & battles["human_outcome"].notna()
+    turned = battles.assign(
+        human_outcome=battles["human_outcome"].where(~of_ant, 1 - battles["human_outcome"])
+    )
+    other = learn(quantitative_outcomes, turned, *settings).value
+    held_out = one["held_out_model"].eq("ant")
+    assert (one.loc[held_out, "outcome"] == other.loc[held_out, "outcome"]).all()
+    assert (one.loc[~held_out, "outcome"] != other.loc[~held_out, "outcome"]).any()
+
+
+def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, catalog):
+    result = learn(quantitative_judges, battles, judged, scores, embeddings, catalog)
+    table = result.value.set_index(["method", "n_train", "metric"])
+    assert set(table.index.get_level_values("n_train")) == {100}  # 192 votes, a third is tested
+    accuracy = table.xs("accuracy", level="metric")
+    assert (accuracy["value"] == 1.0).all()
+    assert (accuracy["base"] < 0.7).all()
+    assert reasons_do_not_mislead(result.value).passed
+    worse = result.value.assign(value=2 * result.value["score_only"])
+    assert not reasons_do_not_mislead(worse).passed
+
+
+@pytest.mark.parametrize(
+    ("votes", "told"),
+    [
+        (np.full(N, np.nan), "no votes are left"),
+        (np.full(N, 0.5), "ties"),
+    ],
+)
+def test_votes_that_teach_nothing_are_a_note(
+    battles, judged, scores, embeddings, catalog, votes, told
+):
+    useless = battles.assign(human_outcome=votes)
+    result = learn(quantitative_outcomes, useless, judged, scores, embeddings, catalog)
+    assert result.value.empty
+    assert told in result.metadata["note"]
+    assert learn(quantitative_judges, useless, judged, scores, embeddings, catalog).value.empty
+
+
+def test_a_judge_without_single_scores_has_one_method(battles, judged, catalog, tmp_path):
+    vectors = embed(judged, NO_SCORES, catalog, tmp_path).value
+    result = learn(quantitative_outcomes, battles, judged, NO_SCORES, vectors, catalog)
+    assert set(result.value["method"]) == {"btl"}
+    assert result.metadata["note"] == "btl2: no battle has the reasons of single scores"
+
+
+def test_an_endpoint_is_asked_once_for_each_reason(judged, scores, minilm, tmp_path, monkeypatch):
+    (tmp_path / "corpora.yaml").write_text("c:\n  reader: arena\n  embeddings: local\n")
+    (tmp_path / "embeddings.yaml").write_text(
+        f"local:\n  kind: openai\n  model: {minilm_server.NAME}\n  base_url: HERE\n"
+    )
+    catalog = Catalog(
+        corpora_file=str(tmp_path / "corpora.yaml"),
+        embeddings_file=str(tmp_path / "embeddings.yaml"),
+    )
+    with minilm_server.serving(minilm) as server:
+        monkeypatch.setenv("HERE", server.url)
+        first = embed(judged, scores, catalog, tmp_path)
+        again = embed(judged, scores, catalog, tmp_path)
+    assert sorted(server.texts) == sorted(set(server.texts))
+    assert (first.metadata["n_made_now"], again.metadata["n_made_now"]) == (4, 0)
+    assert first.metadata["tokens"] > 4
+    one, other = (np.stack(result.value["embedding"]) for result in (first, again))
+    assert one.shape == (4 * N, minilm_server.DIMENSION)
+    assert (one == other).all()
+
+
+def test_battles_without_a_reason_have_no_row(battles, judged, catalog, tmp_path):
+    some = judged.assign(
+        answer=judged["answer"].where(~judged["battle_id"].isin(["b3", "b7"]), "{}")
+    )
+    vectors = embed(some, NO_SCORES, catalog, tmp_path)
+    assert vectors.metadata["n_without_rationale"] == 4
+    result = learn(quantitative_outcomes, battles, some, NO_SCORES, vectors.value, catalog)
+    assert set(battles["battle_id"]) - set(result.value["battle_id"]) == {"b3", "b7"}
+    assert not most_rationales_are_embedded(vectors.value.head(N), some).passed
