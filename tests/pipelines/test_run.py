@@ -33,10 +33,6 @@ JUDGED = {
     "adjusted_win_rates",
     "adjustment_coverage",
     "label_plan",
-    "score_verdicts",
-    "choice_verdicts",
-    "soft_outcomes",
-    "consistency",
     "reference_ratings",
     "reference_diagnostics",
 }

@@ -7,8 +7,8 @@ from judgeline.label_plans import LabelPlans
 from judgeline.leaderboard import Leaderboard
 from judgeline.missing_bounds import MissingBounds
 from judgeline.model_win_rates import ModelWinRates
-from judgeline.split_coverage import SplitCoverage
 from judgeline.quantitative_curve import LearningCurve
+from judgeline.split_coverage import SplitCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.anchoring import RATING_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
@@ -16,9 +16,9 @@ from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.quantitative import OUTCOME_COLUMNS
 from resources.reference_reach import DIAGNOSTIC_COLUMNS
 from resources.reliability_panel import PANEL_DTYPES
-from resources.quantitative import OUTCOME_COLUMNS
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.scoring import SCORED_COLUMNS
 from resources.self_consistency import CONSISTENCY_DTYPES
