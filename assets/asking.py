@@ -16,10 +16,12 @@ from resources.expectations import evaluate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.catalog import open_judge
+from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
 from resources.judges.ledger import Ledger
 from resources.judges.managed.pool import hosting_of
+from resources.judges.soft_account import evidence_entries
 from resources.verdict_store.resource import StoredVerdicts
 
 PROGRESS = "judging: "
@@ -100,9 +102,12 @@ def ask_judge(
         )
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
+    asked = form_of(opened)
+    entries = ledger.entries(buyer.account, opened)
+    if asked.needs_alternatives:
+        entries |= evidence_entries(answers, asked)
     return dg.MaterializeResult(
-        value=answers,
-        metadata={**account_of(answers), **_as_metadata(ledger.entries(buyer.account, opened))},
+        value=answers, metadata={**account_of(answers), **_as_metadata(entries)}
     )
 
 

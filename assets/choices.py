@@ -16,6 +16,7 @@ from assets.soft_verdicts import (
     parse_rate_of,
     well_covered,
     well_formed,
+    why_not_asked,
 )
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -54,8 +55,8 @@ def choice_verdicts(
         return dg.MaterializeResult(
             value=published, metadata={**account_of(published), **_by_place(published)}
         )
-    if "choice" not in catalog.judge(slug).asks or recorded_verdicts["judge"].eq(slug).any():
-        return not_asked(CHOICE_DTYPES, slug, "choice")
+    if note := why_not_asked(catalog.judge(slug), "choice", sampled_battles):
+        return not_asked(CHOICE_DTYPES, note)
     told = ask_judge(
         context,
         sampled_battles,
@@ -94,39 +95,28 @@ def choices_are_well_formed(choice_verdicts: pd.DataFrame) -> dg.AssetCheckResul
     import great_expectations.expectations as gxe
 
     chances = choice_verdicts[["p_a", "p_tie", "p_b"]]
-    said = choice_verdicts["choice"].notna() | chances.notna().any(axis=1)
-    failed = choice_verdicts["status"].ne("ok")
+    total = chances.sum(axis=1, skipna=False).fillna(-1.0)
+    table, expectations = well_formed(
+        choice_verdicts.assign(total=total.where(chances.notna().any(axis=1))),
+        ["battle_id", "order", "replicate"],
+        ["choice", *chances],
+        [*chances, "covered"],
+    )
     return evaluate(
-        choice_verdicts.assign(
-            surplus=said & failed,
-            total=chances.sum(axis=1, skipna=False).where(chances.notna().any(axis=1), 1.0),
-            unsaid=~said & ~failed,
-        ),
+        table,
         [
-            *well_formed(
-                tuple(CHOICE_DTYPES),
-                ["battle_id", "order", "replicate"],
-                ["p_a", "p_tie", "p_b", "covered"],
-            ),
+            *expectations,
             gxe.ExpectColumnValuesToBeInSet(
                 column="order", value_set=["AB", "BA", "mean"], notes="order is AB, BA or mean"
             ),
             gxe.ExpectColumnValuesToBeInSet(
                 column="choice", value_set=[0.0, 0.5, 1.0], notes="choice is 1, 0.5, 0 or null"
             ),
-            gxe.ExpectColumnValuesToNotBeNull(
-                column="total", notes="of the three probabilities, all are known or none"
-            ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="total",
                 min_value=1 - SUM_SLACK,
                 max_value=1 + SUM_SLACK,
-                notes="p_a, p_tie and p_b add up to 1",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="unsaid",
-                value_set=[False],
-                notes="an answer that is ok has a choice or a published probability",
+                notes="p_a, p_tie and p_b add up to 1, or none is known",
             ),
         ],
         ids=["battle_id", "order"],

@@ -6,7 +6,14 @@ import pandas as pd
 from assets.asking import ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
-from assets.soft_verdicts import REMEDY, not_asked, parse_rate_of, well_covered, well_formed
+from assets.soft_verdicts import (
+    REMEDY,
+    not_asked,
+    parse_rate_of,
+    well_covered,
+    well_formed,
+    why_not_asked,
+)
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
@@ -35,8 +42,8 @@ def score_verdicts(
     judges that are not asked so.
     """
     _, slug = corpus_and_judge(context)
-    if "score" not in catalog.judge(slug).asks:
-        return not_asked(SCORE_DTYPES, slug, "score")
+    if note := why_not_asked(catalog.judge(slug), "score", sampled_battles):
+        return not_asked(SCORE_DTYPES, note)
     return ask_judge(
         context,
         sampled_battles,
@@ -53,21 +60,18 @@ def scores_are_well_formed(score_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Each score is stored once, with a known fate, and its expectation lies on the scale."""
     import great_expectations.expectations as gxe
 
-    said = score_verdicts[["score", "expected_score"]].notna().any(axis=1)
-    failed = score_verdicts["status"].ne("ok")
-    unsaid = score_verdicts["score"].isna()
+    table, expectations = well_formed(
+        score_verdicts, ["completion_id", "replicate"], ["score"], ["covered"]
+    )
     return evaluate(
-        score_verdicts.assign(surplus=said & failed, unsaid=unsaid & ~failed),
+        table,
         [
-            *well_formed(tuple(SCORE_DTYPES), ["completion_id", "replicate"], ["covered"]),
+            *expectations,
             gxe.ExpectColumnValuesToBeBetween(
                 column="expected_score",
                 min_value=1,
                 max_value=10,
                 notes="expected_score lies in [1, 10]",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="unsaid", value_set=[False], notes="an answer that is ok has a score"
             ),
         ],
         ids=["completion_id", "replicate"],

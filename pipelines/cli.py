@@ -265,8 +265,18 @@ def judges() -> None:
     from resources.judges.definitions import load_judges
     from resources.paths import config_dir
 
-    rows = [(j.slug, j.display_name, j.kind, j.family) for j in load_judges().values()]
-    _list("Judges", ("slug", "name", "kind", "family"), rows, config_dir() / "judges.yaml")
+    rows = [
+        (
+            j.slug,
+            j.display_name,
+            j.kind,
+            j.family,
+            "-" if j.kind == "recorded" else ", ".join(j.asks),
+        )
+        for j in load_judges().values()
+    ]
+    columns = ("slug", "name", "kind", "family", "asks")
+    _list("Judges", columns, rows, config_dir() / "judges.yaml")
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """What a judge would be asked, and what it would cost and gain: in numbers and in words."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from resources.judges.budget import Budget
 from resources.judges.estimates import TokenEstimate
@@ -23,6 +23,10 @@ class JudgePlan:
         Expected and largest price of the tokens, in `currency`; None without a price.
     half_width : str
         What the ratings' intervals would gain, in words; empty where nothing would be asked.
+    by_form : mapping of str to int
+        Calls in each form that the judge is asked in.
+    note : str
+        What would change the number of calls, if anything is known to.
     """
 
     judge: str
@@ -34,6 +38,8 @@ class JudgePlan:
     most_money: float | None = None
     currency: str = ""
     half_width: str = ""
+    by_form: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def n_tokens(self) -> int:
@@ -75,6 +81,8 @@ def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
 def told(plan: JudgePlan) -> list[str]:
     """Return a plan in words: the calls, what they take, and what they give."""
     calls = f"{plan.n_calls:,} calls" if plan.n_calls else "no calls"
+    if plan.by_form.keys() - {"rubric"} and plan.n_calls:
+        calls += f" ({', '.join(f'{form} {n:,}' for form, n in plan.by_form.items())})"
     stored = f" ({plan.n_stored:,} answered already)" if plan.n_stored else ""
     lines = [f"{plan.partition}: {calls}{stored}"]
     if plan.tokens is not None:
@@ -83,6 +91,8 @@ def told(plan: JudgePlan) -> list[str]:
             f"completion tokens ({plan.tokens.basis})"
         )
         lines.append(_price(plan))
+    if plan.note:
+        lines.append(plan.note)
     if plan.half_width:
         lines.append(plan.half_width)
     return lines

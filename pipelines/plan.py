@@ -1,6 +1,7 @@
 """What a run would ask, cost and gain, found out without asking anybody anything."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,12 @@ from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.reading import read_corpus
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_identity, judge_key, present
-from resources.judges.catalog import open_judge, template_of, was_probed
+from resources.judges.calls import call_identity, judge_key
+from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
 from resources.judges.definitions import JudgeDefinition
-from resources.judges.estimates import Answered, estimate_tokens
+from resources.judges.estimates import Answered, TokenEstimate, estimate_tokens, total
+from resources.judges.forms.asked import Evidence, evidence_of, n_runs
+from resources.judges.forms.options import FORMS, FormName
 from resources.judges.judge import Judge, Presentation
 from resources.tables import ParquetStore
 
@@ -61,6 +64,15 @@ def plan_run(
     return len(sample), tuple(plan)
 
 
+class _Asked(NamedTuple):
+    """What a judge would be asked in one form."""
+
+    needed: list[Presentation]
+    n_stored: int
+    tokens: TokenEstimate | None
+    note: str
+
+
 def _plan_judge(
     judge: JudgeDefinition,
     corpus: CorpusDefinition,
@@ -69,40 +81,74 @@ def _plan_judge(
     buyer: Buyer,
 ) -> JudgePlan:
     partition = corpus_judge_key(corpus.slug, judge.slug)
-    needed, n_stored, answered = _calls(judge, corpus, sample, buyer)
-    if not needed:
+    asked = {form: _ask(judge, form, corpus, sample, buyer) for form in FORMS if form in judge.asks}
+    n_stored = sum(one.n_stored for one in asked.values())
+    n_needed = {form: len(one.needed) for form, one in asked.items()}
+    if not any(n_needed.values()):
         return JudgePlan(judge.slug, partition, 0, n_stored)
-    tokens = None
-    if judge.kind in ("openai", "vllm"):
-        tokens = estimate_tokens(judge, template_of(judge), needed, answered)
+    counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
+    tokens = total(counted) if counted else None
     price = judge.price_per_million
     expected = most = None
     if price is not None and tokens is not None:
         expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
         most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
+    n_rubric = n_needed.get("rubric", 0)
     return JudgePlan(
         judge.slug,
         partition,
-        len(needed),
+        sum(n_needed.values()),
         n_stored,
         tokens,
         expected,
         most,
         price.currency if price else "",
-        _gain(judge, corpus, sample, tables, len(needed)),
+        _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else "",
+        n_needed,
+        "; ".join(filter(None, (one.note for one in asked.values()))),
     )
 
 
+def _ask(
+    judge: JudgeDefinition,
+    form: FormName,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    buyer: Buyer,
+) -> _Asked:
+    needed, n_stored, answered, note = _calls(judge, form, corpus, sample, buyer)
+    tokens = None
+    if needed and judge.kind in ("openai", "vllm"):
+        template, asked = template_of(judge, form), form_of_definition(judge, form)
+        tokens = estimate_tokens(judge, template, needed, answered, asked)
+    return _Asked(needed, n_stored, tokens, note)
+
+
 def _calls(
-    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, buyer: Buyer
-) -> tuple[list[Presentation], int, Answered | None]:
+    judge: JudgeDefinition,
+    form: FormName,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    buyer: Buyer,
+) -> tuple[list[Presentation], int, Answered | None, str]:
     """Return what would be asked, how many calls are stored, and some of those with answers."""
-    presentations = present(sample, judge.replicates)
-    if judge.kind == "openai" and not was_probed(judge):  # a dry run asks nobody anything
-        return list({_texts(one): one for one in presentations}.values()), 0, None
-    opened = open_judge(judge, corpus)
+    asked = form_of_definition(judge, form)
+    if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
+        is_off = judge.log_probabilities_of(form) == "off"
+        guess: Evidence = "samples" if is_off else "log-probabilities"
+        shown = asked.present(sample, n_runs(asked, guess, judge.replicates))
+        n_more = n_runs(asked, "samples", judge.replicates)
+        note = (
+            f"{form}: each question {n_more} times instead if the endpoint has no log-probabilities"
+            if asked.needs_alternatives and not is_off
+            else ""
+        )
+        return list({_texts(one): one for one in shown}.values()), 0, None, note
+    opened = open_judge(judge, corpus, form=form)
+    presentations = asked.present(sample, n_runs(asked, evidence_of(opened), judge.replicates))
     needed, n_stored = buyer.missing(opened, presentations)
-    return needed, n_stored, _answered(opened, presentations, buyer) if n_stored else None
+    answered = _answered(opened, presentations, buyer) if n_stored else None
+    return needed, n_stored, answered, ""
 
 
 def _texts(shown: Presentation) -> tuple[str, str, str, int]:

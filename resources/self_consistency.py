@@ -117,7 +117,7 @@ def consistency_table(
         ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
         Several battles of one pair on one question are one comparison, the sign of their mean.
     """
-    keyed = battles.assign(category=_category(battles)).set_index("battle_id")
+    keyed = _keyed(battles)
     rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]
     for (source, dimension), outcome in outcomes.items():
         rows += [
@@ -128,9 +128,22 @@ def consistency_table(
     return table.astype(CONSISTENCY_DTYPES)
 
 
-def _category(battles: pd.DataFrame) -> pd.Series:
+def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
+    """Return question and models of every battle as numbers, the lower model first, by its id."""
+    question, _ = pd.factorize(battles["question_id"])
+    models = battles[["model_a", "model_b"]].to_numpy(dtype=object)
+    first, second = pd.factorize(models.ravel())[0].reshape(-1, 2).T
     column = "category" if "category" in battles else "language"
-    return battles[column].astype("str").fillna(_UNKNOWN)
+    return pd.DataFrame(
+        {
+            "question": question,
+            "low": np.minimum(first, second),
+            "high": np.maximum(first, second),
+            "swapped": first > second,
+            "category": battles[column].fillna(_UNKNOWN).to_numpy(dtype=object),
+        },
+        index=battles["battle_id"].to_numpy(dtype=object),
+    )
 
 
 def _conflicts(
@@ -161,7 +174,7 @@ def _share(conflicts: pd.Series) -> _Row:
 
 def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
     pairs = _one_per_pair(keyed, outcome)
-    categories = keyed.groupby("question_id")["category"].first()
+    categories = keyed.drop_duplicates("question").set_index("question")["category"]
     for size in SIZES:
         pairs = _dense(pairs, size)
         yield from _rates(pairs, categories, size)
@@ -169,24 +182,17 @@ def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
 
 def _one_per_pair(keyed: pd.DataFrame, outcome: pd.Series) -> pd.DataFrame:
     """Return one outcome per question and pair of models: the sign of the mean over its battles."""
-    known = keyed.loc[outcome.index, ["question_id", "model_a", "model_b"]]
-    swapped = (known["model_a"] > known["model_b"]).to_numpy()
-    table = pd.DataFrame(
-        {
-            "question_id": known["question_id"].to_numpy(),
-            "low": np.where(swapped, known["model_b"], known["model_a"]),
-            "high": np.where(swapped, known["model_a"], known["model_b"]),
-            "outcome": np.where(swapped, 1 - outcome, outcome),
-        }
-    )
-    pairs = table.groupby(["question_id", "low", "high"], as_index=False)["outcome"].mean()
+    known = keyed.loc[outcome.index]
+    share = np.where(known["swapped"], 1 - outcome.to_numpy(), outcome.to_numpy())
+    table = known[["question", "low", "high"]].assign(outcome=share)
+    pairs = table.groupby(["question", "low", "high"], as_index=False)["outcome"].mean()
     return pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
 
 
 def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
     """Leave out answers that met fewer than size - 1 others: no complete subset holds them."""
     while True:
-        ends = [pairs[["question_id", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")]
+        ends = [pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")]
         met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
         kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
         if kept.all():

@@ -96,6 +96,7 @@ class BuiltinJudge:
         self.traits, self._family = traits, family
         self._template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
+        self._habits: dict[str, float] = {}
         self.key = identity_hash(self.identity)
 
     def answer(
@@ -141,10 +142,16 @@ class BuiltinJudge:
             )
         rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
         reading = read_completion(prompt, text)
-        habit = keyed_rng(self.traits.seed, self.key, "style", reading.ornament or "")
-        liking = self.traits.style_taste * float(habit.standard_normal())
+        liking = self.traits.style_taste * self._habit(reading.ornament or "")
         favour = self.traits.family_bias if reading.style == self._family else 0.0
         return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
+
+    def _habit(self, ornament: str) -> float:
+        """Return how much the judge likes an ornament, in standard deviations of its taste."""
+        if ornament not in self._habits:
+            rng = keyed_rng(self.traits.seed, self.key, "style", ornament)
+            self._habits[ornament] = float(rng.standard_normal())
+        return self._habits[ornament]
 
     def _grade(
         self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]

@@ -26,12 +26,12 @@ from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer, Presentation
 
-LISTED = 20
-"""Tokens whose probabilities an answer tells, at its first place: as many as endpoints tell."""
+LISTED = 12
+"""Tokens whose probabilities an answer tells, at its first place; endpoints tell 5 to 20."""
 
 _ELSEWHERE = ("The", 0.01)  # a word that is no answer, and how probable the judge finds it
 _LEAST = 1e-9  # less probable words are not listed
-_ONE_MARK = 0.5  # of the noise of one criterion is left in one mark for everything
+_ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
 _SUREST = 0.05  # rubric points: spread of a judge without noise
 _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added

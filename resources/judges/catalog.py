@@ -48,13 +48,28 @@ def open_judge(
     Raises
     ------
     ValueError
-        If the judge's kind cannot judge this corpus, or a judge cannot be opened as configured.
+        If the judge's kind cannot judge this corpus, it is not asked in this form, or it cannot
+        be opened as configured.
     """
+    if definition.kind != "recorded":
+        _require_asked(definition, form)
     if definition.kind == "openai":
         return open_served(definition, on_news, form)
     if definition.kind == "vllm":
         return open_managed(definition, hosting, form)
     return _open_builtin(definition, corpus, form)
+
+
+def _require_asked(definition: JudgeDefinition, form: FormName) -> None:
+    if form in definition.asks:
+        return
+    made = {"rubric": "verdicts", "score": "score_verdicts", "choice": "choice_verdicts"}
+    others = " ".join(f"{made[name]}+" for name in definition.asks)
+    raise ValueError(
+        f"judge {definition.slug!r} is not asked for {form!r} (asks: "
+        f"[{', '.join(definition.asks)}]), so nothing can rest on it; add {form} to its asks in "
+        f"config/judges.yaml, or make what rests on the others alone: --select {others!r}"
+    )
 
 
 def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:

@@ -1,21 +1,23 @@
 """How many tokens a judge would be sent and would send, before anything is asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.served.costs import most_of
 from resources.judges.served.fields import ServedFields
-from resources.judges.served.prompt import answer_format, write_messages
+from resources.judges.served.prompt import write_messages
 
 BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
 
-_SCHEMA_ANSWER, _EXPLAINED_ANSWER = 110, 400  # tokens: twelve keys and scores; with reasons
+_EXPLAINED_ANSWER = 400  # tokens of twelve keys and scores, with reasons
 _LOOKED_AT = 2000
 
 
@@ -33,6 +35,14 @@ class TokenEstimate(NamedTuple):
     basis: str
 
 
+def total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
+    """Return the sum of estimates by name; where they rest on different things it says so."""
+    bases = {estimate.basis for estimate in estimates.values()}
+    told = [f"{name}: {estimate.basis}" for name, estimate in estimates.items()]
+    sums = [sum(one[place] for one in estimates.values()) for place in range(4)]
+    return TokenEstimate(*sums, bases.pop() if len(bases) == 1 else "; ".join(told))
+
+
 Answered = tuple[Sequence[Presentation], pd.DataFrame]
 """Presentations with the stored answers to them, row by row."""
 
@@ -42,6 +52,7 @@ def estimate_tokens(
     template: str,
     needed: Sequence[Presentation],
     answered: Answered | None = None,
+    form: Form = RUBRIC,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
@@ -60,14 +71,19 @@ def estimate_tokens(
     answered : pair, optional
         Presentations that the same judge answered, and a table of its answers with
         ``prompt_tokens`` and ``completion_tokens``.
+    form : Form, optional
+        In which it would be asked.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
-    n_bytes = sum(_size(template, shown) for shown in needed)
-    beside = most_of([{"content": ""}], {"response_format": answer_format()}, None).prompt_tokens
+    n_bytes = sum(_size(template, shown, form) for shown in needed)
+    schema = form.response_format
+    constraint = {} if schema is None else {"response_format": schema}
+    beside = most_of([{"content": ""}], constraint, None).prompt_tokens
     shown, answers = _counted(answered)
-    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers))
-    guess = _SCHEMA_ANSWER if fields.structured_output != "off" else _EXPLAINED_ANSWER
+    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers), form)
+    is_free = schema is not None and fields.structured_output == "off"
+    guess = _EXPLAINED_ANSWER if is_free else form.typical_tokens
     completion = float(answers["completion_tokens"].mean()) if shown else guess
     if not shown:
         basis = f"{basis}; {guess} tokens an answer, a guess"
@@ -81,19 +97,23 @@ def estimate_tokens(
 
 
 def _tokens_per_byte(
-    fields: ServedFields, template: str, needed: Sequence[Presentation], answered: Answered
+    fields: ServedFields,
+    template: str,
+    needed: Sequence[Presentation],
+    answered: Answered,
+    form: Form,
 ) -> tuple[float, str]:
     shown, answers = answered
     counter = find_tokenizer(fields)
     if counter is not None:
         drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
-        prompts = [_prompt(template, needed[number]) for number in drawn]
+        prompts = [_prompt(template, needed[number], form) for number in drawn]
         seen = sum(len(prompt.encode()) for prompt in prompts)
         some = f" in {len(prompts):,} prompts" if len(prompts) < len(needed) else ""
         told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
         return sum(map(counter, prompts)) / seen, f"counted with the model's tokenizer{some}{told}"
     if shown:
-        seen = sum(_size(template, one) for one in shown)
+        seen = sum(_size(template, one, form) for one in shown)
         told = f"estimated from {len(answers):,} answers of this judge"
         return float(answers["prompt_tokens"].sum()) / seen, told
     return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
@@ -139,9 +159,10 @@ def _tokenizer_file(fields: ServedFields) -> Path | None:
     return Path(cached) if isinstance(cached, str) else None
 
 
-def _size(template: str, shown: Presentation) -> int:
-    return len(_prompt(template, shown).encode())
+def _size(template: str, shown: Presentation, form: Form) -> int:
+    return len(_prompt(template, shown, form).encode())
 
 
-def _prompt(template: str, shown: Presentation) -> str:
-    return "".join(message["content"] for message in write_messages(template, shown))
+def _prompt(template: str, shown: Presentation, form: Form) -> str:
+    messages = write_messages(template, shown, wording=form.wording)
+    return "".join(message["content"] for message in messages)

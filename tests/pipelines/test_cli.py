@@ -299,7 +299,9 @@ def test_configured_names_are_listed(capsys: Capture) -> None:
     assert main(["corpora"]) == 0
     assert "arena" in capsys.readouterr().out
     assert main(["judges"]) == 0
-    assert "builtin" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "builtin" in listed
+    assert "rubric" in listed
 
 
 def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture) -> None:

@@ -17,7 +17,7 @@ from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
 from resources.judges.served.endpoint import Endpoint
 from resources.judges.served.fields import ServedFields
-from resources.judges.served.probe import MOST_ALTERNATIVES, Capabilities
+from resources.judges.served.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
 from resources.judges.served.served import ServedJudge
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
@@ -126,7 +126,11 @@ class ManagedJudge:
             endpoint,
             self._hosting.logs,
             declared=Capabilities(
-                "max_tokens", True, True, self._options.max_model_len, MOST_ALTERNATIVES
+                "max_tokens",
+                True,
+                True,
+                self._options.max_model_len,
+                self._options.alternatives(MOST_ALTERNATIVES, FEW_ALTERNATIVES),
             ),
             named={
                 "kind": "vllm",

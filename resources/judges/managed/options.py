@@ -1,6 +1,7 @@
 """What `config/judges.yaml` says about a server of our own, under a judge's key `vllm`."""
 
 import re
+from itertools import pairwise
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -84,6 +85,19 @@ class VllmOptions(BaseModel):
             if _LOOKS_SECRET.search(argument):
                 raise ValueError(f"number {position} holds what looks like a key; it {_REFUSED}")
         return given
+
+    def alternatives(self, most: int, few: int) -> int:
+        """Return how many log-probabilities the server tells at a place: `most`, or else `few`.
+
+        Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
+        """
+        words = [word for argument in self.extra_args for word in re.split(r"[=\s]", argument)]
+        limits = [
+            int(value)
+            for name, value in pairwise(words)
+            if _flag(name) == "--max-logprobs" and re.fullmatch(r"-?\d+", value)
+        ]
+        return few if limits and 0 <= limits[-1] < most else most
 
     def shaping(self) -> Self:
         """Return the options without those that change how fast an answer comes, not which."""

@@ -49,7 +49,8 @@ class Capabilities(NamedTuple):
 MOST_ALTERNATIVES = 20
 """Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
 
-_FEW_ALTERNATIVES = 5
+FEW_ALTERNATIVES = 5
+"""What is asked for where more are refused."""
 
 
 def listing(alternatives: int) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def listing(alternatives: int) -> dict[str, Any]:
     return {"logprobs": True, "top_logprobs": alternatives}
 
 
-LOG_PROBABILITIES = listing(_FEW_ALTERNATIVES)
+LOG_PROBABILITIES = listing(FEW_ALTERNATIVES)
 PLAIN = {"response_format", *LOG_PROBABILITIES}
 """What a plain request does without."""
 
@@ -88,7 +89,7 @@ def _is_whole(found: Capabilities) -> bool:
         found.limit_field in (_LEGACY_LIMIT, _LIMIT)
         and all(type(flag) is bool for flag in flags)
         and (found.max_context is None or type(found.max_context) is int)
-        and found.alternatives in (None, _FEW_ALTERNATIVES, MOST_ALTERNATIVES)
+        and found.alternatives in (None, FEW_ALTERNATIVES, MOST_ALTERNATIVES)
     )
 
 
@@ -158,7 +159,7 @@ async def count_alternatives(
     }
     what = f"log-probabilities of {MOST_ALTERNATIVES} tokens"
     reply = await _unless_refused(send, request, listing(MOST_ALTERNATIVES), what)
-    n = MOST_ALTERNATIVES if reply is not None and _holds_logs(reply) else _FEW_ALTERNATIVES
+    n = MOST_ALTERNATIVES if reply is not None and _holds_logs(reply) else FEW_ALTERNATIVES
     return found._replace(alternatives=n)
 
 

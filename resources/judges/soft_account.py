@@ -1,0 +1,72 @@
+"""What the probabilities of scores and choices rest on, in numbers and in words."""
+
+from typing import Any
+
+import pandas as pd
+
+from resources.judges.forms.form import Form
+from resources.judges.forms.score import ScoreForm
+from resources.judges.soft_evidence import choice_of, digits_per_token, read_tokens, score_of
+
+_NO_LOGS = "no log-probabilities came with the answer"
+
+
+def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
+    """Return how many answers have which evidence, and a note where readable ones have none.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `annotate_scores` or `annotate_choices`.
+    form : Form
+        In which the judge was asked.
+    """
+    answered = table[table["status"].eq("ok")]
+    counts = answered["evidence"].value_counts()
+    entries: dict[str, Any] = {
+        f"n_{name.replace('-', '_')}": int(counts.get(name, 0))
+        for name in ("log-probabilities", "samples", "none")
+    }
+    if n_bare := entries["n_none"]:
+        reason, remedy = _why_none(answered, form)
+        entries["note"] = (
+            f"{n_bare:,} of {len(answered):,} answers have no probabilities, and none is filled "
+            f"in; the first: {reason}. {remedy}"
+        )
+    return entries
+
+
+def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
+    """Return why the first answer without probabilities has none, and what to do."""
+    row = answered[answered["evidence"].eq("none")].iloc[0]
+    told = read_tokens(_text(row["log_probabilities"]))
+    if told is None:
+        return _NO_LOGS, "Where that happens often, set log_probabilities: off to ask samples"
+    try:
+        if isinstance(form, ScoreForm):
+            digits = _digits(answered, form)
+            score_of(told, int(row["score"]), scale=form.scale, digits_per_token=digits)
+        else:
+            choice_of(told, form.parse(row["answer"]))
+    except ValueError as error:
+        reason = str(error)
+    else:
+        raise RuntimeError(f"answer {row['identity']} has probabilities that were left out")
+    if "first digits" in reason:
+        return reason, (
+            "The judge spells numbers digit by digit: use a scale of one token, score.scale: "
+            "[1, 9], or log_probabilities: off to ask samples"
+        )
+    return reason, "See log_probabilities of these rows, or set log_probabilities: off"
+
+
+def _digits(answered: pd.DataFrame, form: ScoreForm) -> int:
+    columns = zip(answered["log_probabilities"], answered["score"], strict=True)
+    known = [(read_tokens(_text(logs)), int(score)) for logs, score in columns]
+    return digits_per_token(
+        ((told, score) for told, score in known if told is not None), form.options.digits_per_token
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

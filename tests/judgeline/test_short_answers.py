@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgeline.rubric import RubricError
+from judgeline.short_answers import parse_choice, parse_score
+
+SCALE = (1, 100)
+
+
+@given(number=st.integers(1, 100), reason=st.text(max_size=40))
+def test_a_number_alone_in_the_first_line_is_the_score(number: int, reason: str) -> None:
+    assert parse_score(f"{number}\n{reason}", scale=SCALE) == number
+
+
+@given(number=st.integers(-(10**6), 10**6))
+def test_only_numbers_of_the_scale_are_scores(number: int) -> None:
+    if 1 <= number <= 100:
+        assert parse_score(str(number), scale=SCALE) == number
+    else:
+        with pytest.raises(RubricError, match="1 to 100"):
+            parse_score(str(number), scale=SCALE)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        (" \n87\r\nClear and right; 3 flaws.", 87),
+        ("\ufeff87", 87),
+        ("87.", 87),
+        ("87: clear, but short", 87),
+        ("7 because it is right", 7),
+        ("100", 100),
+    ],
+)
+def test_words_and_lines_after_the_score_are_its_reason(text: str, score: int) -> None:
+    assert parse_score(text, scale=SCALE) == score
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \n", "87/100", "8.5", "8,5", "80-90", "87 out of 100", "087", "+87", "-3", "87%", "0",
+     "101", "9" * 5000, "Score: 87", "**87**", "eighty", "A", "\u0668\u0667", "\u00b2", "1e2",
+     "The text says 100.", '{"score": 87}', "87st"],
+)  # fmt: skip
+def test_anything_else_is_no_score(text: str) -> None:
+    with pytest.raises(RubricError) as caught:
+        parse_score(text, scale=SCALE)
+    assert caught.value.failure_class == "parse_error"
+
+
+def test_zero_is_a_score_where_the_scale_has_it() -> None:
+    assert parse_score("0", scale=(0, 5)) == 0
+    with pytest.raises(RubricError, match="'00'"):
+        parse_score("00", scale=(0, 5))
+
+
+@pytest.mark.parametrize("letter", ["A", "B", "C"])
+@pytest.mark.parametrize(
+    "rest", ["", "\n", "\nBecause A and B differ.", ". Clearer.", ": x", " - x"]
+)
+def test_a_letter_set_off_is_the_choice(letter: str, rest: str) -> None:
+    assert parse_choice(f"\n {letter}{rest}") == letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "D", "AB", "A good answer is B", "A is better", "A/B", "A or B", "A. B", "A: not B",
+     "Answer: A", "**A**", "(A)", "I choose A", "7", "Response A", "A, B and C differ"],
+)  # fmt: skip
+def test_anything_else_is_no_choice(text: str) -> None:
+    with pytest.raises(RubricError) as caught:
+        parse_choice(text)
+    assert caught.value.failure_class == "parse_error"
+
+
+@pytest.mark.parametrize("text", ["I'm sorry, I cannot grade this.", "I can’t help with that. 7"])
+def test_a_judge_that_declines_refuses(text: str) -> None:
+    for refused in (lambda: parse_choice(text), lambda: parse_score(text, scale=SCALE)):
+        with pytest.raises(RubricError) as caught:
+            refused()
+        assert caught.value.failure_class == "refusal"

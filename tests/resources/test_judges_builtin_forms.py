@@ -1,0 +1,218 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from answering import answered
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgeline.rubric import RubricError
+from judgeline.soft_scores import aggregate_orders
+from resources.arena.contestants import Contestant, write_completions
+from resources.arena.prompts import write_prompts
+from resources.judges.builtin import BuiltinJudge, BuiltinTraits
+from resources.judges.builtin_forms import BuiltinFormJudge, choice_odds, score_odds
+from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.options import ScoreOptions
+from resources.judges.forms.score import ScoreForm
+from resources.judges.judge import Answer
+from resources.judges.soft_annotation import annotate_choices, annotate_scores
+
+PROMPTS = write_prompts(60, seed=2)
+FLAWLESS = BuiltinTraits(
+    seed=0,
+    noise=0,
+    mood=0,
+    taste=0,
+    style_taste=0,
+    position_bias=0,
+    verbosity_bias=0,
+    family_bias=0,
+    malformed_rate=0,
+    refusal_rate=0,
+    truncated_rate=0,
+)
+NOISY = FLAWLESS.model_copy(update={"noise": 1.0, "mood": 0.3, "taste": 0.5})
+FORMS = [ScoreForm(), ChoiceForm()]
+
+
+def texts(skill: float) -> tuple[str, ...]:
+    contestant = Contestant("sim-aster-1", "aster", skill, 0.0, "")
+    return write_completions(contestant, PROMPTS, seed=0)
+
+
+GOOD, POOR = texts(50.0), texts(-1.0)
+
+
+def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "battle_id": [f"b{i:02d}" for i in range(len(PROMPTS))],
+            "question_id": [prompt.question_id for prompt in PROMPTS],
+            "instruction": [prompt.instruction for prompt in PROMPTS],
+            "model_a": "one",
+            "model_b": "two",
+            "completion_a": first,
+            "completion_b": second,
+        }
+    )
+
+
+def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJudge:
+    by_rubric = BuiltinJudge(traits, "cedar", PROMPTS, "Grade both.")
+    return BuiltinFormJudge(by_rubric, form, "Answer in a word.")
+
+
+def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
+    asked = judge(traits, ChoiceForm())
+    return annotate_choices(asked, table, slug="sim", n_replicates=n_replicates)
+
+
+def scores(traits: BuiltinTraits, table: pd.DataFrame) -> pd.DataFrame:
+    return annotate_scores(judge(traits, ScoreForm()), table, slug="sim")
+
+
+def odds_in(told: pd.DataFrame, order: str) -> np.ndarray:
+    return told.loc[told["order"].eq(order), ["p_a", "p_tie", "p_b"]].to_numpy(dtype=float)
+
+
+def test_better_texts_are_chosen_and_scored_higher() -> None:
+    told = choices(FLAWLESS, battles())
+    assert told["evidence"].eq("log-probabilities").all()
+    assert odds_in(told, "AB")[:, 0].mean() > 0.8
+    assert np.allclose(odds_in(told, "AB"), odds_in(told, "BA"), atol=1e-5)
+    graded = scores(FLAWLESS, battles()).groupby("model")["expected_score"].mean()
+    assert graded["one"] > graded["two"] + 1
+    assert graded["one"] == pytest.approx(9.0, abs=0.2)  # what the rubric gives a perfect text
+
+
+def test_position_bias_shows_in_the_odds_and_cancels_in_both_orders() -> None:
+    biased = FLAWLESS.model_copy(update={"position_bias": 0.4, "noise": 1.0})
+    told = choices(biased, battles(POOR, POOR))
+    ab, ba = odds_in(told, "AB"), odds_in(told, "BA")
+    assert (ab[:, 0] > ab[:, 2] + 0.3).all()
+    assert (ba[:, 2] > ba[:, 0] + 0.3).all()
+    both = aggregate_orders(ab, ba[:, ::-1], tolerance=0.0)
+    assert both.soft_outcome == pytest.approx(0.5, abs=1e-5)
+    chosen = told.pivot_table("choice", "battle_id", "order")
+    assert chosen["AB"].mean() > chosen["BA"].mean() + 0.3
+
+
+def test_what_is_said_is_drawn_by_the_odds_that_are_told() -> None:
+    told = choices(NOISY, battles(), n_replicates=30)
+    mean = told["p_a"] + told["p_tie"] / 2
+    variance = told["p_a"] + told["p_tie"] / 4 - mean**2
+    surplus = float((told["choice"] - mean).sum())
+    assert abs(surplus) < 4 * np.sqrt(variance.sum())  # independent draws: four standard errors
+
+
+def test_scores_lie_around_what_is_expected() -> None:
+    told = scores(NOISY, battles())
+    gap = 1 + (told["score"].astype(float) - 1) / 11 - told["expected_score"]
+    spread = max(0.25 * NOISY.noise, 0.5 / 11)
+    assert abs(gap.mean()) < 4 * spread / np.sqrt(len(told))
+    assert gap.abs().max() < 5 * spread
+    assert told["covered"].min() > 0.9
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_tokens_spell_the_answer_and_none_is_impossible(form) -> None:
+    for answer in answered(judge(NOISY, form), form.present(battles(), 1)):
+        tokens = json.loads(answer.log_probabilities or "")
+        assert "".join(token for token, _, _ in tokens) == answer.text
+        assert all(log_prob <= 0 for _, log_prob, _ in tokens)
+        said, own, listed = tokens[0]
+        assert [said, own] in listed
+        assert np.exp([log_prob for _, log_prob in listed]).sum() <= 1 + 1e-6
+
+
+def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
+    sure = choices(FLAWLESS, battles())["perplexity"].mean()
+    torn = choices(FLAWLESS.model_copy(update={"noise": 4.0}), battles(POOR, POOR))["perplexity"]
+    assert 1 <= sure < torn.mean()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    ("trait", "statuses"),
+    [
+        ("malformed_rate", {"parse_error"}),
+        ("refusal_rate", {"refusal"}),
+        ("truncated_rate", {"truncated"}),
+    ],
+)
+def test_spoilt_answers_fail_and_say_nothing(form, trait, statuses) -> None:
+    spoilt = judge(NOISY.model_copy(update={trait: 1.0}), form)
+    annotate = annotate_scores if form.name == "score" else annotate_choices
+    told = annotate(spoilt, battles(), slug="sim")
+    assert set(told["status"]) == statuses
+    said = {"score": ["score", "expected_score"], "choice": ["choice", "p_a"]}[form.name]
+    assert told[said].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_answers_do_not_depend_on_when_they_are_asked(form) -> None:
+    shown = form.present(battles(), 2)
+    asked = answered(judge(NOISY, form), shown)
+    assert answered(judge(NOISY, form), shown[::-1])[::-1] == asked
+    assert len({answer.text for answer in asked}) > 1
+
+
+def test_lasting_opinions_are_those_of_the_rubric() -> None:
+    partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
+    by_rubric = BuiltinJudge(partial, "cedar", PROMPTS, "Grade both.")
+    own = BuiltinFormJudge(by_rubric, ScoreForm(), "Answer in a word.")
+    told = annotate_scores(own, battles(), slug="sim").set_index("completion_id")
+    for one in ScoreForm().present(battles(), 1):
+        reading, liking = by_rubric.opinion(one, one.first_completion)
+        points = 2 + 7 * np.mean(reading.levels) + liking
+        expected = told.loc[one.battle_id, "expected_score"]
+        assert expected == pytest.approx(np.clip(points, 1, 10), abs=0.06)  # ends cut the normal
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_identity_tells_forms_apart_and_keeps_the_rubrics(form) -> None:
+    by_rubric = BuiltinJudge(NOISY, "cedar", PROMPTS, "Grade both.")
+    asked = judge(NOISY, form)
+    assert asked.identity["form"] == form.name
+    assert "form" not in by_rubric.identity
+    assert asked.identity["traits"] == by_rubric.identity["traits"]
+    assert asked.identity["template"] != by_rubric.identity["template"]
+
+
+@given(ahead=st.floats(-9, 9), spread=st.floats(0.05, 5))
+def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: float) -> None:
+    odds, mirrored = choice_odds(ahead, spread), choice_odds(-ahead, spread)
+    assert odds.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert odds.probabilities[::-1] == pytest.approx(mirrored.probabilities, abs=1e-12)
+    assert (odds.probabilities[0] - odds.probabilities[2]) * ahead >= 0
+
+
+@given(points=st.floats(-3, 14), spread=st.floats(0.05, 3))
+def test_score_odds_are_those_of_a_normal_on_the_scale(points: float, spread: float) -> None:
+    odds = score_odds(points, spread, (1, 100))
+    said = np.array([int(word) for word in odds.words])
+    centre = np.clip(1 + 11 * (points - 1), 1, 100)
+    assert said.min() >= 1
+    assert said.max() <= 100
+    assert odds.probabilities.sum() <= 1 + 1e-12
+    log_ratio = np.log(odds.probabilities[1] / odds.probabilities[0])
+    squares = ((said[:2] - centre) / max(11 * spread, 0.5)) ** 2  # oracle: the density itself
+    assert log_ratio == pytest.approx((squares[0] - squares[1]) / 2, abs=1e-6)
+
+
+def test_numbers_longer_than_a_token_are_refused() -> None:
+    form = ScoreForm(ScoreOptions(scale=(1, 1000), digits_per_token=3))
+    with pytest.raises(ValueError, match="1000 has more than 3 digits"):
+        judge(FLAWLESS, form)
+
+
+def test_malformed_answers_are_all_unreadable() -> None:
+    always = NOISY.model_copy(update={"malformed_rate": 1.0})
+    for form in FORMS:
+        spoilt: list[Answer] = answered(judge(always, form), form.present(battles(), 2))
+        assert len({answer.text[:6] for answer in spoilt}) > 5
+        for answer in spoilt:
+            with pytest.raises(RubricError):
+                form.parse(answer.text)

@@ -1,0 +1,199 @@
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgeline.outcomes import CRITERIA
+from resources.scoring import score_battles
+from resources.self_consistency import (
+    ALL,
+    CONFLICT,
+    CONSISTENCY_DTYPES,
+    OVERALL,
+    VIOLATION,
+    consistency_table,
+    rubric_outcomes,
+)
+
+
+def battles(*rows: tuple[str, str, str], language: str | list = "en") -> pd.DataFrame:
+    """Battles b0, b1, ... of question, model A and model B."""
+    return pd.DataFrame(rows, columns=["question_id", "model_a", "model_b"]).assign(
+        battle_id=[f"b{i}" for i in range(len(rows))], language=language
+    )
+
+
+def series(*values: float) -> pd.Series:
+    return pd.Series(values, index=[f"b{i}" for i in range(len(values))]).dropna()
+
+
+def table(some: pd.DataFrame, outcomes: dict, scores: dict | None = None, **more) -> pd.DataFrame:
+    keyed = {(source, OVERALL): one for source, one in outcomes.items()}
+    return consistency_table(some, keyed, scores or {}, **{"tolerance": 0.0, **more})
+
+
+def violations(found: pd.DataFrame, size: int, category: str = ALL) -> pd.Series:
+    rows = found[found["measure"].eq(VIOLATION) & found["size"].eq(size)]
+    (row,) = rows[rows["category"].eq(category)].to_dict("records")
+    return pd.Series(row)
+
+
+TRIANGLE = battles(("q", "ant", "bee"), ("q", "bee", "cat"), ("q", "ant", "cat"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ratio", "circular", "equality"),
+    [
+        ((1.0, 1.0, 1.0), 0, 0, 0),  # ant > bee > cat
+        ((1.0, 1.0, 0.0), 1, 1, 0),  # a circle
+        ((0.5, 0.5, 1.0), 1, 0, 1),  # equal to one who is equal, and yet better
+        ((0.5, 0.5, 0.5), 0, 0, 0),  # all ties
+        ((0.5, 1.0, 1.0), 0, 0, 0),  # ant = bee > cat
+    ],
+)
+def test_triples_by_hand(outcome, ratio, circular, equality) -> None:
+    row = violations(table(TRIANGLE, {"choice": series(*outcome)}), 3)
+    assert row[["n", "ratio", "circular", "equality"]].tolist() == [1, ratio, circular, equality]
+
+
+def test_sets_with_a_missing_pair_do_not_count() -> None:
+    found = table(TRIANGLE, {"choice": series(1.0, np.nan, 1.0)})
+    for size in (3, 4, 5):
+        row = violations(found, size)
+        assert row["n"] == 0
+        assert np.isnan(row["ratio"])
+
+
+def test_sides_and_repeated_battles_are_brought_together() -> None:
+    some = battles(
+        ("q", "bee", "ant"), ("q", "bee", "cat"), ("q", "ant", "cat"), ("q", "cat", "ant")
+    )
+    # ant > bee, bee > cat, and of two battles ant against cat each wins one: a tie
+    row = violations(table(some, {"choice": series(0.0, 1.0, 1.0, 1.0)}), 3)
+    assert row[["n", "ratio", "circular", "equality"]].tolist() == [1, 1, 0, 1]
+
+
+def test_every_language_has_its_own_rows() -> None:
+    some = pd.concat([TRIANGLE, TRIANGLE.assign(question_id="r", language=None)])
+    some = some.assign(battle_id=[f"b{i}" for i in range(6)])
+    outcome = series(1.0, 1.0, 0.0, 1.0, 1.0, 1.0)
+    found = table(some, {"choice": outcome}, {"score": series(1, 1, 1, 1, 1, 1)})
+    shares = [violations(found, 3, c)["ratio"] for c in (ALL, "en", "unknown")]
+    assert shares == [0.5, 1.0, 0.0]
+    conflicts = found[found["measure"].eq(CONFLICT)].set_index("category")
+    assert conflicts["ratio"].to_dict() == {ALL: 1 / 6, "en": 1 / 3, "unknown": 0.0}
+    assert conflicts["n"].to_dict() == {ALL: 6, "en": 3, "unknown": 3}
+    own = table(some.assign(category="one"), {"choice": outcome})
+    assert own["category"].unique().tolist() == [ALL]  # a single category is the whole
+
+
+def test_conflicts_by_hand_and_within_the_tolerance() -> None:
+    some = battles(*[("q", "ant", "bee"), ("q", "ant", "cat"), ("q", "ant", "dog")])
+    outcome, gap = series(1.0, 0.5, 0.0), series(0.5, 0.5, 0.5)
+    found = table(some, {"choice": outcome}, {"score": gap})
+    row = found[found["measure"].eq(CONFLICT)].iloc[0]
+    assert row[["source", "scores", "n"]].tolist() == ["choice", "score", 3]
+    assert row["ratio"] == pytest.approx(2 / 3)  # the tie, and the loss
+    apart = table(some, {"choice": outcome}, {"score": series(2.0, 0.1, -2.0)}, tolerance=0.2)
+    assert apart.loc[0, "ratio"] == 0.0
+
+
+def test_only_battles_both_scored_and_compared_can_conflict() -> None:
+    found = table(TRIANGLE, {"choice": series(1.0, 1.0)}, {"score": series(np.nan, -1.0, 1.0)})
+    row = found[found["measure"].eq(CONFLICT)].iloc[0]
+    assert (row["n"], row["ratio"]) == (1, 1.0)
+    none = table(TRIANGLE, {"choice": series(1.0)}, {"score": series(np.nan, -1.0)})
+    assert none.loc[0, "n"] == 0
+    assert np.isnan(none.loc[0, "ratio"])
+
+
+def test_nothing_compared_is_an_empty_table() -> None:
+    found = table(TRIANGLE, {})
+    assert found.empty
+    assert found.dtypes.astype(str).tolist() == list(CONSISTENCY_DTYPES.values())
+
+
+@given(
+    st.integers(3, 6).flatmap(
+        lambda n: st.tuples(
+            st.just(n),
+            st.lists(
+                st.sampled_from([0.0, 0.5, 1.0, None]),
+                min_size=n * (n - 1) // 2,
+                max_size=n * (n - 1) // 2,
+            ),
+        )
+    )
+)
+@settings(deadline=None, max_examples=40)
+def test_ratios_are_those_of_looking_at_every_subset(relation) -> None:
+    n, shares = relation
+    pairs = list(itertools.combinations(range(n), 2))
+    some = battles(*[("q", str(i), str(j)) for i, j in pairs])
+    found = table(some, {"choice": series(*(np.nan if s is None else s for s in shares))})
+    known = dict(zip(pairs, shares, strict=True))
+    for size in (3, 4, 5):
+        complete = [
+            subset
+            for subset in itertools.combinations(range(n), size)
+            if all(known[pair] is not None for pair in itertools.combinations(subset, 2))
+        ]
+        row = violations(found, size)
+        assert row["n"] == len(complete)
+        if complete:
+            broken = [not is_ranking(subset, known) for subset in complete]
+            assert row["ratio"] == pytest.approx(np.mean(broken))
+
+
+def is_ranking(subset: tuple[int, ...], known: dict) -> bool:
+    """Whether some assignment of levels explains every comparison: the definition, by search."""
+    for levels in itertools.product(range(len(subset)), repeat=len(subset)):
+        level = dict(zip(subset, levels, strict=True))
+        if all(
+            (np.sign(level[i] - level[j]) + 1) / 2 == known[i, j]
+            for i, j in itertools.combinations(subset, 2)
+        ):
+            return True
+    return False
+
+
+def verdict(battle: str, order: str, gaps: dict[str, float], **more) -> dict:
+    marks = {f"{c}_a": 5.0 + gaps.get(c, 0.0) for c in CRITERIA}
+    fixed = {"battle_id": battle, "judge": "stub", "order": order, "replicate": 0, "status": "ok"}
+    others = {**{f"{c}_b": 5.0 for c in CRITERIA}, "recorded_outcome": None}
+    return {**fixed, **marks, **others, **more}
+
+
+def test_criteria_have_outcomes_of_their_own() -> None:
+    told = pd.DataFrame(
+        [
+            verdict("b0", "AB", {"clarity": 2, "fluency": -1}),
+            verdict("b0", "BA", {"clarity": -1, "fluency": -1}),
+            verdict("b1", "AB", {"clarity": 1}),
+            verdict("b2", "mean", {"factuality": -0.5}),
+            verdict("b1", "BA", {"clarity": 1}, status="refusal"),
+        ]
+    )
+    found = rubric_outcomes(TRIANGLE, told)
+    assert list(found) == [OVERALL, *CRITERIA]
+    assert found["clarity"].to_dict() == {"b0": 0.5, "b2": 0.5}  # opposite signs; no difference
+    assert found["fluency"].to_dict() == {"b0": 0.0, "b2": 0.5}
+    assert found["factuality"].to_dict() == {"b0": 0.5, "b2": 0.0}
+
+
+def test_overall_is_the_outcome_that_battles_are_scored_by() -> None:
+    rng = np.random.default_rng(3)
+    rows = [
+        verdict(f"b{i}", order, dict(zip(CRITERIA, rng.integers(-4, 6, 6), strict=True)))
+        for i in range(3)
+        for order in ("AB", "BA")
+    ]
+    told = pd.DataFrame(rows).assign(recorded_outcome=np.nan)
+    some = TRIANGLE.assign(
+        cluster_id="c", human_outcome=np.nan, completion_a="one", completion_b="other"
+    )
+    scored = score_battles(some, told).set_index("battle_id")["judge_outcome"]
+    assert rubric_outcomes(some, told)[OVERALL].to_dict() == scored.to_dict()

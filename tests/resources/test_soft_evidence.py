@@ -1,0 +1,160 @@
+"""Reading stored log-probabilities: against the chain rule, and never beyond what is there."""
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.judges.soft_evidence import (
+    Told,
+    choice_of,
+    digits_per_token,
+    perplexity_of,
+    read_tokens,
+    score_of,
+)
+
+SCALE = (1, 100)
+
+
+def told(*tokens: tuple[str, dict[str, float]]) -> Told:
+    stored = [
+        [said, math.log(chances[said]), [[t, math.log(p)] for t, p in chances.items()]]
+        for said, chances in tokens
+    ]
+    read = read_tokens(json.dumps(stored))
+    assert read is not None
+    return read
+
+
+def even(tokens: Sequence[str]) -> dict[str, float]:
+    return dict.fromkeys(tokens, 1 / len(tokens))
+
+
+@given(
+    first=st.integers(2, 9),
+    weights=st.lists(st.floats(0.01, 1), min_size=11, max_size=11),
+    place=st.integers(0, 10),
+)
+def test_digit_by_digit_numbers_have_the_probability_of_their_path(
+    first: int, weights: list[float], place: int
+) -> None:
+    chances = dict(zip([*"0123456789", "\n"], np.array(weights) / sum(weights), strict=True))
+    said = list(chances)[place]
+    opening = {str(first): 0.99, "x": 0.01}
+    read = told((str(first), opening), (said, chances), ("So", {"So": 1.0}))
+    number = int(f"{first}{said}".strip())
+    found = score_of(read, number, scale=SCALE, digits_per_token=1)
+    chain_rule = {int(f"{first}{token}".strip()): 0.99 * p for token, p in chances.items()}
+    assert dict(zip(found.values.tolist(), found.probabilities, strict=True)) == pytest.approx(
+        chain_rule
+    )
+
+
+def test_a_hundred_is_followed_through_three_digits() -> None:
+    one = ("1", {"1": 1.0})
+    zero = ("0", {"0": 0.5, "2": 0.5})
+    last = ("0", {"0": 0.8, "\n": 0.2})
+    found = score_of(
+        told(one, zero, last, ("\n", {"\n": 1.0})), 100, scale=SCALE, digits_per_token=1
+    )
+    assert found.values.tolist() == [10, 12, 100]
+    assert found.probabilities.tolist() == pytest.approx([0.1, 0.5, 0.4])
+    with pytest.raises(ValueError, match=r"'10' .probability 0.5. may be only the first digits"):
+        score_of(told(one, zero), 10, scale=SCALE, digits_per_token=1)
+
+
+@pytest.mark.parametrize(("open_share", "is_told"), [(0.019, True), (0.021, False)])
+def test_a_little_may_stay_open_and_no_more(open_share: float, is_told: bool) -> None:
+    read = told(
+        ("8", {"8": 1 - open_share, "9": open_share}), ("7", {"7": 1.0}), ("\n", {"\n": 1.0})
+    )
+    if is_told:
+        found = score_of(read, 87, scale=SCALE, digits_per_token=1)
+        assert found.unresolved == pytest.approx(open_share)
+    else:
+        with pytest.raises(ValueError, match="first digits"):
+            score_of(read, 87, scale=SCALE, digits_per_token=1)
+
+
+def test_the_position_after_a_whole_number_is_not_looked_at() -> None:
+    """Few of its alternatives are listed: they would take probability away for no reason."""
+    read = told(("87", {"87": 0.6, "90": 0.4}), ("\n", {"\n": 0.3}))
+    found = score_of(read, 87, scale=SCALE, digits_per_token=3)
+    assert found.covered == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "declared", "expected"),
+    [
+        ([(told(("87", even(["87", "90"]))), 87)], 3, 3),
+        ([(told(("9", even(["9", "8"]))), 9)], 3, 3),  # nothing speaks against it
+        ([(told(("8", even(["8"])), ("7", even(["7"]))), 87)], 3, 1),
+        # a word in two pieces from a tokenizer that has it whole
+        ([(told(("8", even(["8", "87"])), ("7", even(["7"]))), 87)], 3, 2),
+        ([(told(("87", even(["87"]))), 87)], 1, 1),
+        ([], 3, 3),
+    ],
+)
+def test_digits_in_a_token_are_as_declared_or_as_they_turned_out(
+    answers: list[tuple[Told, int]], declared: int, expected: int
+) -> None:
+    assert digits_per_token(answers, declared) == expected
+
+
+@pytest.mark.parametrize("blanks", [(), ("\n",), (" ", "\n"), ("\u2581",), ("\u0120",)])
+@pytest.mark.parametrize("before", ["", " ", "\u0120", "\u2581", "\n"])
+def test_blanks_before_a_word_are_passed_over(blanks: tuple[str, ...], before: str) -> None:
+    start = [(blank, {blank: 0.5}) for blank in blanks]
+    letter = told(*start, (f"{before}B", {f"{before}B": 0.5, "A": 0.3, "C": 0.2}))
+    assert choice_of(letter, "B").probabilities.tolist() == pytest.approx([0.3, 0.2, 0.5])
+    number = told(*start, (f"{before}87", {f"{before}87": 0.5, "86": 0.5}))
+    assert score_of(number, 87, scale=SCALE, digits_per_token=3).values.tolist() == [86, 87]
+
+
+@pytest.mark.parametrize("letters", itertools.permutations("ABC"))
+def test_letters_have_their_places_whatever_was_said(letters: tuple[str, ...]) -> None:
+    read = told((letters[0], dict(zip(letters, (0.5, 0.3, 0.1), strict=True))))
+    found = choice_of(read, letters[0])
+    share = dict(zip(letters, (0.5, 0.3, 0.1), strict=True))
+    expected = [share["A"] / 0.9, share["C"] / 0.9, share["B"] / 0.9]
+    assert found.probabilities.tolist() == pytest.approx(expected)
+    assert found.covered == pytest.approx(0.9)
+
+
+def test_what_was_said_counts_where_it_is_not_among_the_likeliest() -> None:
+    stored = [["B", math.log(0.1), [["A", math.log(0.6)], ["C", math.log(0.3)]]]]
+    found = choice_of(read_tokens(json.dumps(stored)), "B")
+    assert found.probabilities.tolist() == pytest.approx([0.6, 0.3, 0.1])
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [["**", -0.1, [["**", -0.1]]], ["A", -0.1, [["A", -0.1]]]],
+        [["A", -0.1, []]],
+        [["A", 0.5, [["A", 0.5]]]],
+        [["A", -0.1, [["A", -0.1], ["B", -0.1]]]],  # more than 1
+        [["\n", -0.1, [["\n", -0.1]]]],
+    ],
+)
+def test_what_cannot_be_told_is_an_error(tokens: list[object]) -> None:
+    with pytest.raises(ValueError, match=r"first token|top_logprobs|above 0|add up"):
+        choice_of(read_tokens(json.dumps(tokens)), "A")
+
+
+def test_rounding_above_certainty_is_forgiven() -> None:
+    stored = [["A", 1e-7, [["A", 1e-7]]]]
+    assert choice_of(read_tokens(json.dumps(stored)), "A").probabilities.tolist() == [1, 0, 0]
+
+
+def test_perplexity_is_of_every_token_blanks_too() -> None:
+    read = told(("\n", {"\n": 0.5}), ("A", {"A": 0.125}))
+    assert perplexity_of(read) == pytest.approx(4.0)
+    assert perplexity_of(None) is None
+    assert perplexity_of(read_tokens(json.dumps([["A", -9999.0, []]]))) is None
