@@ -126,6 +126,7 @@ def embedded(texts: list[str], base_url: str, model: str, api_key_env: str | Non
     from resources.embeddings.definitions import EmbedderDefinition
 
     given = {"slug": "benchmark", "kind": "openai", "base_url": base_url, "model": model}
+    given |= {"batch_size": 16, "concurrency": 2, "timeout_s": 600.0}  # may be on this machine
     given |= {"api_key_env": api_key_env} if api_key_env else {}
     embedder = open_embedder(EmbedderDefinition.model_validate(given))
     vectors: dict[int, np.ndarray] = {}
