@@ -222,14 +222,16 @@ def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.Asse
     import great_expectations.expectations as gxe
 
     table = quantitative_outcomes
-    n_models = table.groupby("method")["held_out_model"].nunique()
-    counts = table.groupby(["method", "battle_id"]).size().reset_index(name="n_rows")
-    counts["surplus"] = counts["n_rows"] - counts["method"].map(n_models)
+    n_models = table.groupby("method")["held_out_model"].transform("nunique")
+    n_rows = table.groupby(["method", "battle_id"])["held_out_model"].transform("nunique")
+    is_repeated = table.duplicated(["method", "battle_id", "held_out_model"])
     return evaluate(
-        table.merge(counts[["method", "battle_id", "surplus"]], on=["method", "battle_id"]),
+        table.assign(complete=n_rows.eq(n_models) & ~is_repeated),
         [
             gxe.ExpectColumnValuesToBeInSet(
-                column="surplus", value_set=[0], notes="a battle has one row per held-out model"
+                column="complete",
+                value_set=[True],
+                notes="a battle has one row per held-out model",
             ),
             gxe.ExpectColumnValuesToNotBeNull(column="outcome", notes="every outcome is known"),
             gxe.ExpectColumnValuesToBeBetween(

@@ -160,9 +160,13 @@ def test_without_embeddings_everything_is_empty_and_says_why(
     assert told in result.metadata["note"]
     assert embeddings_are_unique(result.value).passed
     assert most_rationales_are_embedded(result.value, silent).passed
-    for asset in (quantitative_outcomes, quantitative_judges):
+    for asset, check in (
+        (quantitative_outcomes, every_model_has_every_battle),
+        (quantitative_judges, reasons_do_not_mislead),
+    ):
         made = learn(asset, battles, silent, NO_SCORES, result.value, catalog)
         assert made.value.empty
+        assert check(made.value).passed
         assert "note of rationale_embeddings" in made.metadata["note"]
 
 
@@ -178,6 +182,7 @@ def test_outcomes_follow_the_reasons_for_every_held_out_model(
     assert right.groupby(table["method"]).mean().min() == 1.0
     assert every_model_has_every_battle(table).passed
     assert not every_model_has_every_battle(table.drop(index=3)).passed
+    assert not every_model_has_every_battle(pd.concat([table, table.tail(1)])).passed
 
 
 def test_a_vote_on_a_model_changes_no_outcome_that_holds_it_out(
