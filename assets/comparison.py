@@ -42,6 +42,15 @@ REPORTED = (
     "missing_bounds",
     "scored_battles",
 )
+_LEADING_HERE = (
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "judge_diagnostics",
+    "leaderboard",
+)
 _OF_RATINGS = (
     "mae",
     "spearman",
@@ -94,7 +103,10 @@ def judge_comparison(
         )
     ]
     judges, left_out = settled_judges(
-        context.instance, context.partition_key, set.intersection(*map(set, known))
+        context.instance,
+        context.partition_key,
+        set.intersection(*map(set, known)),
+        assets=_LEADING_HERE,
     )
     if not judges:
         raise ValueError(

@@ -38,12 +38,6 @@ _ENDS = dg.AssetSelection.assets(
     "judge_comparison",
     "method_comparison",
 )
-FANS_IN = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()).allow(_ENDS)
-    & dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing()).allow(
-        dg.AssetSelection.assets("leaderboard", "scoring_methods")
-    )
-).with_label("follows the judges there are")
 
 
 def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.AutomationCondition:
@@ -60,7 +54,7 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.Automation
     ).with_label("follows the judges there are")
 
 
-FANS_IN = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard"))
+FANS_IN = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard", "scoring_methods"))
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
 judges that nobody ran, and never runs on none."""
 

@@ -12,11 +12,14 @@ from assets import (
     calibration,
     choices,
     diagnostics,
+    embeddings,
     judge_gate,
     judging,
+    methods,
     missing_bounds,
     missingness,
     panel,
+    quantitative,
     ratings,
     reference,
     single_scores,
@@ -41,6 +44,9 @@ JUDGED: tuple[ModuleType, ...] = (
     missing_bounds,
     win_rates,
     reference,
+    embeddings,
+    quantitative,
+    methods,
 )
 COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
 

@@ -6,15 +6,11 @@ import pandas as pd
 
 from assets.columns import as_coded, as_columns, as_table
 from assets.conditions import (
-    FANS_IN,
     FOLLOWS,
-    OF_CORPUS,
     OF_CORPUS_AND_JUDGE,
-    corpus_check,
     judge_check,
 )
-from assets.gates import settled_judges
-from assets.partitions import by_judge, corpus_and_judge, of_every_judge
+from assets.partitions import corpus_and_judge
 from judgeline.conformal import calibrate_intervals
 from judgeline.heldout import HeldOutRatings
 from judgeline.rating_settings import RatingSettings
@@ -23,26 +19,12 @@ from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.method_table import (
-    KINDS,
-    SUMMARY_COLUMNS,
     count_spending,
     gather_methods,
     tabulate_methods,
 )
 
-_SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
-
-
-_LEADING_HERE = (
-    "verdicts",
-    "choice_verdicts",
-    "score_verdicts",
-    "scored_battles",
-    "soft_outcomes",
-    "quantitative_outcomes",
-    "method_ratings",
-    "scoring_methods",
-)
+SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
 
 
 @dg.asset(
@@ -127,7 +109,7 @@ def scoring_methods(
             }
         ),
     )
-    shown = table.loc[table["n_battles"] > 0, list(_SHOWN)]
+    shown = table.loc[table["n_battles"] > 0, list(SHOWN)]
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -163,73 +145,4 @@ def methods_share_their_battles(scoring_methods: pd.DataFrame) -> dg.AssetCheckR
         remedy="Remake method_ratings and scoring_methods; if it stays, see the flags in "
         "method_ratings.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-@dg.asset(
-    **OF_CORPUS,
-    group_name="comparison",
-    code_version="1",
-    automation_condition=FANS_IN,
-    ins={"scoring_methods": of_every_judge()},
-)
-def method_comparison(
-    context: dg.AssetExecutionContext, scoring_methods: dict[str, pd.DataFrame]
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
-
-    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
-    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
-    without numbers, no reason to hide the others.
-    """
-    tables = by_judge(scoring_methods)
-    judges, left_out = settled_judges(
-        context.instance, context.partition_key, tables, assets=_LEADING_HERE
-    )
-    if not judges:
-        raise ValueError(
-            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
-            "run a judge first"
-        )
-    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
-    table = table[["judge", *SUMMARY_COLUMNS]]
-    known = table[table["mae"].notna()].sort_values("mae")
-    shown = ["judge", *_SHOWN]
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
-            "judges": judges,
-            "left_out": left_out,
-        },
-    )
-
-
-@corpus_check(method_comparison)
-def methods_have_figures(method_comparison: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each judge has one row per scoring method, with every figure on its scale."""
-    import great_expectations.expectations as gxe
-
-    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "coverage": (0, 1), "mae": (0, None)}
-    return evaluate(
-        method_comparison,
-        [
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["judge", "method"], notes="a judge has one row per method"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="method", value_set=list(KINDS), notes="the method is a known one"
-            ),
-            *(
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=column,
-                    min_value=low,
-                    max_value=high,
-                    notes=f"{column} lies on its scale",
-                )
-                for column, (low, high) in scales.items()
-            ),
-        ],
-        ids=["judge", "method"],
-        remedy="Remake scoring_methods of the judges named here, then the comparison.",
     )

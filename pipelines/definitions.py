@@ -14,6 +14,7 @@ from assets import (
     embeddings,
     judge_gate,
     judging,
+    method_comparison,
     methods,
     missing_bounds,
     missingness,
@@ -55,6 +56,7 @@ STAGES = (
     win_rates,
     reference,
     comparison,
+    method_comparison,
     rating_systems,
 )
 

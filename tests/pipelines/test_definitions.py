@@ -119,8 +119,36 @@ GRAPH = {
             "missingness",
             "missing_bounds",
             "scored_battles",
+            "method_comparison",
+            "judge_gate",
+            "adjusted_win_rates",
+            "adjustment_coverage",
+            "label_plan",
+            "reference_ratings",
+            "reference_diagnostics",
+            "consistency",
+            "quantitative_judges",
         },
     ),
+    "method_ratings": (
+        "scoring",
+        CORPUS_JUDGE,
+        {"scored_battles", "soft_outcomes", "quantitative_outcomes"},
+    ),
+    "scoring_methods": (
+        "scoring",
+        CORPUS_JUDGE,
+        {
+            "method_ratings",
+            "scored_battles",
+            "soft_outcomes",
+            "quantitative_outcomes",
+            "verdicts",
+            "choice_verdicts",
+            "score_verdicts",
+        },
+    ),
+    "method_comparison": ("comparison", CORPUS, {"scoring_methods"}),
 }
 
 BLOCKING = {
@@ -151,6 +179,8 @@ BLOCKING = {
     ("judge_comparison", "comparison_is_sound"),
 }
 WARNING = {
+    ("scoring_methods", "methods_share_their_battles"),
+    ("method_comparison", "methods_have_figures"),
     ("quarantined_battles", "few_rows_are_quarantined"),
     ("battles", "humans_voted"),
     ("sampled_battles", "sample_covers_the_models"),

@@ -35,6 +35,11 @@ JUDGED = {
     "label_plan",
     "reference_ratings",
     "reference_diagnostics",
+    "rationale_embeddings",
+    "quantitative_outcomes",
+    "quantitative_judges",
+    "method_ratings",
+    "scoring_methods",
 }
 OF_CORPUS = {
     "raw_battles",
@@ -43,6 +48,7 @@ OF_CORPUS = {
     "battles",
     "sampled_battles",
     "judge_comparison",
+    "method_comparison",
     "rating_systems",
 }
 

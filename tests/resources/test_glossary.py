@@ -16,6 +16,7 @@ from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.method_table import SUMMARY_COLUMNS
 from resources.quantitative import OUTCOME_COLUMNS
 from resources.reference_reach import DIAGNOSTIC_COLUMNS
 from resources.reliability_panel import PANEL_DTYPES
@@ -26,6 +27,7 @@ from resources.soft_scoring import SOFT_DTYPES
 from resources.system_comparison import SYSTEM_COLUMNS
 
 SHOWN = {
+    *SUMMARY_COLUMNS,
     *BATTLE_DTYPES,
     *QUARANTINE_DTYPES,
     *VERDICT_DTYPES,

@@ -1,0 +1,91 @@
+"""The scoring methods of all judges of a corpus side by side; with the check on them."""
+
+import dagster as dg
+import pandas as pd
+
+from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
+from assets.gates import settled_judges
+from assets.methods import SHOWN
+from assets.partitions import by_judge, of_every_judge
+from resources.expectations import evaluate
+from resources.method_table import KINDS, SUMMARY_COLUMNS
+
+_LEADING_HERE = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "method_ratings",
+    "scoring_methods",
+)
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="1",
+    automation_condition=FANS_IN,
+    ins={"scoring_methods": of_every_judge()},
+)
+def method_comparison(
+    context: dg.AssetExecutionContext, scoring_methods: dict[str, pd.DataFrame]
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
+
+    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
+    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
+    without numbers, no reason to hide the others.
+    """
+    tables = by_judge(scoring_methods)
+    judges, left_out = settled_judges(
+        context.instance, context.partition_key, tables, assets=_LEADING_HERE
+    )
+    if not judges:
+        raise ValueError(
+            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
+            "run a judge first"
+        )
+    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
+    table = table[["judge", *SUMMARY_COLUMNS]]
+    known = table[table["mae"].notna()].sort_values("mae")
+    shown = ["judge", *SHOWN]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
+            "judges": judges,
+            "left_out": left_out,
+        },
+    )
+
+
+@corpus_check(method_comparison)
+def methods_have_figures(method_comparison: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each judge has one row per scoring method, with every figure on its scale."""
+    import great_expectations.expectations as gxe
+
+    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "coverage": (0, 1), "mae": (0, None)}
+    return evaluate(
+        method_comparison,
+        [
+            gxe.ExpectCompoundColumnsToBeUnique(
+                column_list=["judge", "method"], notes="a judge has one row per method"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="method", value_set=list(KINDS), notes="the method is a known one"
+            ),
+            *(
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=column,
+                    min_value=low,
+                    max_value=high,
+                    notes=f"{column} lies on its scale",
+                )
+                for column, (low, high) in scales.items()
+            ),
+        ],
+        ids=["judge", "method"],
+        remedy="Remake scoring_methods of the judges named here, then the comparison.",
+    )
