@@ -16,6 +16,10 @@ from resources.paths import ROOT
 
 JUDGED = {
     "verdicts",
+    "score_verdicts",
+    "choice_verdicts",
+    "soft_outcomes",
+    "consistency",
     "scored_battles",
     "beta_folds",
     "heldout_ratings",
@@ -136,7 +140,8 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     ]
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
-    assert made == {"verdicts/tiny/mumbler.parquet"}
+    unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes")  # empty, and of no rubric
+    assert made == {f"{name}/tiny/mumbler.parquet" for name in ("verdicts", *unasked)}
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
     assert set(compared["judge"]) == {"careful"}
