@@ -93,7 +93,7 @@ def consistency(
         source: table.set_index("battle_id") for source, table in soft_outcomes.groupby("source")
     }
     by_rubric = rubric_outcomes(sampled_battles, verdicts)
-    compared = {("rubric", dimension): outcome for dimension, outcome in by_rubric.items()}
+    compared = {("rubric", name): outcome for name, outcome in by_rubric.items() if len(outcome)}
     chosen = {
         (source, OVERALL): by_source[source]["outcome"]
         for source in COMPARISONS

@@ -175,10 +175,14 @@ def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
-    """Return a definition with what a form makes of it: whether log-probabilities are wanted."""
-    return definition.model_copy(
-        update={"log_probabilities": definition.log_probabilities_of(form)}
-    )
+    """Return a definition with what a form makes of it: only the rubric has a JSON schema."""
+    if form == "rubric":
+        return definition
+    changes = {
+        "log_probabilities": definition.log_probabilities_of(form),
+        "structured_output": "off",
+    }
+    return definition.model_copy(update=changes)
 
 
 def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:

@@ -1,35 +1,28 @@
 """Asks a judge for scores and choices, and keeps with every answer what it could have said."""
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from judgeline.short_answers import LETTERS
-from judgeline.soft_scores import ScoreDistribution, expected_score
 from resources.judges.annotation import answers_to, enter_failures, require_replicates
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity
 from resources.judges.forms.asked import evidence_of, form_of, n_runs
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.completions import completions_of, present_completions
-from resources.judges.forms.form import read_answer
 from resources.judges.forms.score import ScoreForm
-from resources.judges.judge import Answer, Judge, Presentation
-from resources.judges.soft_evidence import (
-    Told,
-    choice_of,
-    digits_per_token,
-    perplexity_of,
-    read_tokens,
-    score_of,
+from resources.judges.judge import Judge
+from resources.judges.soft_readings import TARGET_SCALE as TARGET_SCALE
+from resources.judges.soft_readings import (
+    Chances,
+    Run,
+    read_runs,
+    sampled_choices,
+    sampled_scores,
+    told_choices,
+    told_scores,
 )
-
-TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
-"""Scale of expected scores: that of the rubric, in points."""
 
 _ANSWERED = {
     "evidence": "str",
@@ -71,16 +64,6 @@ CHOICE_DTYPES: dict[str, str] = {
 """Columns of the table of choices and their types."""
 
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
-
-
-class _Run(NamedTuple):
-    """One answer: what it was shown, its status, and what it says if it says anything."""
-
-    shown: Presentation
-    answer: Answer
-    status: str
-    said: Any
-    told: Told | None
 
 
 def annotate_scores(
@@ -133,8 +116,9 @@ def annotate_scores(
     runs = n_runs(form, evidence_of(judge), n_replicates)
     shown = present_completions(completions, runs)
     given = answers_to(judge, shown, slug=slug, on_progress=on_progress, buyer=buyer)
-    read = _read(shown, given, form)
-    soft = _sampled_scores(read, form) if _is_sampled(judge) else _told_scores(read, form)
+    read = read_runs(shown, given, form)
+    is_sampled = evidence_of(judge) == "samples"
+    soft = sampled_scores(read, form) if is_sampled else told_scores(read, form)
     question = dict(zip(completions["completion_id"], completions["question_id"], strict=True))
     rows = [
         (
@@ -196,8 +180,9 @@ def annotate_choices(
     require_replicates(n_replicates)
     shown = form.present(battles, n_runs(form, evidence_of(judge), n_replicates))
     given = answers_to(judge, shown, slug=slug, on_progress=on_progress, buyer=buyer)
-    read = _read(shown, given, form)
-    soft = _sampled_choices(read) if _is_sampled(judge) else _told_choices(read)
+    read = read_runs(shown, given, form)
+    is_sampled = evidence_of(judge) == "samples"
+    soft = sampled_choices(read) if is_sampled else told_choices(read)
     rows = [
         (
             run.shown.battle_id,
@@ -219,22 +204,7 @@ def annotate_choices(
     return table
 
 
-def _is_sampled(judge: Judge) -> bool:
-    return evidence_of(judge) == "samples"
-
-
-def _read(
-    shown: Sequence[Presentation], given: Iterable[Answer], form: ScoreForm | ChoiceForm
-) -> list[_Run]:
-    runs = []
-    for one, answer in zip(shown, given, strict=True):
-        status, said = read_answer(answer, form)
-        told = read_tokens(answer.log_probabilities) if status == "ok" else None
-        runs.append(_Run(one, answer, status, said, told))
-    return runs
-
-
-def _kept(run: _Run, judge: Judge) -> tuple[Any, ...]:
+def _kept(run: Run, judge: Judge) -> tuple[Any, ...]:
     answer = run.answer
     return (
         answer.text,
@@ -245,98 +215,11 @@ def _kept(run: _Run, judge: Judge) -> tuple[Any, ...]:
     )
 
 
-_NO_SCORE = (math.nan, math.nan, "none")
-
-
-def _told_scores(read: Sequence[_Run], form: ScoreForm) -> list[tuple[float, float, str]]:
-    """Return expected score, what is covered of it and the evidence, by log-probabilities."""
-    known = [(run.told, run.said) for run in read if run.told is not None]
-    digits = digits_per_token(known, form.options.digits_per_token)
-    found = []
-    for run in read:
-        try:
-            if run.told is None:
-                raise ValueError("no log-probabilities came with this answer")
-            likely = score_of(run.told, run.said, scale=form.scale, digits_per_token=digits)
-            mean = expected_score(likely, target=TARGET_SCALE)
-            found.append((mean, likely.covered, "log-probabilities"))
-        except ValueError:  # nothing is filled in
-            found.append(_NO_SCORE)
-    return found
-
-
-def _sampled_scores(read: Sequence[_Run], form: ScoreForm) -> list[tuple[float, float, str]]:
-    """Return the same by how often each number was said of a completion."""
-    asked, said = _counts(read, lambda run: (run.shown.battle_id,))
-    means = {key: _mean_of(counts, asked[key], form.scale) for key, counts in said.items()}
-    return [
-        (*means[run.shown.battle_id,], "samples") if run.status == "ok" else _NO_SCORE
-        for run in read
-    ]
-
-
-def _mean_of(counts: Counter[Any], n_asked: int, scale: tuple[int, int]) -> tuple[float, float]:
-    values = np.array(sorted(counts), dtype=np.int64)
-    shares = np.array([counts[int(value)] / n_asked for value in values])
-    covered = float(shares.sum())
-    likely = ScoreDistribution(scale, values, shares, covered, 0.0)
-    return expected_score(likely, target=TARGET_SCALE), covered
-
-
-_Key = tuple[str, ...]
-
-
-def _counts(read: Sequence[_Run], key: Any) -> tuple[Counter[_Key], dict[_Key, Counter[Any]]]:
-    """Return how often each question was asked, and what was said to it how often."""
-    asked: Counter[_Key] = Counter()
-    said: dict[_Key, Counter[Any]] = {}
-    for run in read:
-        asked[key(run)] += 1
-        if run.status == "ok":
-            said.setdefault(key(run), Counter())[run.said] += 1
-    return asked, said
-
-
-_Chances = tuple[float, float, float]
-_Choice = tuple[_Chances, float, float | None, str]
-_NO_CHANCES: _Chances = (math.nan, math.nan, math.nan)
-
-
-def _told_choices(read: Sequence[_Run]) -> list[_Choice]:
-    """Return chances by position, what is covered, the perplexity and the evidence."""
-    found: list[_Choice] = []
-    for run in read:
-        perplexity = perplexity_of(run.told)
-        try:
-            if run.told is None:
-                raise ValueError("no log-probabilities came with this answer")
-            likely = choice_of(run.told, run.said)
-            first, tie, second = likely.probabilities.tolist()
-            found.append(((first, tie, second), likely.covered, perplexity, "log-probabilities"))
-        except ValueError:  # nothing is filled in
-            found.append((_NO_CHANCES, math.nan, perplexity, "none"))
-    return found
-
-
-def _sampled_choices(read: Sequence[_Run]) -> list[_Choice]:
-    asked, said = _counts(read, lambda run: (run.shown.battle_id, run.shown.order))
-    found: list[_Choice] = []
-    for run in read:
-        key = (run.shown.battle_id, run.shown.order)
-        if run.status != "ok":
-            found.append((_NO_CHANCES, math.nan, None, "none"))
-            continue
-        n_said = said[key].total()
-        first, tie, second = (said[key][letter] / n_said for letter in LETTERS)
-        found.append(((first, tie, second), n_said / asked[key], None, "samples"))
-    return found
-
-
-def _oriented(chances: _Chances, order: str) -> _Chances:
+def _oriented(chances: Chances, order: str) -> Chances:
     return chances if order == "AB" else (chances[2], chances[1], chances[0])
 
 
-def _share_of_a(run: _Run) -> float | None:
+def _share_of_a(run: Run) -> float | None:
     if run.status != "ok":
         return None
     share = _SHARE_OF_FIRST[run.said]

@@ -117,7 +117,7 @@ def test_blanks_before_a_word_are_passed_over(blanks: tuple[str, ...], before: s
     assert score_of(number, 87, scale=SCALE, digits_per_token=3).values.tolist() == [86, 87]
 
 
-@pytest.mark.parametrize("letters", itertools.permutations("ABC"))
+@pytest.mark.parametrize("letters", list(itertools.permutations("ABC")))
 def test_letters_have_their_places_whatever_was_said(letters: tuple[str, ...]) -> None:
     read = told((letters[0], dict(zip(letters, (0.5, 0.3, 0.1), strict=True))))
     found = choice_of(read, letters[0])

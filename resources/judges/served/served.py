@@ -19,8 +19,9 @@ from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.served.asking import Asker
 from resources.judges.served.bridge import as_completed, run_once
+from resources.judges.served.demands import require_demands
 from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import Decoding, ServedFields, require_chance
+from resources.judges.served.fields import Decoding, ServedFields
 from resources.judges.served.probe import (
     LOG_PROBABILITIES,
     QUESTION,
@@ -104,7 +105,7 @@ class ServedJudge:
         if self.form.needs_alternatives and found.log_probabilities and found.alternatives is None:
             known = found
             found = self._found(lambda send, _: count_alternatives(send, known, *self._probed))
-        self._require_demands(found)
+        require_demands(self._slug, self._fields, self.form, self._endpoint.url, found)
         return found
 
     @property
@@ -288,28 +289,3 @@ class ServedJudge:
             remember(self._probes, self._place, self._model, found)
             return found
         raise EndpointError(message)
-
-    def _require_demands(self, found: Capabilities) -> None:
-        for key, has in (
-            ("structured_output", found.json_schema),
-            ("log_probabilities", found.log_probabilities),
-        ):
-            if getattr(self._fields, key) == "on" and not has:
-                raise ValueError(
-                    f"judge {self._slug!r} demands {key!r}, which {self._endpoint.url} does not "
-                    f"do for {self._model!r}; set {key}: auto or off in config/judges.yaml"
-                )
-        self._require_chance(found)
-        limit = self._fields.decoding.max_tokens
-        if found.max_context is not None and found.max_context <= limit:
-            raise ValueError(
-                f"judge {self._slug!r} asks for answers of up to {limit} tokens, but the context "
-                f"of {self._model!r} is {found.max_context}; lower decoding.max_tokens"
-            )
-
-    def _require_chance(self, found: Capabilities) -> None:
-        """Refuse to ask one question several times of a judge that always says the same."""
-        wanted = self._fields.log_probabilities
-        has_logs = found.log_probabilities if wanted == "auto" else wanted == "on"
-        if self.form.needs_alternatives and not has_logs:
-            require_chance(self._slug, self.form.name, self.form.samples, self._fields.decoding)
