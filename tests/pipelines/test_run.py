@@ -24,6 +24,13 @@ JUDGED = {
     "judge_diagnostics",
     "missingness",
     "missing_bounds",
+    "score_verdicts",
+    "choice_verdicts",
+    "soft_outcomes",
+    "consistency",
+    "rationale_embeddings",
+    "quantitative_outcomes",
+    "quantitative_judges",
 }
 OF_CORPUS = {
     "raw_battles",
@@ -136,7 +143,8 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     ]
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
-    assert made == {"verdicts/tiny/mumbler.parquet"}
+    asked = ("verdicts", "score_verdicts", "choice_verdicts", "soft_outcomes")
+    assert made == {f"{name}/tiny/mumbler.parquet" for name in asked}
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
     assert set(compared["judge"]) == {"careful"}
