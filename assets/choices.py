@@ -16,6 +16,7 @@ from assets.soft_verdicts import (
     parse_rate_of,
     well_covered,
     well_formed,
+    why_not_asked,
 )
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -54,8 +55,8 @@ def choice_verdicts(
         return dg.MaterializeResult(
             value=published, metadata={**account_of(published), **_by_place(published)}
         )
-    if "choice" not in catalog.judge(slug).asks or recorded_verdicts["judge"].eq(slug).any():
-        return not_asked(CHOICE_DTYPES, slug, "choice")
+    if note := why_not_asked(catalog.judge(slug), "choice", sampled_battles):
+        return not_asked(CHOICE_DTYPES, note)
     told = ask_judge(
         context,
         sampled_battles,

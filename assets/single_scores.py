@@ -6,7 +6,14 @@ import pandas as pd
 from assets.asking import ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
-from assets.soft_verdicts import REMEDY, not_asked, parse_rate_of, well_covered, well_formed
+from assets.soft_verdicts import (
+    REMEDY,
+    not_asked,
+    parse_rate_of,
+    well_covered,
+    well_formed,
+    why_not_asked,
+)
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
@@ -35,8 +42,8 @@ def score_verdicts(
     judges that are not asked so.
     """
     _, slug = corpus_and_judge(context)
-    if "score" not in catalog.judge(slug).asks:
-        return not_asked(SCORE_DTYPES, slug, "score")
+    if note := why_not_asked(catalog.judge(slug), "score", sampled_battles):
+        return not_asked(SCORE_DTYPES, note)
     return ask_judge(
         context,
         sampled_battles,

@@ -17,8 +17,8 @@ from resources.self_consistency import (
 )
 
 NOT_ASKED = (
-    "this judge was asked for neither single scores nor choices: add 'score' and 'choice' to its "
-    "'asks' in config/judges.yaml"
+    "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
+    "choice_verdicts say why (its 'asks' in config/judges.yaml)"
 )
 WARN_COVERED = 0.95
 

@@ -8,6 +8,7 @@ import pandas as pd
 from assets.asking import WARN_PARSED, parse_rate
 from assets.judging import STATUSES
 from resources.expectations import evaluate
+from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.options import FormName
 
 EVIDENCE = ("log-probabilities", "samples", "published", "none")
@@ -17,14 +18,23 @@ SUM_SLACK = 1e-6
 REMEDY = "Look at `answer` and `log_probabilities` of these rows: the reader let them through."
 
 
-def not_asked(
-    dtypes: dict[str, str], slug: str, form: FormName
-) -> dg.MaterializeResult[pd.DataFrame]:
+def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame) -> str | None:
+    """Return why a judge is not asked about battles in a form, and what to do; None if it is."""
+    if form not in judge.asks:
+        return (
+            f"judge {judge.slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' "
+            "in config/judges.yaml"
+        )
+    if battles[["completion_a", "completion_b"]].isna().all(axis=None):
+        return (
+            f"judge {judge.slug!r} is not asked in the form {form!r}, since the corpus has no "
+            "texts: choose one that publishes them"
+        )
+    return None
+
+
+def not_asked(dtypes: dict[str, str], note: str) -> dg.MaterializeResult[pd.DataFrame]:
     """Return an empty table with the columns of one, and why the judge has no other."""
-    note = (
-        f"judge {slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' in "
-        "config/judges.yaml"
-    )
     table = pd.DataFrame([], columns=list(dtypes)).astype(dtypes)
     return dg.MaterializeResult(value=table, metadata={"note": note})
 

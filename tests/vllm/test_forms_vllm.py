@@ -1,0 +1,75 @@
+"""Scores and choices from a real vLLM server, of a model whose probabilities are known."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from resources.corpora.definitions import CorpusDefinition
+from resources.judges.catalog import open_judge
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.soft_annotation import annotate_choices, annotate_scores
+
+pytestmark = pytest.mark.slow
+
+CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
+CHANCES = {
+    "<|grade|>": {"8": 0.99, "9": 0.01},
+    "8": {"7": 0.6, "5": 0.3, "\n": 0.1},
+    "7": {"\n": 1.0},
+    "<|choose|>": {"B": 0.6, "A": 0.3, "C": 0.1},
+    "B": {"\n": 1.0},
+}
+ROUNDING = 0.02  # of logits of eight significant bits
+
+
+@pytest.fixture
+def judge(
+    tmp_path: Path, python: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> JudgeDefinition:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
+    script = Path(__file__).resolve().parent / "known_model.py"
+    model = tmp_path / "known"
+    subprocess.run(
+        [python, str(script), str(model), json.dumps(CHANCES)], check=True, env={**os.environ}
+    )
+    return JudgeDefinition.model_validate(
+        {
+            "slug": "known",
+            "display_name": "Known",
+            "family": "none",
+            "kind": "vllm",
+            "model": str(model),
+            "asks": ["score", "choice"],
+            "decoding": {"max_tokens": 50},
+            "vllm": {"extra_args": ["--enforce-eager"]},
+        }
+    )
+
+
+def test_a_real_server_tells_the_probabilities_that_its_model_has(
+    judge: JudgeDefinition, battles: pd.DataFrame
+) -> None:
+    some = battles.head(5).assign(question_id=[f"q{n}" for n in range(5)])
+    scores = annotate_scores(open_judge(judge, CORPUS, form="score"), some, slug="known")
+    assert scores["status"].tolist() == ["ok"] * 10
+    assert scores["score"].tolist() == [87] * 10
+    assert scores["evidence"].unique().tolist() == ["log-probabilities"]
+    mean = 0.6 * 87 + 0.3 * 85 + 0.1 * 8
+    assert scores["expected_score"].to_numpy() == pytest.approx(1 + (mean - 1) / 11, rel=ROUNDING)
+    assert scores["covered"].to_numpy() == pytest.approx(0.99, rel=ROUNDING)
+    listed = json.loads(scores["log_probabilities"].iloc[0])[0][2]
+    assert len(listed) >= 20
+
+    choices = annotate_choices(open_judge(judge, CORPUS, form="choice"), some, slug="known")
+    assert choices["status"].tolist() == ["ok"] * 10
+    assert choices["choice"].tolist() == [0.0, 1.0] * 5  # the second place, whoever stands there
+    chances = choices.loc[choices["order"].eq("AB"), ["p_a", "p_tie", "p_b"]].to_numpy()
+    assert chances == pytest.approx(np.tile([0.3, 0.1, 0.6], (5, 1)), rel=ROUNDING)
+    # of the letter, the line's end and the answer's: the last two are certain
+    assert choices["perplexity"].to_numpy() == pytest.approx(0.6 ** (-1 / 3), rel=ROUNDING)
