@@ -199,7 +199,10 @@ class _Lineage:
         if not asked:
             return True
         if not keys:
-            self._errors.append(f"{partition}: nothing of what --select names: {part.told}")
+            self._errors.append(
+                f"{partition}: nothing that --select names can be made ({part.told}); name "
+                "reference_ratings or what precedes it, or leave --select out"
+            )
             return False
         n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
         self._reporter.begin(f"{name.replace('_', ' ')} {partition}", n_steps)
