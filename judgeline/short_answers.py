@@ -1,9 +1,12 @@
 """Reads what a judge answers in one word: a number on a scale, or one letter of three.
 
-Only the first line of the judge's message counts; what follows is its reason.
+Only the first line of the judge's message counts, or the one JSON object that it is; what
+follows is its reason.
 """
 
+import json
 import re
+from typing import Any
 
 from judgeline.rubric import RubricError, declines, quoted
 
@@ -51,8 +54,76 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     return int(number)
 
 
+def parse_object(text: str, key: str) -> tuple[Any, str]:
+    """Return the value and the reason of an answer that is one JSON object.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer, ``{key: value, "reason": "..."}`` and nothing else.
+    key : str
+        ``"score"`` or ``"choice"``.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above.
+    """
+    answer = text.strip("\ufeff \t\r\n")
+    if not answer.startswith("{"):
+        raise _unread(_first_line(text), "a JSON object")
+    try:
+        pairs = json.loads(answer, object_pairs_hook=list)
+    except (ValueError, RecursionError) as error:
+        raise RubricError("parse_error", f"broken JSON: {quoted(str(error))}") from error
+    names = [name for name, _ in pairs]
+    if sorted(names) != sorted({key, "reason"}):
+        raise RubricError(
+            "parse_error", f"the answer has the keys {quoted(names)}, expected {key} and reason"
+        )
+    members = dict(pairs)
+    if not isinstance(members["reason"], str):
+        raise RubricError("parse_error", f"the reason is {quoted(members['reason'])}, not a text")
+    return members[key], members["reason"].strip()
+
+
+def parse_score_object(text: str, *, scale: tuple[int, int]) -> int:
+    """Return the number under ``score`` of an answer that is a JSON object.
+
+    Raises
+    ------
+    RubricError
+        As `parse_object`, and if it is no integer on the scale.
+    """
+    value, _ = parse_object(text, "score")
+    low, high = scale
+    if type(value) is not int or not low <= value <= high:
+        raise RubricError(
+            "parse_error",
+            f"the score is {quoted(value)}, expected an integer from {low} to {high}",
+        )
+    return value
+
+
+def parse_choice_object(text: str) -> str:
+    """Return the letter under ``choice`` of an answer that is a JSON object.
+
+    Raises
+    ------
+    RubricError
+        As `parse_object`, and if it is none of the three letters.
+    """
+    value, _ = parse_object(text, "choice")
+    if not isinstance(value, str) or value not in LETTERS:
+        raise RubricError("parse_error", f"the choice is {quoted(value)}, expected A, B or C")
+    return value
+
+
 def reason_of_score(text: str) -> str:
-    """Return what follows the number of an answer that `parse_score` reads; empty if nothing does.
+    """Return the reason of an answer that gives a score; empty if there is none.
+
+    It follows the number, or stands in the JSON object beside it.
 
     White space around it, and the mark that sets it off from the number, do not belong to it.
 
@@ -62,6 +133,8 @@ def reason_of_score(text: str) -> str:
         ``parse_error`` if the answer does not begin with a number.
     """
     answer = text.lstrip("\ufeff \t\r\n")
+    if answer.startswith("{"):
+        return parse_object(answer, "score")[1]
     found = _NUMBER.match(answer)
     if found is None:
         raise _unread(answer, "a whole number alone")

@@ -95,6 +95,8 @@ class JudgeDefinition(ServedFields):
             raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
         if self.kind in ("openai", "vllm"):
             self._require_chance()
+        elif self.score.structured or self.choice.structured:
+            raise ValueError("only served judges answer with JSON objects: remove 'structured'")
         return self
 
     def _require_chance(self) -> None:

@@ -6,7 +6,13 @@ import pandas as pd
 
 from resources.judges.forms.form import Form
 from resources.judges.forms.score import ScoreForm
-from resources.judges.soft_evidence import choice_of, digits_per_token, read_tokens, score_of
+from resources.judges.soft_evidence import (
+    choice_of,
+    digits_per_token,
+    from_value,
+    read_tokens,
+    score_of,
+)
 
 _NO_LOGS = "no log-probabilities came with the answer"
 
@@ -39,7 +45,7 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
 def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
     """Return why the first answer without probabilities has none, and what to do."""
     row = answered[answered["evidence"].eq("none")].iloc[0]
-    told = read_tokens(_text(row["log_probabilities"]))
+    told = from_value(read_tokens(_text(row["log_probabilities"])), form.key)
     if told is None:
         return _NO_LOGS, "Where that happens often, set log_probabilities: off to ask samples"
     try:
@@ -62,7 +68,9 @@ def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
 
 def _digits(answered: pd.DataFrame, form: ScoreForm) -> int:
     columns = zip(answered["log_probabilities"], answered["score"], strict=True)
-    known = [(read_tokens(_text(logs)), int(score)) for logs, score in columns]
+    known = [
+        (from_value(read_tokens(_text(logs)), form.key), int(score)) for logs, score in columns
+    ]
     return digits_per_token(
         ((told, score) for told, score in known if told is not None), form.options.digits_per_token
     )

@@ -61,6 +61,37 @@ def read_tokens(log_probabilities: str | None) -> Told | None:
     return Told(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
 
 
+def from_value(told: Told | None, key: str | None) -> Told | None:
+    """Return the tokens of an answer from the value under a key of its JSON object on.
+
+    Parameters
+    ----------
+    told : Told or None
+        Tokens of the whole answer; None where there are none.
+    key : str or None
+        Name of the value; None where the answer begins with it.
+    """
+    if told is None or key is None:
+        return told
+    found = re.search(rf'"{key}"\s*:\s*"?', "".join(token.text for token in told.said))
+    if found is None:
+        return told._replace(said=())
+    end, start = found.end(), 0
+    for place, token in enumerate(told.said):
+        after = start + len(token.text)
+        if after > end:
+            first = _without(token, token.text[: end - start])
+            return told._replace(said=(first, *told.said[place + 1 :]))
+        start = after
+    return told._replace(said=())
+
+
+def _without(token: Token, opening: str) -> Token:
+    """Return a token less what it opens with, and so its alternatives that open alike."""
+    listed = tuple((text.removeprefix(opening), p) for text, p in token.listed)
+    return Token(token.text.removeprefix(opening), token.log_prob, listed)
+
+
 def score_of(
     told: Told, score: int, *, scale: tuple[int, int], digits_per_token: int
 ) -> ScoreDistribution:

@@ -17,6 +17,7 @@ from resources.judges.soft_evidence import (
     Told,
     choice_of,
     digits_per_token,
+    from_value,
     perplexity_of,
     read_tokens,
     score_of,
@@ -44,6 +45,7 @@ def read_runs(
     for one, answer in zip(shown, given, strict=True):
         status, said = read_answer(answer, form)
         told = read_tokens(answer.log_probabilities) if status == "ok" else None
+        told = from_value(told, form.key)
         runs.append(Run(one, answer, status, said, told))
     return runs
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
-from judgeline.short_answers import parse_choice
+from judgeline.short_answers import parse_choice, parse_choice_object
 from resources.judges.calls import present
-from resources.judges.forms.options import ChoiceOptions, FormName
+from resources.judges.forms.options import ChoiceOptions, FormName, template_file
+from resources.judges.forms.structured import N_LISTED, object_format
 from resources.judges.judge import Presentation
 from resources.judges.served.prompt import PAIR, Wording
 
@@ -22,24 +24,47 @@ class ChoiceForm:
     options: ChoiceOptions = field(default_factory=ChoiceOptions)
     name: FormName = "choice"
     wording: Wording = PAIR
-    response_format: None = None
     needs_alternatives: bool = True
-    n_listed: int = 8  # the letter is among the first
     typical_tokens: int = _TOKENS
-    again: str = (
-        "Compare the two responses again on your own judgement. Begin with a line that holds "
-        "nothing but one letter, A, B or C, then give a short reason."
-    )
+
+    @property
+    def again(self) -> str:
+        """What is asked after an answer without a letter."""
+        said = "Compare the two responses again on your own judgement. "
+        if self.options.structured:
+            return said + "Answer with exactly the JSON object that was asked for."
+        return said + (
+            "Begin with a line that holds nothing but one letter, A, B or C, then give a short "
+            "reason."
+        )
 
     @property
     def identity(self) -> Mapping[str, str]:
         """The form and its version."""
-        return {"form": "choice", "form_version": _VERSION}
+        named = {"form": "choice", "form_version": _VERSION}
+        return named | ({"answer": "json"} if self.options.structured else {})
 
     @property
     def template(self) -> str:
         """File of the prompt."""
-        return self.options.template
+        return template_file(self.options, "choice-json.txt")
+
+    @property
+    def key(self) -> str | None:
+        """Where the value stands in the answer's JSON object; None if the answer begins with it."""
+        return "choice" if self.options.structured else None
+
+    @property
+    def n_listed(self) -> int:
+        """For how many tokens alternatives are kept: the value is among the first."""
+        return N_LISTED if self.options.structured else 8
+
+    @property
+    def response_format(self) -> dict[str, Any] | None:
+        """Constraint of an answer, if it is to be structured."""
+        if not self.options.structured:
+            return None
+        return object_format("choice", {"type": "string", "enum": ["A", "B", "C"]})
 
     @property
     def samples(self) -> int:
@@ -52,7 +77,7 @@ class ChoiceForm:
 
     def parse(self, text: str) -> str:
         """Return the letter that an answer begins with."""
-        return parse_choice(text)
+        return parse_choice_object(text) if self.options.structured else parse_choice(text)
 
     def require_own(self, said: str, shown: Presentation) -> None:
         """Refuse nothing: a single letter may stand in any text."""

@@ -40,6 +40,11 @@ class Form(Protocol):
         ...
 
     @property
+    def key(self) -> str | None:
+        """Where the value that is read stands in a JSON object; None if the answer begins so."""
+        ...
+
+    @property
     def response_format(self) -> dict[str, Any] | None:
         """Constraint of an answer, for endpoints that honour one."""
         ...

@@ -25,6 +25,8 @@ class ScoreOptions(BaseModel):
         How often each question is asked where there are no log-probabilities.
     template : str
         The prompt: a file in the configuration's ``prompts``, or an absolute path.
+    structured : bool
+        Ask for a JSON object that the endpoint enforces, for judges that do not keep to a form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +35,7 @@ class ScoreOptions(BaseModel):
     digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str = Field(default="score.txt", min_length=1)
+    structured: bool = Field(default=False, strict=True)
 
     @field_validator("scale")
     @classmethod
@@ -57,6 +60,8 @@ class ChoiceOptions(BaseModel):
         How often each question is asked where there are no log-probabilities.
     template : str
         The prompt: a file in the configuration's ``prompts``, or an absolute path.
+    structured : bool
+        Ask for a JSON object that the endpoint enforces, for judges that do not keep to a form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -64,3 +69,10 @@ class ChoiceOptions(BaseModel):
     tolerance: float = Field(default=0.0, ge=0, le=1, strict=True)
     samples: int = Field(default=10, ge=2, le=1000, strict=True)
     template: str = Field(default="choice.txt", min_length=1)
+    structured: bool = Field(default=False, strict=True)
+
+
+def template_file(options: ScoreOptions | ChoiceOptions, structured: str) -> str:
+    """Return the prompt's file: the one named, or else that of plain or structured answers."""
+    is_named = "template" in options.model_fields_set
+    return structured if options.structured and not is_named else options.template

@@ -24,6 +24,7 @@ class RubricForm:
     again: str = MARKS_AGAIN
     samples: int = 1
     needs_alternatives: bool = False
+    key: None = None
     n_listed: int | None = None
     typical_tokens: int = 110  # twelve keys and scores
 

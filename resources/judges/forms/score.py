@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
-from judgeline.short_answers import parse_score
+from judgeline.short_answers import parse_score, parse_score_object
 from resources.judges.forms.completions import completions_of, present_completions
-from resources.judges.forms.options import FormName, ScoreOptions
+from resources.judges.forms.options import FormName, ScoreOptions, template_file
+from resources.judges.forms.structured import N_LISTED, object_format
 from resources.judges.judge import Presentation
 from resources.judges.served.prompt import Wording
 
@@ -21,9 +23,7 @@ class ScoreForm:
 
     options: ScoreOptions = field(default_factory=ScoreOptions)
     name: FormName = "score"
-    response_format: None = None
     needs_alternatives: bool = True
-    n_listed: int = 8  # the number is in the first few
     typical_tokens: int = _TOKENS
 
     @property
@@ -35,12 +35,31 @@ class ScoreForm:
     def identity(self) -> Mapping[str, str]:
         """The form, its version and the scale."""
         low, high = self.scale
-        return {"form": "score", "form_version": _VERSION, "scale": f"{low} to {high}"}
+        named = {"form": "score", "form_version": _VERSION, "scale": f"{low} to {high}"}
+        return named | ({"answer": "json"} if self.options.structured else {})
 
     @property
     def template(self) -> str:
         """File of the prompt."""
-        return self.options.template
+        return template_file(self.options, "score-json.txt")
+
+    @property
+    def key(self) -> str | None:
+        """Where the value stands in the answer's JSON object; None if the answer begins with it."""
+        return "score" if self.options.structured else None
+
+    @property
+    def n_listed(self) -> int:
+        """For how many tokens alternatives are kept: the value is among the first."""
+        return N_LISTED if self.options.structured else 8
+
+    @property
+    def response_format(self) -> dict[str, Any] | None:
+        """Constraint of an answer, if it is to be structured."""
+        if not self.options.structured:
+            return None
+        low, high = self.scale
+        return object_format("score", {"type": "integer", "enum": list(range(low, high + 1))})
 
     @property
     def samples(self) -> int:
@@ -60,9 +79,12 @@ class ScoreForm:
     def again(self) -> str:
         """What is asked after an answer without a score."""
         low, high = self.scale
-        return (
-            "Grade the response again on your own judgement. Begin with a line that holds nothing "
-            f"but one integer from {low} to {high}, then give a short reason."
+        said = "Grade the response again on your own judgement. "
+        if self.options.structured:
+            return said + f"Answer with the JSON object, its score an integer from {low} to {high}."
+        return said + (
+            f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
+            "give a short reason."
         )
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
@@ -71,7 +93,8 @@ class ScoreForm:
 
     def parse(self, text: str) -> int:
         """Return the number that an answer begins with."""
-        return parse_score(text, scale=self.scale)
+        parse = parse_score_object if self.options.structured else parse_score
+        return parse(text, scale=self.scale)
 
     def require_own(self, said: int, shown: Presentation) -> None:
         """Refuse nothing: a single number may stand in any text."""

@@ -101,8 +101,8 @@ def write_repair(
 def answer_format() -> dict[str, Any]:
     """Return the JSON schema of the scores, as a request's ``response_format``."""
     mark = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}
-    marks = _closed_object(dict.fromkeys(CRITERIA, mark))
-    return named_schema("rubric", _closed_object(dict.fromkeys(RESPONSES, marks)))
+    marks = closed_object(dict.fromkeys(CRITERIA, mark))
+    return named_schema("rubric", closed_object(dict.fromkeys(RESPONSES, marks)))
 
 
 def named_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +125,8 @@ def _placeholder(wording: Wording) -> re.Pattern[str]:
     return _pattern(("delimiter", *wording.quoted, *wording.stated))
 
 
-def _closed_object(members: dict[str, Any]) -> dict[str, Any]:
+def closed_object(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members, in this order, and no others."""
     return {
         "type": "object",
         "properties": members,
