@@ -127,7 +127,10 @@ def test_the_value_comes_before_the_reason_in_the_constraint():
 
 
 def test_simulated_judges_are_not_structured():
-    traits = dict.fromkeys(("noise", "mood", "taste", "style_taste", "position_bias", "verbosity_bias", "family_bias", "malformed_rate", "refusal_rate", "truncated_rate"), 0.0)  # fmt: skip
+    rates = ("malformed_rate", "refusal_rate", "truncated_rate")
+    biases = ("position_bias", "verbosity_bias", "family_bias")
+    spreads = ("noise", "mood", "taste", "style_taste")
+    traits = dict.fromkeys((*rates, *biases, *spreads), 0.0)
     with pytest.raises(ValueError, match="only served judges answer with JSON"):
         JudgeDefinition(
             slug="stub",
