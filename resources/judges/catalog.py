@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -175,13 +176,12 @@ def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
-    """Return a definition with what a form makes of it: only the rubric has a JSON schema."""
+    """Return a definition with what a form makes of it: a schema is for answers in JSON."""
     if form == "rubric":
         return definition
-    changes = {
-        "log_probabilities": definition.log_probabilities_of(form),
-        "structured_output": "off",
-    }
+    changes: dict[str, Any] = {"log_probabilities": definition.log_probabilities_of(form)}
+    if form_of_definition(definition, form).response_format is None:
+        changes["structured_output"] = "off"
     return definition.model_copy(update=changes)
 
 

@@ -95,9 +95,17 @@ class JudgeDefinition(ServedFields):
             raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
         if self.kind in ("openai", "vllm"):
             self._require_chance()
+            self._require_schema()
         elif self.score.structured or self.choice.structured:
             raise ValueError("only served judges answer with JSON objects: remove 'structured'")
         return self
+
+    def _require_schema(self) -> None:
+        if self.structured_output == "off" and (self.score.structured or self.choice.structured):
+            raise ValueError(
+                "answers that are 'structured' need the schema that 'structured_output: off' "
+                "leaves out: remove one of the two"
+            )
 
     def _require_chance(self) -> None:
         for name in ("score", "choice"):

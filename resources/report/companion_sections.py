@@ -35,13 +35,17 @@ def _flags(value: Any) -> str:
 
 
 class _Part(NamedTuple):
-    """One table of a section: the asset it is, its caption, its columns, which rows and marks."""
+    """One table of a section: the asset it is, its caption, its columns, which rows and marks.
+
+    Several parts of one asset are told apart by `suffix`.
+    """
 
     asset: str
     caption: str
     columns: tuple[Column, ...]
     rows: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
     marked: Callable[[Any], bool] = lambda _row: False
+    suffix: str = ""
 
 
 class _Section(NamedTuple):
@@ -70,21 +74,36 @@ _GATE = _Part(
     ),
     marked=lambda row: row.passed is False or row.passed == 0,
 )
+_CONSISTENCY_COLUMNS = (
+    _text("measure", "Measure", status_words),
+    _text("source", "Comparisons by"),
+    _text("scores", "Scores by"),
+    Column("size", "Answers", "in a subset", count),
+    _text("category", "Category"),
+    _text("dimension", "Dimension"),
+    Column("n", "Counted", "pairs or subsets", count),
+    Column("ratio", "Ratio", "share", _three),
+    Column("circular", "Circular", "share", _three),
+    Column("equality", "Equality", "share", _three),
+)
+
+
+def _is_whole(table: pd.DataFrame) -> pd.Series:
+    return table["category"].eq("all") & table["dimension"].eq("overall")
+
+
 _CONSISTENCY = _Part(
     "consistency",
-    "One row per measure, source, category and dimension",
-    (
-        _text("measure", "Measure", status_words),
-        _text("source", "Comparisons by"),
-        _text("scores", "Scores by"),
-        Column("size", "Answers", "in a subset", count),
-        _text("category", "Category"),
-        _text("dimension", "Dimension"),
-        Column("n", "Counted", "pairs or subsets", count),
-        Column("ratio", "Ratio", "share", _three),
-        Column("circular", "Circular", "share", _three),
-        Column("equality", "Equality", "share", _three),
-    ),
+    "One row per measure and source, over everything",
+    _CONSISTENCY_COLUMNS,
+    rows=lambda table: table[_is_whole(table)],
+)
+_CONSISTENCY_PARTS = _Part(
+    "consistency",
+    "One row per measure, source, category and criterion that was counted",
+    _CONSISTENCY_COLUMNS,
+    rows=lambda table: table[~_is_whole(table) & table["n"].gt(0)],
+    suffix="-parts",
 )
 _WIN_RATES = _Part(
     "adjusted_win_rates",
@@ -198,7 +217,7 @@ SECTIONS = (
     _Section(
         "Consistency",
         "Whether single scores and choices agree, and whether choices can be put in an order.",
-        (_CONSISTENCY,),
+        (_CONSISTENCY, _CONSISTENCY_PARTS),
     ),
     _Section(
         "Quantitative judges",
@@ -208,7 +227,9 @@ SECTIONS = (
 )
 """The companions, in the order of the page."""
 
-COMPANIONS: tuple[str, ...] = tuple(part.asset for one in SECTIONS for part in one.parts)
+COMPANIONS: tuple[str, ...] = tuple(
+    dict.fromkeys(part.asset for one in SECTIONS for part in one.parts)
+)
 """Assets whose tables are shown where a judge has them."""
 
 
@@ -234,7 +255,7 @@ def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str
     ]
     return [
         Table(
-            f"{key}-{part.asset.replace('_', '-')}",
+            f"{key}-{part.asset.replace('_', '-')}{part.suffix}",
             make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns"),
         )
         for part, rows in found

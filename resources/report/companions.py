@@ -16,11 +16,12 @@ class Table:
 
     key: str
     grid: Grid
+    is_central: bool = False
 
     @property
     def folded(self) -> bool:
-        """Whether it opens on demand."""
-        return len(self.grid.rows) >= FOLDED_FROM
+        """Whether it opens on demand: a long one does, unless the section is about it."""
+        return len(self.grid.rows) >= FOLDED_FROM and not self.is_central
 
 
 @dataclass(frozen=True)

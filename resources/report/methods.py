@@ -75,7 +75,7 @@ def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Compa
             _COLUMNS,
             marked=lambda row: row.index in best,
         )
-        tables.append(Table("methods-table", grid))
+        tables.append(Table("methods-table", grid, is_central=True))
     if len(absent):
         caption = "One row per scoring method without numbers"
         tables.append(Table("methods-absent", make_grid(absent, caption, _ABSENT_COLUMNS)))

@@ -129,6 +129,7 @@ class JudgeSection:
     missing: MissingSection | None
     companions: list[Companion]
     checks: Grid | None
+    failed: Grid | None
     withheld: str
 
 
@@ -176,6 +177,7 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
         companions=companions_of(tables.companions, key),
         checks=_checks(tables.checks),
+        failed=_failed(tables.checks),
         withheld=withheld,
     )
 
@@ -257,6 +259,13 @@ def _checks(checks: pd.DataFrame | None) -> Grid | None:
     return make_grid(
         checks, caption, _CHECK_COLUMNS, marked=lambda row: not row.passed, mark="warns"
     )
+
+
+def _failed(checks: pd.DataFrame | None) -> Grid | None:
+    if checks is None or checks["passed"].all():
+        return None
+    failed = checks[~checks["passed"].astype(bool)]
+    return make_grid(failed, "One row per check that failed", _CHECK_COLUMNS)
 
 
 def comparison_grid(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> Grid:

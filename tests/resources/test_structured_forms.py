@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from judgeline.rubric import RubricError
 from judgeline.short_answers import parse_choice_object, parse_score_object, reason_of_score
+from resources.judges.catalog import in_form, open_managed
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import ChoiceOptions, ScoreOptions
@@ -141,3 +142,32 @@ def test_simulated_judges_are_not_structured():
             asks=["rubric", "choice"],
             choice={"structured": True},
         )
+
+
+def served(**fields) -> JudgeDefinition:
+    return JudgeDefinition(
+        slug="stub",
+        display_name="Stub",
+        family="none",
+        kind="vllm",
+        model="stub",
+        asks=["rubric", "score", "choice"],
+        **fields,
+    )
+
+
+def test_the_schema_goes_with_the_form_that_asks_for_it():
+    definition = served(choice={"structured": True}, structured_output="on")
+    assert in_form(definition, "choice").structured_output == "on"
+    assert in_form(definition, "score").structured_output == "off"
+    assert in_form(definition, "rubric").structured_output == "on"
+    identities = {
+        form: open_managed(definition, form=form).identity["structured_output"]
+        for form in ("rubric", "score", "choice")
+    }
+    assert identities == {"rubric": "json_schema", "score": "none", "choice": "json_schema"}
+
+
+def test_structured_answers_without_a_schema_are_refused():
+    with pytest.raises(ValueError, match="remove one of the two"):
+        served(score={"structured": True}, structured_output="off")
