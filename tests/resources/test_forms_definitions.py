@@ -75,9 +75,10 @@ def test_forms_have_defaults(tmp_path: Path) -> None:
         "digits_per_token": 3,
         "samples": 10,
         "template": "score.txt",
+        "structured": False,
     }
     assert judge.choice.model_dump() == {
-        "tolerance": 0.0, "samples": 10, "template": "choice.txt",
+        "tolerance": 0.0, "samples": 10, "template": "choice.txt", "structured": False,
     }  # fmt: skip
 
 
