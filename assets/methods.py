@@ -119,21 +119,24 @@ def scoring_methods(
     )
 
 
-@judge_check(scoring_methods)
-def methods_share_their_battles(scoring_methods: pd.DataFrame) -> dg.AssetCheckResult:
-    """Methods compare on the same battles, and one that has battles has figures."""
+@judge_check(scoring_methods, method_ratings=dg.AssetIn("method_ratings"))
+def methods_have_ratings(
+    scoring_methods: pd.DataFrame, method_ratings: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """A method that scored battles rates every model, or says why it does not."""
     import great_expectations.expectations as gxe
 
-    rated = scoring_methods[scoring_methods["n_battles"] > 0]
+    compared = scoring_methods[scoring_methods["n_battles"] > 0]
+    n_rows = method_ratings.groupby("method").size().reindex(compared["method"]).fillna(0)
     return evaluate(
-        rated.assign(
-            same=rated["n_battles"].eq(rated["n_battles"].max()),
-            explained=np.isfinite(rated["mae"]) | rated["note"].ne(""),
+        compared.assign(
+            n_unplaced=method_ratings["model"].nunique() - n_rows.to_numpy(),
+            explained=np.isfinite(compared["mae"]) | compared["note"].ne(""),
         ),
         [
             gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method scored battles"),
             gxe.ExpectColumnValuesToBeInSet(
-                column="same", value_set=[True], notes="all methods rest on the same battles"
+                column="n_unplaced", value_set=[0], notes="a method has a row for every model"
             ),
             gxe.ExpectColumnValuesToBeInSet(
                 column="explained",
@@ -142,7 +145,6 @@ def methods_share_their_battles(scoring_methods: pd.DataFrame) -> dg.AssetCheckR
             ),
         ],
         ids=["method"],
-        remedy="Remake method_ratings and scoring_methods; if it stays, see the flags in "
-        "method_ratings.",
+        remedy="Remake method_ratings and scoring_methods together: one is older than the other.",
         severity=dg.AssetCheckSeverity.WARN,
     )

@@ -43,7 +43,8 @@ def of_every_judge(*columns: str) -> dg.AssetIn:
     """Return how a corpus asset reads the tables, or columns, of those judges that have one."""
     some = {"columns": list(columns)} if columns else {}
     return dg.AssetIn(
-        partition_mapping=BY_CORPUS, metadata={"allow_missing_partitions": True, **some}
+        partition_mapping=BY_CORPUS,
+        metadata={"allow_missing_partitions": True, "fans_in": True, **some},
     )
 
 

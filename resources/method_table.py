@@ -1,6 +1,6 @@
 """The scoring methods of a judge on a corpus, gathered from its tables onto the same battles."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ from judgeline.scoring_methods import ScoringMethod
 Floats = NDArray[np.float64]
 
 LEAST_SHARE = 0.8
-"""Share of the scored battles that a method has to score, or else it is left out: all methods are
-compared on the battles that all of them scored, and one with gaps would cost the others theirs."""
+"""Share of the scored battles that all methods together have to leave: they are compared on the
+battles that all of them scored, and one with gaps would cost the others theirs."""
 
 
 class _Kind(NamedTuple):
@@ -79,7 +79,20 @@ SUMMARY_COLUMNS = (
 """Columns of the table of scoring methods."""
 
 _SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
+_FIGURES = (
+    "mae",
+    "mae_recalibrated",
+    "bias",
+    "stretch",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+)
 _BOUNDS = ["threshold", "coverage", "median_width", "note"]
+_OWN = ("hard", "soft")
 _WHY_ABSENT = {
     "scored_battles": "no battle has rubric scores",
     "soft_outcomes": "the judge is not asked for it, or its answers do not support it; see the "
@@ -140,10 +153,10 @@ def gather_methods(
             found[name] = _by_battle(tables[kind.table], kind, name)
     index = pd.Index(scored_battles["battle_id"])
     available = {name: int(table.index.isin(index).sum()) for name, table in found.items()}
-    notes = dict(_left_out(available, len(index)))
+    notes = {name: _WHY_ABSENT[KINDS[name].table] for name, n in available.items() if not n}
+    index, left_out = _common(index, found, [name for name in KINDS if name not in notes])
+    notes |= left_out
     kept = [name for name in KINDS if name not in notes]
-    for name in kept:
-        index = index[index.isin(found[name].index)]
     battles = scored_battles[scored_battles["battle_id"].isin(index)].reset_index(drop=True)
     models = sorted({*battles["model_a"], *battles["model_b"]})
     methods = {
@@ -171,16 +184,25 @@ def _by_fold(outcomes: pd.DataFrame, method: str) -> pd.DataFrame:
     return wide.dropna().astype(float)
 
 
-def _left_out(available: Mapping[str, int], n_scored: int) -> Iterator[tuple[str, str]]:
-    for name, n_battles in available.items():
-        if not n_battles:
-            yield name, _WHY_ABSENT[KINDS[name].table]
-        elif n_battles < LEAST_SHARE * n_scored:
-            yield (
-                name,
-                f"it scored {n_battles:,} of {n_scored:,} battles, below {LEAST_SHARE:.0%}: left "
-                "out, so that the others keep theirs",
-            )
+def _common(
+    scored: pd.Index, found: Mapping[str, pd.DataFrame], names: list[str]
+) -> tuple[pd.Index, dict[str, str]]:
+    """Return the battles of all methods that are kept, and why others are not.
+
+    The rubric's own come first, then whoever scored most; one that would leave less than
+    `LEAST_SHARE` of the scored battles to all is left out.
+    """
+    common, notes = scored, {}
+    for name in sorted(names, key=lambda name: (name not in _OWN, -len(found[name]))):
+        shared = common[common.isin(found[name].index)]
+        if len(shared) >= LEAST_SHARE * len(scored):
+            common = shared
+            continue
+        notes[name] = (
+            f"it would leave {len(shared):,} of {len(scored):,} battles to all methods, below "
+            f"{LEAST_SHARE:.0%}: left out, so that the others keep theirs"
+        )
+    return common, notes
 
 
 def _method(values: pd.DataFrame, kind: _Kind, models: list[str]) -> ScoringMethod:
@@ -197,29 +219,33 @@ def _method(values: pd.DataFrame, kind: _Kind, models: list[str]) -> ScoringMeth
     return ScoringMethod(outcome=column)
 
 
-def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, tuple[int, int, int]]:
+Spent = tuple[int, float, float]
+
+
+def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, Spent]:
     """Return calls, prompt tokens and completion tokens behind every scoring method.
 
     Parameters
     ----------
     verdicts : mapping of str to DataFrame
         ``verdicts``, ``choice_verdicts`` and ``score_verdicts`` of one judge. Rows with one
-        identity are one call, however many battles it served.
+        identity are one call, however many battles it served. Tokens are NaN where a call does
+        not tell its own.
     """
     spent = {name: _calls(table) for name, table in verdicts.items()}
-    return {
-        method: tuple(
-            int(sum(part)) for part in zip(*(spent[t] for t in kind.spent_on), strict=True)
-        )
-        for method, kind in KINDS.items()
-    }
+    return {method: _sum([spent[name] for name in kind.spent_on]) for method, kind in KINDS.items()}
+
+
+def _sum(spent: list[Spent]) -> Spent:
+    calls, asked, said = (sum(parts) for parts in zip(*spent, strict=True))
+    return int(calls), float(asked), float(said)
 
 
 def tabulate_methods(
     gathered: GatheredMethods,
     summary: pd.DataFrame,
     intervals: pd.DataFrame,
-    spent: Mapping[str, tuple[int, int, int]],
+    spent: Mapping[str, Spent],
 ) -> pd.DataFrame:
     """Return one row per scoring method: its errors, its intervals, its battles and its price.
 
@@ -229,7 +255,7 @@ def tabulate_methods(
         What was rated.
     summary, intervals : DataFrame
         By ``method``: agreement with human ratings, and conformal intervals, of the ratings.
-    spent : mapping of str to (int, int, int)
+    spent : mapping of str to (int, float, float)
         From `count_spending`.
 
     Returns
@@ -249,14 +275,30 @@ def tabulate_methods(
         note=[gathered.notes.get(name) or table["note"].get(name) for name in KINDS],
         **{part: [spent[name][place] for name in KINDS] for place, part in enumerate(_SPENT)},
     )
-    return table.fillna({"note": ""}).reset_index()[list(SUMMARY_COLUMNS)]
+    table = _without_partial(table.fillna({"note": ""}))
+    return table.reset_index()[list(SUMMARY_COLUMNS)]
 
 
-def _calls(table: pd.DataFrame) -> tuple[int, int, int]:
+def _without_partial(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without the figures of methods that rate some of the models only.
+
+    An error over a few models does not compare with one over all.
+    """
+    whole = table.loc["hard", "n_models"]
+    partial = table["n_battles"].gt(0) & table["n_models"].lt(whole)
+    notes = [
+        f"it rates {n} of {whole} models: its score goes with votes in the wrong direction, or "
+        "not at all, where the others are held out"
+        for n in table.loc[partial, "n_models"]
+    ]
+    table.loc[partial, "note"] = notes
+    table.loc[partial, list(_FIGURES)] = np.nan
+    return table
+
+
+def _calls(table: pd.DataFrame) -> Spent:
     named = table["identity"].notna() & table["identity"].ne("")
     calls = pd.concat([table[named].drop_duplicates("identity"), table[~named]])
-    return (
-        len(calls),
-        int(calls["prompt_tokens"].fillna(0).sum()),
-        int(calls["completion_tokens"].fillna(0).sum()),
-    )
+    tokens = calls[["prompt_tokens", "completion_tokens"]].astype("Float64").sum(skipna=False)
+    asked, said = tokens.to_numpy(dtype=float, na_value=np.nan)
+    return len(calls), float(asked), float(said)

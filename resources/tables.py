@@ -84,9 +84,14 @@ class ParquetStore(dg.UPathIOManager):
             ) from error
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Load a table, or for a ``dict[...]`` parameter always a dict by partition key."""
+        """Load a table, or always a dict by partition key where several are asked for.
+
+        They are for a ``dict[...]`` parameter, or an input whose metadata says ``fans_in``, as one
+        of many that a function takes together.
+        """
         loaded = super().load_input(context)
-        wants_dict = get_origin(context.dagster_type.typing_type) is dict
+        fans_in = (context.definition_metadata or {}).get("fans_in", False)
+        wants_dict = fans_in or get_origin(context.dagster_type.typing_type) is dict
         if not context.has_asset_partitions or not wants_dict:
             return loaded
         keys = list(context.asset_partition_keys)

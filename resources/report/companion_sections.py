@@ -72,7 +72,7 @@ _GATE = _Part(
         _text("withholds", "Withholds ratings", _yes),
         _NOTE,
     ),
-    marked=lambda row: row.passed is False or row.passed == 0,
+    marked=lambda row: pd.notna(row.passed) and not row.passed,
 )
 _CONSISTENCY_COLUMNS = (
     _text("measure", "Measure", status_words),

@@ -25,6 +25,7 @@ _COLUMNS = (
     Column("named", "Judge", "", numeric=False),
     Column("method", "Method", "", method_words, numeric=False),
     Column("meaning", "What scores a battle", "", numeric=False),
+    Column("n_models", "Models", "with votes", count),
     Column("mae", "Mean absolute error", "Elo", _one),
     Column("mae_recalibrated", "the same, on a fitted ruler", "Elo", _one),
     Column("stretch", "Stretch", "judge Elo per human Elo", _two),

@@ -43,6 +43,19 @@ def catalog(tmp_path) -> Catalog:
 
 
 @pytest.fixture
+def scored_battles(scored_battles: pd.DataFrame) -> pd.DataFrame:
+    """The 60 battles ten times over, with scores that err."""
+    table = pd.concat([scored_battles] * 10, ignore_index=True)
+    noise = np.random.default_rng(4).normal(0, 2, len(table))
+    score = np.round(12 * (table["score_difference"] + noise)) / 12
+    return table.assign(
+        battle_id=[f"battle-{k:03d}" for k in range(len(table))],
+        score_difference=score,
+        judge_outcome=(np.sign(score) + 1) / 2,
+    )
+
+
+@pytest.fixture
 def choices(scored_battles: pd.DataFrame) -> pd.DataFrame:
     """The likelihood of every battle but three, a little surer than the rubric."""
     share = 1 / (1 + np.exp(-1.2 * scored_battles["score_difference"]))
@@ -97,19 +110,19 @@ def test_on_a_rubric_alone_hard_and_soft_are_the_usual_ones(scored_battles, cata
 
 def test_methods_are_compared_on_the_battles_of_all(scored_battles, choices, verdicts, catalog):
     made = rate(scored_battles, choices, NO_LEARNT, catalog)
-    assert made.metadata["n_battles"] == 57
+    assert made.metadata["n_battles"] == 597
     assert made.metadata["methods"] == ["hard", "soft", "likelihood", "likelihood-calibrated"]
     table = summarise(made.value, scored_battles, choices, NO_LEARNT, verdicts, catalog)
     assert list(table.columns) == list(SUMMARY_COLUMNS)
     assert table["method"].tolist() == list(KINDS)
     rated = table[table["n_battles"] > 0].set_index("method")
-    assert set(rated["n_battles"]) == {57}
-    assert rated.loc["soft", "n_available"] == 60
-    assert rated.loc["likelihood", "n_available"] == 57
+    assert set(rated["n_battles"]) == {597}
+    assert rated.loc["soft", "n_available"] == 600
+    assert rated.loc["likelihood", "n_available"] == 597
     assert rated["mae"].notna().all()
     assert rated.loc["soft", "n_calls"] == len(verdicts)
     assert rated.loc["likelihood", ["n_calls", "prompt_tokens"]].tolist() == [10, 100]
-    assert module.methods_share_their_battles(table).passed
+    assert module.methods_have_ratings(table, made.value).passed
 
 
 def test_a_method_that_is_not_there_says_why(scored_battles, verdicts, catalog):
@@ -137,15 +150,27 @@ def test_a_method_that_contradicts_votes_stays_without_a_number(
         assert np.sign(human) != np.sign(judge)
 
 
-def test_methods_on_different_battles_do_not_pass(scored_battles, choices, verdicts, catalog):
-    made = rate(scored_battles, choices, NO_LEARNT, catalog)
-    table = summarise(made.value, scored_battles, choices, NO_LEARNT, verdicts, catalog)
-    table.loc[table["method"].eq("soft"), "n_battles"] = 60
-    result = module.methods_share_their_battles(table)
+def test_ratings_of_another_time_do_not_pass(scored_battles, choices, verdicts, catalog):
+    made = rate(scored_battles, choices, NO_LEARNT, catalog).value
+    table = summarise(made, scored_battles, choices, NO_LEARNT, verdicts, catalog)
+    older = rate(scored_battles, NO_SOFT, NO_LEARNT, catalog).value
+    result = module.methods_have_ratings(table, older)
     assert not result.passed
     assert result.severity is dg.AssetCheckSeverity.WARN
-    table.loc[table["method"].eq("soft"), ["n_battles", "mae"]] = [57, np.nan]
-    assert not module.methods_share_their_battles(table.assign(note="")).passed
+    table.loc[table["method"].eq("soft"), "mae"] = np.nan
+    assert not module.methods_have_ratings(table.assign(note=""), made).passed
+
+
+def test_a_method_that_rates_some_models_only_has_no_figures(
+    scored_battles, choices, verdicts, catalog
+):
+    made = rate(scored_battles, choices, NO_LEARNT, catalog).value
+    partial = made["method"].str.startswith("likelihood-cal") & made["model"].eq("ant")
+    made.loc[partial, ["rating", "residual"]] = np.nan
+    table = summarise(made, scored_battles, choices, NO_LEARNT, verdicts, catalog)
+    row = table.set_index("method").loc["likelihood-calibrated"]
+    assert row[["mae", "spearman", "coverage", "median_width"]].isna().all()
+    assert "it rates 3 of 4 models" in row["note"]
 
 
 def test_the_comparison_is_checked(scored_battles, choices, verdicts, catalog):

@@ -179,7 +179,7 @@ BLOCKING = {
     ("judge_comparison", "comparison_is_sound"),
 }
 WARNING = {
-    ("scoring_methods", "methods_share_their_battles"),
+    ("scoring_methods", "methods_have_ratings"),
     ("method_comparison", "methods_have_figures"),
     ("quarantined_battles", "few_rows_are_quarantined"),
     ("battles", "humans_voted"),

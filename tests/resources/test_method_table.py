@@ -109,6 +109,19 @@ def test_a_method_with_gaps_is_left_out_rather_than_costing_the_others() -> None
     assert f"{few} of {N} battles" in gathered.notes["choice"]
 
 
+def test_gaps_in_different_places_do_not_add_up() -> None:
+    everything = soft(("choice", "likelihood", "score"))
+    gone = {"choice": range(3), "likelihood": range(3, 6), "score": range(6, 9)}
+    kept = [
+        int(battle.removeprefix("battle-")) not in gone[source]
+        for battle, source in zip(everything["battle_id"], everything["source"], strict=True)
+    ]
+    gathered = gather_methods(scored(), everything[kept], learnt(0))
+    assert len(gathered.battles) >= LEAST_SHARE * N
+    assert "choice" in gathered.methods
+    assert {"likelihood", "score"} <= set(gathered.notes)
+
+
 def test_a_missing_value_is_no_battle_of_the_method() -> None:
     table = soft(("likelihood",))
     table.loc[0, "soft_outcome"] = np.nan
@@ -134,15 +147,31 @@ def test_calls_with_one_identity_are_paid_for_once() -> None:
         {
             "identity": ["x", "x", "y", None],
             "prompt_tokens": pd.array([10, 10, 7, 1], dtype="Int64"),
-            "completion_tokens": pd.array([2, 2, None, 1], dtype="Int64"),
+            "completion_tokens": pd.array([2, 2, 4, 1], dtype="Int64"),
         }
     )
     spent = count_spending(
         {"verdicts": asked, "choice_verdicts": asked[:0], "score_verdicts": asked[2:]}
     )
-    assert spent["soft"] == spent["hard"] == spent["btl"] == (3, 18, 3)
+    assert spent["soft"] == spent["hard"] == spent["btl"] == (3, 18, 7)
     assert spent["likelihood"] == (0, 0, 0)
-    assert spent["score"] == spent["btl2"] == (2, 8, 1)
+    assert spent["score"] == spent["btl2"] == (2, 8, 5)
+
+
+def test_tokens_that_a_call_does_not_tell_are_not_zero() -> None:
+    silent = pd.DataFrame(
+        {
+            "identity": ["x", "y"],
+            "prompt_tokens": pd.array([10, None], dtype="Int64"),
+            "completion_tokens": pd.array([None, None], dtype="Int64"),
+        }
+    )
+    tables = {"verdicts": silent, "choice_verdicts": silent[:1], "score_verdicts": silent[:0]}
+    calls, asked, said = count_spending(tables)["soft"]
+    assert calls == 2
+    assert np.isnan(asked)
+    assert np.isnan(said)
+    assert count_spending(tables)["likelihood"][:2] == (1, 10)
 
 
 def test_every_method_is_explained() -> None:
