@@ -4,11 +4,14 @@ What a file holds may be a key that somebody pasted into the wrong place. No err
 none is raised while another one that does is being handled: both would end up in a log.
 """
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 Lines = dict[tuple[str, ...], int]
 
@@ -113,3 +116,71 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
         seen[name] = line
         yield (*path, name), line
         yield from _lines(value, (*path, name), file)
+
+
+@dataclass(frozen=True)
+class EntryKind:
+    """What the entries of a file are, for reading one and for saying what is wrong with it.
+
+    Attributes
+    ----------
+    what, expected : str
+        Its name in messages, and the keys that every entry needs.
+    model : type
+        Checks an entry; its field ``slug`` is the entry's own key.
+    nested : mapping of str to type
+        Models of the keys that hold keys themselves.
+    never_shown : collection of str
+        Keys whose value no message repeats: somebody may have put a secret there.
+    """
+
+    what: str
+    expected: str
+    model: type[BaseModel]
+    nested: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    never_shown: Collection[str] = ()
+
+    def define(self, slug: Any, fields: Any, file: Path, entries: Entries) -> Any:
+        """Return the checked entry under a slug.
+
+        Raises
+        ------
+        ValueError
+            If anything is wrong with it, with file, line, key and what to do.
+        """
+        here = f"{file}, line {entries.line(slug)}: {self.what} {slug!r}"
+        if not isinstance(fields, dict):
+            raise ValueError(f"{here} is {fields!r}; expected {self.expected}")
+        if "slug" in fields:
+            raise ValueError(f"{here} has a key 'slug'; its key above is the slug")
+        try:
+            return self.model.model_validate({**fields, "slug": slug})
+        except ValidationError as error:
+            told = [
+                f"{file}, line {entries.line(slug, *one['loc'])}: {self._explained(slug, one)}"
+                for one in error.errors()
+            ]
+        raise ValueError("\n".join(told))  # not from the error, which shows what may be a key
+
+    def _explained(self, slug: Any, error: Any) -> str:
+        named = f"{self.what} {slug!r}"
+        key = ".".join(str(part) for part in error["loc"])
+        if error["type"] == "extra_forbidden":
+            return f"{named} has the unknown key '{key}'; {self._alike(error['loc'])}"
+        if error["type"] == "missing":
+            return f"{named} lacks the key '{key}'; add it"
+        if key == "slug":
+            return f"{named}: a slug is lower-case letters, digits, dots, dashes; rename it"
+        where = f", key '{key}'," if key else ""
+        value = error["input"]
+        hidden = key in self.never_shown or isinstance(value, dict | BaseModel)
+        found = "" if hidden else f" (found {value!r})"
+        return f"{named}{where} is wrong: {error['msg']}{found}; correct it"
+
+    def _alike(self, place: tuple[int | str, ...]) -> str:
+        model = self.nested[str(place[0])] if len(place) > 1 else self.model
+        known = [name for name in model.model_fields if name != "slug"]
+        close = difflib.get_close_matches(str(place[-1]), known)
+        if close:
+            return f"did you mean {close[0]!r}? Correct or remove it"
+        return f"remove it; known keys are {', '.join(known)}"

@@ -1,12 +1,11 @@
 """What makes embeddings, as a person has configured it in `config/embeddings.yaml`."""
 
-import difflib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from resources.configuration import Entries, read_entries
+from resources.configuration import EntryKind, read_entries
 from resources.judges.served.fields import EndpointFields
 from resources.paths import config_dir
 
@@ -61,6 +60,11 @@ class EmbedderDefinition(EndpointFields):
         return self
 
 
+_KIND = EntryKind(
+    "embedding", "kind, model and so on", EmbedderDefinition, never_shown=_NEVER_SHOWN
+)
+
+
 def load_embedders(path: Path | None = None) -> dict[str, EmbedderDefinition]:
     """Return the configured embeddings by slug, in the order of the file.
 
@@ -78,37 +82,6 @@ def load_embedders(path: Path | None = None) -> dict[str, EmbedderDefinition]:
     """
     file = path or config_dir() / "embeddings.yaml"
     entries = read_entries(file, "embeddings")
-    return {slug: _define(slug, given, file, entries) for slug, given in entries.values.items()}
-
-
-def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> EmbedderDefinition:
-    here = f"{file}, line {entries.line(slug)}: embedding {slug!r}"
-    if not isinstance(fields, dict):
-        raise ValueError(f"{here} is no mapping; expected kind, model and so on")
-    if "slug" in fields:
-        raise ValueError(f"{here} has a key 'slug'; its key above is the slug")
-    try:
-        return EmbedderDefinition.model_validate({**fields, "slug": slug})
-    except ValidationError as error:
-        told = [
-            f"{file}, line {entries.line(slug, *one['loc'])}: {_explained(slug, one)}"
-            for one in error.errors()
-        ]
-    raise ValueError("\n".join(told))  # not from the error, which shows what may be a key
-
-
-def _explained(slug: Any, error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        known = [name for name in EmbedderDefinition.model_fields if name != "slug"]
-        close = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}."
-        return f"embedding {slug!r} has the unknown key {key!r}; {hint} Correct or remove it"
-    if error["type"] == "missing":
-        return f"embedding {slug!r} lacks the key {key!r}; add it"
-    if key == "slug":
-        return f"embedding {slug!r}: a slug is lower-case letters, digits, dots, dashes; rename it"
-    where = f", key {key!r}," if key else ""
-    hidden = not key or key in _NEVER_SHOWN
-    found = "" if hidden else f" (found {error['input']!r})"
-    return f"embedding {slug!r}{where} is wrong: {error['msg']}{found}; correct it"
+    return {
+        slug: _KIND.define(slug, given, file, entries) for slug, given in entries.values.items()
+    }

@@ -1,12 +1,11 @@
 """The judges that a person has configured, as `config/judges.yaml` declares them."""
 
-import difflib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from resources.configuration import Entries, read_entries
+from resources.configuration import EntryKind, read_entries
 from resources.judges.builtin import BuiltinTraits
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
 from resources.judges.managed.options import VllmOptions
@@ -130,6 +129,15 @@ class JudgeDefinition(ServedFields):
             )
 
 
+_KIND = EntryKind(
+    "judge",
+    "display_name, family and kind",
+    JudgeDefinition,
+    nested=_NESTED,
+    never_shown=_NEVER_SHOWN,
+)
+
+
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
     """Return the configured judges by slug, in the order of the file.
 
@@ -147,44 +155,6 @@ def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
     """
     file = path or config_dir() / "judges.yaml"
     entries = read_entries(file, "judges")
-    return {slug: _define(slug, given, file, entries) for slug, given in entries.values.items()}
-
-
-def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> JudgeDefinition:
-    here = f"{file}, line {entries.line(slug)}: judge {slug!r}"
-    if not isinstance(fields, dict):
-        raise ValueError(f"{here} is {fields!r}; expected display_name, family and kind")
-    if "slug" in fields:
-        raise ValueError(f"{here} has a key 'slug'; its key above is the slug")
-    try:
-        return JudgeDefinition.model_validate({**fields, "slug": slug})
-    except ValidationError as error:
-        told = [
-            f"{file}, line {entries.line(slug, *one['loc'])}: {_explained(slug, one)}"
-            for one in error.errors()
-        ]
-    raise ValueError("\n".join(told))  # not from the error, which shows what may be a key
-
-
-def _explained(slug: Any, error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"judge {slug!r} has the unknown key '{key}'; {_alike(error['loc'])}"
-    if error["type"] == "missing":
-        return f"judge {slug!r} lacks the key '{key}'; add it"
-    if key == "slug":
-        return f"judge {slug!r}: a slug is lower-case letters, digits, dots, dashes; rename it"
-    where = f", key '{key}'," if key else ""
-    value = error["input"]
-    hidden = key in _NEVER_SHOWN or isinstance(value, dict | JudgeDefinition)
-    found = "" if hidden else f" (found {value!r})"
-    return f"judge {slug!r}{where} is wrong: {error['msg']}{found}; correct it"
-
-
-def _alike(place: tuple[int | str, ...]) -> str:
-    model = _NESTED[str(place[0])] if len(place) > 1 else JudgeDefinition
-    known = model.model_fields
-    close = difflib.get_close_matches(str(place[-1]), [name for name in known if name != "slug"])
-    if close:
-        return f"did you mean {close[0]!r}? Correct or remove it"
-    return f"remove it; known keys are {', '.join(name for name in known if name != 'slug')}"
+    return {
+        slug: _KIND.define(slug, given, file, entries) for slug, given in entries.values.items()
+    }

@@ -50,7 +50,7 @@ def test_shipped_corpora_name_shipped_embeddings() -> None:
         ("e:\n  kind: hashed\n  dimensions: 1\n", "line 3: .*'dimensions'.*found 1"),
         ("e:\n  kind: openai\n  model: m\n  batch_size: 5000\n", "line 4: .*found 5000"),
         ("E F:\n  kind: hashed\n", "a slug is lower-case"),
-        ("e: hashed\n", "line 1: embedding 'e' is no mapping"),
+        ("e: hashed\n", "line 1: embedding 'e' is 'hashed'; expected kind"),
         ("e:\n  slug: f\n  kind: hashed\n", "has a key 'slug'"),
         ("e:\n  model: m\n", "lacks the key 'kind'"),
         ("", "holds no embeddings"),
