@@ -174,5 +174,5 @@ class Installation:
     def command(self, *arguments: str) -> tuple[int, str]:
         """Run the command line to its end; return the exit code and everything it printed."""
         log = self.folder / f"output-{len(list(self.folder.glob('output-*')))}.txt"
-        code = self.start(*arguments, log=log).wait(120)
+        code = self.start(*arguments, log=log).wait(600)
         return code, log.read_text(encoding="utf-8")
