@@ -17,8 +17,8 @@ QUALITY_WEIGHTS: tuple[float, ...] = (0.15, 0.30, 0.25, 0.15, 0.10, 0.05)
 
 _FREE_WORDS = 25  # an opening and the answer itself are nobody's padding
 _PADDING_SCALE = 60.0
-_TYPOS_TO_ZERO = 5
-_BROKEN_LAYOUT = 0.25
+TYPOS_TO_ZERO = 5
+BROKEN_LAYOUT = 0.25
 _SHORTEST_TYPO = 4
 
 
@@ -55,12 +55,12 @@ def read_completion(prompt: Prompt, text: str) -> Reading:
     answered = min(len(given), len(prompt.items)) / len(prompt.items)
     true = len(right) / max(len(given), 1) * _in_order(prompt, given)
     levels = (
-        (1.0 if kept else _BROKEN_LAYOUT) * (1.0 if given else 0.0),
+        (1.0 if kept else BROKEN_LAYOUT) * (1.0 if given else 0.0),
         true * answered,
         true,
         answered,
         math.exp(-max(len(written) - _FREE_WORDS, 0) / _PADDING_SCALE),
-        max(0.0, 1 - n_typos / _TYPOS_TO_ZERO),
+        max(0.0, 1 - n_typos / TYPOS_TO_ZERO),
     )
     style = wording.style.get(paragraphs[0])
     ornament = paragraphs[-1] if set(paragraphs[-1]) <= {*ORNAMENTS, " "} else None

@@ -2,7 +2,8 @@
 
 The judge is the one that grades by the rubric, with its lasting opinions, biases and failures.
 It has a probability for every word that it could have said, says one of them drawn by these
-probabilities, and gives a reason in one sentence.
+probabilities, and gives a reason in one sentence. The reason tells what the judge believes: it
+errs as the judge does, and lets nobody see past its errors.
 """
 
 import json
@@ -16,15 +17,18 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.identity import text_hash
+from judgeline.outcomes import CRITERIA
 from judgeline.rubric import HIGHEST_SCORE, LOWEST_SCORE
 from judgeline.short_answers import LETTERS
 from judgeline.streams import keyed_rng
-from resources.arena.checker import Reading
+from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
 from resources.judges.budget import Budget, Cost
 from resources.judges.builtin import BEST, WORST, BuiltinJudge, spoilt
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer, Presentation
+
+_VERSION = "2"
 
 LISTED = 12
 """Tokens whose probabilities an answer tells, at its first place; endpoints tell 5 to 20."""
@@ -34,11 +38,24 @@ _LEAST = 1e-9  # less probable words are not listed
 _ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
 _SUREST = 0.05  # rubric points: spread of a judge without noise
+_IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two rubric points each
 _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
 Floats = NDArray[np.float64]
 Opinion = tuple[Reading, float]
+
+
+class Belief(NamedTuple):
+    """What a judge makes of a text in one presentation: its errors on top of what is there.
+
+    `reading` is what is there; `points` what the judge makes of it as a whole, in rubric points;
+    `misread` (6,) by how many rubric points it errs on each criterion.
+    """
+
+    reading: Reading
+    points: float
+    misread: Floats
 
 
 class Odds(NamedTuple):
@@ -77,6 +94,7 @@ class BuiltinFormJudge:
             )
         self.identity: Mapping[str, str] = {
             **judge.identity,
+            "version": _VERSION,
             "template": text_hash(template),
             **form.identity,
         }
@@ -105,7 +123,7 @@ class BuiltinFormJudge:
                     known[key] = self._judge.opinion(shown, text)
                 opinions.append(known[key])
             rng = self._rng(shown)
-            answer = self._say(shown, *self._odds(opinions, rng), rng)
+            answer = self._say(shown, *self._odds(self._beliefs(shown, opinions, rng)), rng)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
             yield position, answer
@@ -114,31 +132,44 @@ class BuiltinFormJudge:
         pair = [shown.first_completion, shown.second_completion]
         return pair if self._scale is None else pair[:1]
 
-    def _rng(self, shown: Presentation) -> np.random.Generator:
-        names = (self.form.name, shown.instruction, *self._texts(shown))
+    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
+        names = (self.form.name, *purpose, shown.instruction, *self._texts(shown))
         return keyed_rng(self._judge.traits.seed, self._judge.key, *names, str(shown.replicate))
 
-    def _odds(self, opinions: list[Opinion], rng: np.random.Generator) -> tuple[Odds, str]:
-        mood = self._judge.traits.mood * rng.standard_normal(len(opinions))
-        if self._scale is None:
-            return self._choose(*opinions, float(mood[0] - mood[1]))
-        return self._score(*opinions, float(mood[0]), self._scale)
+    def _beliefs(
+        self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
+    ) -> list[Belief]:
+        """Return what the judge makes of one text, or of two beside each other.
 
-    def _score(self, opinion: Opinion, mood: float, scale: tuple[int, int]) -> tuple[Odds, str]:
-        """Return a discretised normal around what the judge makes of a text, and its reason."""
-        spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
-        odds = score_odds(_points(opinion) + mood, spread, scale)
-        return odds, f"The response {_findings(opinion[0])}."
-
-    def _choose(self, first: Opinion, second: Opinion, mood: float) -> tuple[Odds, str]:
-        """Return ordered-logistic odds of the difference that the judge sees, and its reason."""
+        Opinion, mood and biases lean on all criteria alike; noise is one draw for each of them.
+        """
         traits = self._judge.traits
-        longer = math.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1))
-        ahead = _points(first) - _points(second) + mood
-        ahead += traits.position_bias + traits.verbosity_bias * longer
-        spread = max(_SUREST, _ONE_MARK * traits.noise) * math.sqrt(2)
-        reason = f"Response A {_findings(first[0])}, response B {_findings(second[0])}."
-        return choice_odds(ahead, spread), reason
+        readings = [reading for reading, _ in opinions]
+        lean = np.array([liking for _, liking in opinions])
+        lean += traits.mood * rng.standard_normal(len(opinions))
+        if len(readings) == 2:
+            n_words = [max(reading.n_words, 1) for reading in readings]
+            longer = math.log2(n_words[0] / n_words[1]) / 2
+            lean += np.array([traits.position_bias, 0.0])
+            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        points, misread = _points(readings) + lean, lean[:, None] + traits.noise * draws
+        return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
+
+    def _odds(self, beliefs: list[Belief]) -> tuple[Odds, str]:
+        """Return the odds of the first word, and the reason.
+
+        They are a discretised normal around what the judge makes of one text, or
+        ordered-logistic in the difference that it sees between two.
+        """
+        spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
+        if self._scale is not None:
+            (belief,) = beliefs
+            odds = score_odds(belief.points, spread, self._scale)
+            return odds, f"The response {_findings(belief)}."
+        first, second = beliefs
+        odds = choice_odds(first.points - second.points, spread * math.sqrt(2))
+        return odds, f"Response A {_findings(first)}, response B {_findings(second)}."
 
     def _say(
         self, shown: Presentation, odds: Odds, reason: str, rng: np.random.Generator
@@ -195,16 +226,26 @@ def choice_odds(ahead: float, spread: float) -> Odds:
     return Odds(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
 
 
-def _points(opinion: Opinion) -> float:
-    """Return what a judge makes of a text, all criteria alike, in rubric points."""
-    reading, liking = opinion
-    return WORST + (BEST - WORST) * sum(reading.levels) / len(reading.levels) + liking
+def _points(readings: Sequence[Reading]) -> Floats:
+    """Return what texts are worth, all criteria alike, in rubric points."""
+    levels = np.array([reading.levels for reading in readings])
+    return np.asarray(WORST + (BEST - WORST) * levels.mean(axis=1))
 
 
-def _findings(reading: Reading) -> str:
+def _findings(belief: Belief) -> str:
+    """Return what a judge believes to have found; without errors it is what is there."""
+    reading, points, misread = belief
+    off = dict(zip(CRITERIA, misread / (BEST - WORST), strict=True))  # in shares of a criterion
+    n_expected = reading.n_expected
+    n_right = round(reading.n_right + off["helpfulness"] * n_expected)
+    n_wrong = round(reading.n_wrong - off["factuality"] * n_expected)
+    n_typos = round(reading.n_typos - off["fluency"] * TYPOS_TO_ZERO)
+    layout = (1.0 if reading.layout_kept else BROKEN_LAYOUT) + off["adherence"]
+    impression = _IMPRESSIONS[min(max(int(points - LOWEST_SCORE) // 2, 0), len(_IMPRESSIONS) - 1)]
     return (
-        f"has {reading.n_right} of {reading.n_expected} items right, {reading.n_wrong} wrong and "
-        f"{reading.n_typos} typos, and {'keeps' if reading.layout_kept else 'breaks'} the format"
+        f"is {impression}, has {min(max(n_right, 0), n_expected)} of {n_expected} items right, "
+        f"{max(n_wrong, 0)} wrong and {max(n_typos, 0)} typos, and "
+        f"{'keeps' if layout > (1 + BROKEN_LAYOUT) / 2 else 'breaks'} the format"
     )
 
 

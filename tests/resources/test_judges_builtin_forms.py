@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,7 @@ def texts(skill: float) -> tuple[str, ...]:
     return write_completions(contestant, PROMPTS, seed=0)
 
 
-GOOD, POOR = texts(50.0), texts(-1.0)
+GOOD, MIDDLING, POOR = texts(50.0), texts(0.5), texts(-1.0)
 
 
 def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd.DataFrame:
@@ -171,12 +172,87 @@ def test_lasting_opinions_are_those_of_the_rubric() -> None:
         assert expected == pytest.approx(np.clip(points, 1, 10), abs=0.06)  # ends cut the normal
 
 
+COUNTS = re.compile(r"has (\d+) of (\d+) items right, (\d+) wrong and (\d+) typos, and (\w+) the")
+
+
+def told_and_true(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> tuple[np.ndarray, ...]:
+    """Counts in the reasons, and in the texts: right, expected, wrong, typos, layout kept."""
+    by_rubric = BuiltinJudge(traits, "cedar", PROMPTS, "Grade both.")
+    told, true = [], []
+    shown = form.present(battles(MIDDLING, POOR), 1)
+    for one, answer in zip(shown, answered(judge(traits, form), shown), strict=True):
+        pair = [one.first_completion, one.second_completion][: 1 if form.name == "score" else 2]
+        said = COUNTS.findall(answer.text)
+        assert len(said) == len(pair)
+        told += [[*map(int, counts), verb == "keeps"] for *counts, verb in said]
+        for text in pair:
+            reading, _ = by_rubric.opinion(one, text)
+            counts = (reading.n_right, reading.n_expected, reading.n_wrong, reading.n_typos)
+            true.append([*counts, reading.layout_kept])
+    return np.array(told), np.array(true)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_judge_without_errors_tells_what_is_there(form) -> None:
+    told, true = told_and_true(FLAWLESS, form)
+    assert (told == true).all()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("trait", ["noise", "mood", "taste"])
+def test_reasons_err_as_the_judge_does(form, trait: str) -> None:
+    small, large = (
+        told_and_true(FLAWLESS.model_copy(update={trait: size}), form) for size in (0.5, 3.0)
+    )
+    wrong = [float((told != true).any(axis=1).mean()) for told, true in (small, large)]
+    assert wrong[0] < wrong[1]
+    assert wrong[1] > 0.5
+
+
+def test_reasons_lean_as_lasting_opinions_do() -> None:
+    fond = FLAWLESS.model_copy(update={"taste": 3.0})
+    by_rubric = BuiltinJudge(fond, "cedar", PROMPTS, "Grade both.")
+    shown = ScoreForm().present(battles(MIDDLING, POOR), 1)
+    liking = np.array([by_rubric.opinion(one, one.first_completion)[1] for one in shown])
+    told, true = told_and_true(fond, ScoreForm())
+    for column, sign in ((0, 1), (2, -1), (3, -1)):  # right, wrong, typos
+        ahead = sign * (told - true)[:, column] * np.sign(liking)
+        assert (ahead >= 0).all()
+        assert (ahead > 0).any()
+
+
+def test_reasons_of_two_judges_differ_as_their_scores_do() -> None:
+    shown = ScoreForm().present(battles(MIDDLING, POOR), 1)
+    reasons = [
+        [
+            answer.text.partition("\n\n")[2]
+            for answer in answered(
+                judge(NOISY.model_copy(update={"seed": seed}), ScoreForm()), shown
+            )
+        ]
+        for seed in (1, 2)
+    ]
+    same = [one == other for one, other in zip(*reasons, strict=True)]
+    assert np.mean(same) < 0.5
+
+
+def test_a_reasons_first_words_go_with_its_score() -> None:
+    impressions = ["useless", "poor", "middling", "good", "excellent"]
+    told = scores(NOISY.model_copy(update={"mood": 2.0}), battles(MIDDLING, POOR))
+    words = told["answer"].str.extract(r"The response is (\w+),")[0]
+    expected = (told["expected_score"] - 1) // 2
+    off = (words.map(impressions.index) - expected.clip(0, 4)).abs()
+    assert off.max() <= 1  # the mean of a cut normal may lie just across a bound
+    assert (off > 0).mean() < 0.1
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_identity_tells_forms_apart_and_keeps_the_rubrics(form) -> None:
     by_rubric = BuiltinJudge(NOISY, "cedar", PROMPTS, "Grade both.")
     asked = judge(NOISY, form)
     assert asked.identity["form"] == form.name
     assert "form" not in by_rubric.identity
+    assert (asked.identity["version"], by_rubric.identity["version"]) == ("2", "1")
     assert asked.identity["traits"] == by_rubric.identity["traits"]
     assert asked.identity["template"] != by_rubric.identity["template"]
 
