@@ -71,16 +71,23 @@ class VectorBuyer:
         """
         distinct = list(dict.fromkeys(texts))
         self.account = Account(n_texts=len(distinct))
+        wanted = self._accepted(distinct)
         if not self.embedder.is_bought:
-            return self._made(distinct, {}, None)
+            return self._made(wanted, {}, None)
         key = embedder_key(self.embedder)
-        known = self._stored(key, distinct)
-        if len(known) == len(distinct):  # a place that can only be read will do
+        known = self._stored(key, wanted)
+        if len(known) == len(wanted):  # a place that can only be read will do
             return known
         with self.store.exclusive(key, self.on_wait):
-            known = self._stored(key, distinct)  # another process may have bought them
+            known = self._stored(key, wanted)  # another process may have bought them
             with VerdictWriter(self.store, key) as writer:
-                return self._made(distinct, known, writer)
+                return self._made(wanted, known, writer)
+
+    def _accepted(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts that may have a vector; of the others, not even a stored one counts."""
+        refusals = [self.embedder.refusal(text) for text in texts]
+        self.account.failed.update(refusal for refusal in refusals if refusal)
+        return [text for text, refusal in zip(texts, refusals, strict=True) if not refusal]
 
     def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
         identities = {vector_identity(key, text): text for text in texts}
@@ -94,7 +101,7 @@ class VectorBuyer:
         missing = [text for text in texts if text not in known]
         vectors, key = dict(known), embedder_key(self.embedder)
         maker, account = json.dumps(dict(self.embedder.identity), sort_keys=True), self.account
-        given = self.embedder.embed(missing)
+        given, n_refused = self.embedder.embed(missing), account.failed.total()
         with contextlib.closing(given):
             for position, (vector, failure) in given:
                 text = missing[position]
@@ -107,7 +114,7 @@ class VectorBuyer:
                 if writer:
                     identity = vector_identity(key, text)
                     writer.add(stored_row(identity, vector, datetime.now(UTC), maker))
-        n_lost = len(texts) - len(vectors) - account.failed.total()
+        n_lost = len(texts) - len(vectors) - (account.failed.total() - n_refused)
         if n_lost:
             raise RuntimeError(f"the embedder left out {n_lost} of {len(missing)} texts; run again")
         return vectors

@@ -42,6 +42,10 @@ class Embedder(Protocol):
         """Requests, retries and tokens so far."""
         ...
 
+    def refusal(self, text: str) -> str:
+        """Return why a text has no vector, whatever is stored; empty if it may have one."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
         """Yield what becomes of each text, with its position, in any order."""
         ...

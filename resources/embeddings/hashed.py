@@ -42,6 +42,10 @@ class HashedEmbedder:
             "dimensions": str(dimensions),
         }
 
+    def refusal(self, text: str) -> str:
+        """Return why a text has no vector: it has no words."""
+        return "" if _WORD.search(text) else "empty"
+
     def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
         """Yield the unit vector of each text, in order; one without words has none."""
         for position, text in enumerate(texts):

@@ -41,7 +41,7 @@ class ServedEmbedder:
         """Everything but the text that shapes a vector.
 
         Not in it, because they do not: batch size, concurrency, timeouts, the key, and the
-        longest text that is sent.
+        longest text that is sent (`refusal` says which stored vectors must not be used).
         """
         return {
             "kind": "openai",
@@ -50,6 +50,16 @@ class ServedEmbedder:
             "revision": self._definition.revision or "",
             "dimensions": str(self._definition.dimensions or ""),
         }
+
+    def refusal(self, text: str) -> str:
+        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones.
+
+        A vector that such a text has in the store may be of the part before the cut.
+        """
+        most = self._definition.max_characters
+        if not text.strip():
+            return "empty"
+        return "context_overflow" if most is not None and len(text) > most else ""
 
     def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
         """Yield what becomes of each text as it comes, with its position.
@@ -63,9 +73,9 @@ class ServedEmbedder:
         EndpointError
             If the endpoint cannot be asked, or has stopped answering.
         """
-        sent = [position for position, text in enumerate(texts) if not self._failure(text)]
+        sent = [position for position, text in enumerate(texts) if not self.refusal(text)]
         for position, text in enumerate(texts):
-            if failure := self._failure(text):
+            if failure := self.refusal(text):
                 yield position, Embedding(None, failure)
         size = self._definition.batch_size
         batches = [sent[first : first + size] for first in range(0, len(sent), size)]
@@ -75,13 +85,6 @@ class ServedEmbedder:
         with contextlib.closing(given):
             for number, embeddings in given:
                 yield from zip(batches[number], embeddings, strict=True)
-
-    def _failure(self, text: str) -> str:
-        """Return why a text is not sent: endpoints refuse empty ones, and some cut long ones."""
-        most = self._definition.max_characters
-        if not text.strip():
-            return "empty"
-        return "context_overflow" if most is not None and len(text) > most else ""
 
     def _asked(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
         client = self._endpoint.client(self._definition.timeout_s)

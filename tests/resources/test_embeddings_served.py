@@ -109,6 +109,20 @@ def test_texts_over_the_limit_are_not_sent(server: EmbeddingsServer, tmp_path: P
     assert bought.account.failed == {"context_overflow": 1, "empty": 1}
 
 
+def test_a_limit_holds_for_vectors_that_were_bought_without_it(
+    server: EmbeddingsServer, tmp_path: Path
+) -> None:
+    long = "x" * 5000
+    server.fault = changed(lambda data: data)  # a server that takes any length, and cuts it
+    assert set(buyer(server, tmp_path).vectors(["short", long])) == {"short", long}
+    limited = buyer(server, tmp_path, max_characters=100)
+    assert set(limited.vectors(["short", long])) == {"short"}
+    assert limited.account.failed == {"context_overflow": 1}
+    assert (limited.account.n_stored, limited.account.n_made) == (1, 0)
+    assert set(buyer(server, tmp_path, max_characters=5000).vectors([long])) == {long}
+    assert server.texts == ["short", long]  # and none was asked for again
+
+
 def scrambled(body: dict[str, Any], model: MiniLM) -> dict[str, Any]:
     whole = reply(model.encode(body["input"]), "float")
     return {**whole, "data": whole["data"][::-1]}
