@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import svd
+from scipy.linalg import qr, svd
 from scipy.special import expit
 
 from judgeline.quantitative_penalty import fit_scaling
@@ -27,7 +27,9 @@ class Coordinates(NamedTuple):
     """Rows in coordinates in which fits are quick; made by `coordinates`, without any vote.
 
     `columns` (r, p): principal components of the scaled embedding, what the score and a
-    constant explain taken out; then the standardised score, then ones.
+    constant explain taken out; then the standardised score, then ones. With fewer rows than
+    features there is one more, along what the score explains: nothing is left of it in any row,
+    but it trades the score's own weight for the embedding's.
     `squares` (p,): weighted sum of squares of each column. `mixing` (p,): the standardised
     score's own weight as a combination of the p coefficients.
     """
@@ -46,6 +48,8 @@ def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinate
     explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]
     residual = features - rest @ explained
     _, _, axes = svd(root * residual, full_matrices=False)
+    if len(axes) < features.shape[1]:  # else they span all features
+        axes = qr(np.column_stack([axes.T, explained[0]]), mode="economic")[0].T
     columns = np.hstack([residual @ axes.T, rest])
     mixing = np.concatenate([-axes @ explained[0], [1.0, 0.0]])
     return Coordinates(columns, weights @ columns**2, mixing)
