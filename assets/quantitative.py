@@ -13,6 +13,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.quantitative_curve import LearningCurve, learning_curve
 from judgeline.quantitative_folds import cross_fitted_outcomes
+from judgeline.quantitative_inputs import TooLittleToLearnError
 from judgeline.quantitative_penalty import N_FOLDS
 from judgeline.streams import keyed_rng
 from resources.catalog import Catalog
@@ -142,7 +143,7 @@ def _by_method(tables: _Tables, fitted: Callable[[str, Material], pd.DataFrame])
             continue
         try:
             result.tables.append(fitted(method, material))
-        except ValueError as error:  # too few votes, or all alike; a fit that fails raises others
+        except TooLittleToLearnError as error:  # anything else is wrong, and fails
             result.notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
     return result
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.quantitative_folds import BASE_PENALTY
-from judgeline.quantitative_inputs import require_shares
+from judgeline.quantitative_inputs import TooLittleToLearnError, require_shares, require_votes
 from judgeline.quantitative_metrics import preference_agreement
 from judgeline.quantitative_newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative_penalty import (
@@ -95,7 +95,8 @@ class _Votes(NamedTuple):
             )
         has_vote = ~np.isnan(shares)
         if not has_vote.any():
-            raise ValueError("no battle has a vote to learn from; add votes")
+            raise TooLittleToLearnError("no battle has a vote to learn from; add votes")
+        require_votes(shares)
         kept, number = has_vote[shown.battle], np.cumsum(has_vote) - 1
         part = Presentations(
             shown.embeddings[kept],
@@ -159,9 +160,11 @@ def learning_curve(
 
     Raises
     ------
-    ValueError
+    TooLittleToLearnError
         If no size can be filled, a training set spans fewer questions than folds, or its votes
         are all alike.
+    ValueError
+        If lengths differ, or an outcome is outside [0, 1].
     RuntimeError
         If a fit does not converge.
 
@@ -192,7 +195,7 @@ def _filled(sizes: Sequence[int], splits: Sequence[tuple[Rows, Rows]]) -> list[i
     most = min(train.size for train, _ in splits)
     filled = [size for size in sorted(sizes) if size <= most]
     if not filled:
-        raise ValueError(
+        raise TooLittleToLearnError(
             f"{most} votes on questions that are not tested on cannot fill a training set of "
             f"{min(sizes)}; add votes"
         )

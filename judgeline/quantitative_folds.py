@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.quantitative_inputs import require_shares
+from judgeline.quantitative_inputs import TooLittleToLearnError, require_shares, require_votes
 from judgeline.quantitative_newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative_penalty import N_FOLDS, PENALTIES, Rows, question_folds, require_grid
 from judgeline.quantitative_presentations import (
@@ -57,6 +57,16 @@ class _Votes(NamedTuple):
     def without(self, model: int) -> NDArray[np.bool_]:
         """Return which rows have a vote and not this model (-1 leaves out none)."""
         return np.asarray(self.voted & (self.models != model).all(axis=1))
+
+    def among(self, rows: NDArray[np.bool_]) -> "_Votes":
+        """Return what these rows count."""
+        return _Votes(
+            self.weights[rows],
+            self.outcome[rows],
+            self.fold[rows],
+            self.models[rows],
+            self.voted[rows],
+        )
 
 
 def cross_fitted_outcomes(
@@ -107,10 +117,11 @@ def cross_fitted_outcomes(
 
     Raises
     ------
+    TooLittleToLearnError
+        If there are fewer questions than folds, or the votes left for some fit are none or all
+        alike (the message names model and folds).
     ValueError
-        If a battle has no presentation, a model code or an outcome is out of range, there are
-        fewer questions than folds, or the votes left for some fit are none or all alike (the
-        message names model and folds).
+        If a battle has no presentation, or a model code or an outcome is out of range.
     RuntimeError
         If a fit does not converge.
 
@@ -118,7 +129,9 @@ def cross_fitted_outcomes(
     -----
     For each model, fits without a pair of folds serve both: each is held out once while the
     penalty of the other is chosen. Every fit starts from zero in coordinates that no vote has
-    touched, so a vote that must not count changes no bit of a prediction.
+    touched, so a vote that must not count changes no bit of a prediction. Where penalties are
+    compared, rows that no fit of a model counts are left out: their weight is 0. Whether there
+    is a vote on a fold can thus reach the rounding of losses that are compared, not what they are.
     """
     grid = _grid_for(penalties, n_folds)
     fold = question_folds(question, n_folds=n_folds, rng=rng)
@@ -163,10 +176,7 @@ def _votes(
     if not np.isin(codes, np.arange(n_models)).all():
         row = int(np.argmin(np.isin(codes, np.arange(n_models)).all(axis=1)))
         raise ValueError(f"models are {codes[row].tolist()} in row {row}; expected 0 to M - 1")
-    wrong = (shares < 0) | (shares > 1) | np.isinf(shares)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"outcome is {shares[row]:g} in row {row}; expected [0, 1] or NaN")
+    require_votes(shares)
     absent = np.flatnonzero(np.bincount(shown.battle, minlength=fold.size) == 0)
     if absent.size or int(shown.battle.max()) >= fold.size:
         raise ValueError(
@@ -210,15 +220,16 @@ def _chosen_penalties(
     rests = [counted & (votes.fold != j) & (votes.fold != k) for j, k in pairs]
     for pair, rest in zip(pairs, rests, strict=True):
         _require_contrast(votes, rest, f"{name}, folds {pair[0]} and {pair[1]}")
-    fits = [rest for rest in rests for _ in grid]
+    own, where = votes.among(counted), where._replace(columns=where.columns[counted])
+    fits = [rest[counted] for rest in rests for _ in grid]
     penalties = np.tile(grid, len(pairs))
     losses = np.zeros((n_folds, grid.size))
-    found = _scores(where, votes, fits, penalties, base_penalty, tolerance=_SELECTION)
+    found = _scores(where, own, fits, penalties, base_penalty, tolerance=_SELECTION)
     for number, scores in enumerate(found):
         (j, k), place = pairs[number // grid.size], number % grid.size
-        loss = votes.weights * (np.logaddexp(0, scores) - votes.outcome * scores)
-        losses[k, place] += loss[counted & (votes.fold == j)].sum()
-        losses[j, place] += loss[counted & (votes.fold == k)].sum()
+        loss = own.weights * (np.logaddexp(0, scores) - own.outcome * scores)
+        losses[k, place] += loss[own.fold == j].sum()
+        losses[j, place] += loss[own.fold == k].sum()
     best = grid.size - 1 - losses[:, ::-1].argmin(axis=1)  # of equal losses the larger penalty
     return np.asarray(grid[best])
 
@@ -226,11 +237,13 @@ def _chosen_penalties(
 def _require_contrast(votes: _Votes, rows: NDArray[np.bool_], left_out: str) -> None:
     """Raise if the votes of a fit are none or all alike; say what was left out of it."""
     if not rows.any():
-        raise ValueError(f"no votes are left without {left_out}; add votes on more questions")
+        raise TooLittleToLearnError(
+            f"no votes are left without {left_out}; add votes on more questions"
+        )
     try:
         require_shares(votes.outcome[rows], int(rows.sum()))
-    except ValueError as error:
-        raise ValueError(f"without {left_out}: {error}") from error
+    except TooLittleToLearnError as error:
+        raise TooLittleToLearnError(f"without {left_out}: {error}") from error
 
 
 def _scores(

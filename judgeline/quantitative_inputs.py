@@ -11,6 +11,13 @@ from scipy.special import log_softmax, logit
 Floats = NDArray[np.float64]
 
 
+class TooLittleToLearnError(ValueError):
+    """Votes or ratings that are in order, but too few or too much alike for a fit.
+
+    A caller with many corpora may report it and go on; any other `ValueError` is a wrong input.
+    """
+
+
 def base_logit(probability: ArrayLike) -> Floats:
     """Return log-odds of a base judge's probabilities.
 
@@ -170,26 +177,48 @@ def _require(good: NDArray[np.bool_], values: Floats, name: str, expected: str) 
 
 
 def require_ratings(rating: ArrayLike, n_rows: int) -> Floats:
-    """Return human ratings (n,), or raise if one is missing or all are alike."""
+    """Return human ratings (n,), or raise if one is missing or all are alike.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If all are alike.
+    ValueError
+        If one is missing.
+    """
     values = _column(rating, n_rows, "rating")
     if (values == values[0]).all():
-        raise ValueError(
+        raise TooLittleToLearnError(
             f"all {n_rows} ratings are {values[0]:g}: nothing to learn; use rows that differ"
         )
     return values
 
 
 def require_shares(outcome: ArrayLike, n_rows: int) -> Floats:
-    """Return outcomes (n,) in [0, 1], or raise if one is outside or all are alike."""
+    """Return outcomes (n,) in [0, 1], or raise if one is outside or all are alike.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If all are alike.
+    ValueError
+        If one is missing or outside [0, 1].
+    """
     values = _column(outcome, n_rows, "outcome")
     _require((values >= 0) & (values <= 1), values, "outcome", "a share of the win in [0, 1]")
     if (values == values[0]).all():
         kind = {0.0: "losses", 0.5: "ties", 1.0: "wins"}.get(float(values[0]), "alike")
-        raise ValueError(
+        raise TooLittleToLearnError(
             f"all {n_rows} outcomes are {kind} ({values[0]:g}): a judge fitted to them says "
             "nothing about the answers; add votes of the other kinds"
         )
     return values
+
+
+def require_votes(outcome: Floats) -> None:
+    """Raise unless outcomes (n,) are shares of a win, or NaN where nobody voted."""
+    good = np.isnan(outcome) | ((outcome >= 0) & (outcome <= 1))
+    _require(good, outcome, "outcome", "[0, 1] or NaN")
 
 
 def require_weights(weight: ArrayLike | None, n_rows: int) -> Floats:
@@ -204,7 +233,15 @@ def require_weights(weight: ArrayLike | None, n_rows: int) -> Floats:
 def require_categories(
     category: ArrayLike, n_rows: int, shape: tuple[int, ...]
 ) -> NDArray[np.intp]:
-    """Return categories (n,) 0 to S - 1 for probabilities of shape (n, S), each one present."""
+    """Return categories (n,) 0 to S - 1 for probabilities of shape (n, S), each one present.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If one is absent.
+    ValueError
+        If one is no column of the probabilities, or there are fewer than three columns.
+    """
     values = _column(category, n_rows, "category")
     if shape[0] != n_rows or shape[1] < 3:
         raise ValueError(
@@ -216,7 +253,7 @@ def require_categories(
     counts = np.bincount(values.astype(np.intp), minlength=shape[1])
     if not counts.all():
         absent = np.flatnonzero(counts == 0).tolist()
-        raise ValueError(
+        raise TooLittleToLearnError(
             f"categories {absent} are absent from the {n_rows} training rows: their probability "
             "cannot be learned; add ratings of theirs, on several questions, or merge categories"
         )

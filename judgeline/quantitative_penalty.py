@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.quantitative_inputs import TooLittleToLearnError
 from judgeline.quantitative_judges import LinearJudge, MultinomialJudge, PenaltyChoice
 
 Floats = NDArray[np.float64]
@@ -90,14 +91,16 @@ def question_folds(
 
     Raises
     ------
+    TooLittleToLearnError
+        If there are fewer questions than folds.
     ValueError
-        If there are fewer questions than folds, or fewer than two folds.
+        If there are fewer than two folds.
     """
     names, place = np.unique(np.asarray(question), return_inverse=True)
     if n_folds < 2:
         raise ValueError(f"n_folds must be 2 or more, got {n_folds}")
     if names.size < n_folds:
-        raise ValueError(
+        raise TooLittleToLearnError(
             f"{names.size} question(s) for {n_folds} folds: rationales of one question must not "
             "stand on both sides; use fewer folds or votes on more questions"
         )
@@ -139,9 +142,11 @@ def fit_with_chosen_penalty(
 
     Raises
     ------
+    TooLittleToLearnError
+        If there are fewer questions than folds, or a fold's rest is too little to fit (the
+        message names the fold).
     ValueError
-        If the grid is empty, not ascending or not positive, there are fewer questions than
-        folds, or a fold's rest cannot be fitted (the message names the fold).
+        If the grid is empty, not ascending or not positive.
     """
     grid = require_grid(penalties)
     rows = np.arange(np.asarray(question).size)
@@ -154,8 +159,8 @@ def fit_with_chosen_penalty(
         train, test = rows[fold != k], rows[fold == k]
         try:
             total += [loss(fit(train, float(gamma)), test) for gamma in grid]
-        except ValueError as error:
-            raise ValueError(f"without fold {k} of {n_folds}: {error}") from error
+        except TooLittleToLearnError as error:
+            raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
     choice = chosen(grid, total / rows.size)
     return replace(fit(rows, choice.penalty), choice=choice)
 

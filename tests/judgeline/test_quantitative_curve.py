@@ -3,6 +3,7 @@ import pytest
 from scipy.special import expit
 
 from judgeline.quantitative_curve import METRICS, LearningCurve, learning_curve
+from judgeline.quantitative_inputs import TooLittleToLearnError
 from judgeline.quantitative_presentations import Presentations, presentations
 
 N, D = 600, 6
@@ -91,8 +92,16 @@ def test_votes_on_tested_questions_change_no_fit():
 )
 def test_votes_that_teach_nothing_are_refused(votes: np.ndarray, message: str):
     both, base, _, question = corpus(1.0)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(TooLittleToLearnError, match=message):
         learning_curve(both, base, votes, question, rng=np.random.default_rng(0))
+
+
+def test_a_vote_outside_the_scale_is_no_lack_of_votes():
+    both, base, outcome, question = corpus(1.0)
+    wrong = np.where(np.arange(N) == 7, 2.0, outcome)
+    with pytest.raises(ValueError, match=r"outcome is 2 in row 7; expected \[0, 1\]") as caught:
+        learning_curve(both, base, wrong, question, rng=np.random.default_rng(0))
+    assert not isinstance(caught.value, TooLittleToLearnError)
 
 
 def test_a_that_always_wins_is_learnt_from_both_orders_and_has_no_correlation():

@@ -10,6 +10,7 @@ from quantitative_twin import logistic_weights, spreads
 from scipy.stats import sem
 
 from judgeline.quantitative_folds import CrossFitted, cross_fitted_outcomes
+from judgeline.quantitative_inputs import TooLittleToLearnError
 from judgeline.quantitative_judges import PreferenceJudge
 from judgeline.quantitative_presentations import (
     Presentations,
@@ -187,6 +188,16 @@ def test_no_vote_on_a_question_touches_its_battles(n: int) -> None:
         assert (after.outcome[:, ~own] != before.outcome[:, ~own]).any(axis=1).all()
 
 
+def test_taking_votes_on_a_question_away_leaves_its_battles_alone() -> None:
+    given = arena(400)
+    before = fitted(given)
+    for k in range(4):
+        own = before.fold == k
+        thinned = np.where(own & (np.arange(400) % 3 > 0), math.nan, given.outcome)
+        after = fitted(given._replace(outcome=thinned))
+        assert (after.outcome[:, own] == before.outcome[:, own]).all()
+
+
 def test_models_without_votes_share_one_set_of_fits() -> None:
     given = arena(80, n_models=6)
     new = np.isin(given.model_a, (2, 4)) | np.isin(given.model_b, (2, 4))
@@ -252,6 +263,24 @@ def test_bad_input_names_value_place_and_remedy(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         fitted(arena()._replace(**changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_too_little"),
+    [
+        ({"outcome": np.full(60, 0.5)}, True),
+        ({"outcome": np.full(60, math.nan)}, True),
+        ({"question": np.zeros(60)}, True),
+        ({"outcome": np.r_[np.ones(59), 2]}, False),
+        ({"model_a": np.full(60, 7)}, False),
+    ],
+)
+def test_too_little_to_learn_is_told_from_wrong_input(
+    changed: dict[str, np.ndarray], is_too_little: bool
+) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the messages are those above
+        fitted(arena()._replace(**changed))
+    assert isinstance(caught.value, TooLittleToLearnError) is is_too_little
 
 
 def test_choosing_a_penalty_needs_three_folds() -> None:
