@@ -46,7 +46,9 @@ def rationale_embeddings(
     table = embedded(found, buyer.vectors(found.table["text"].tolist()))
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
-    return dg.MaterializeResult(value=table, metadata=_account(buyer, found, table))
+    note = "" if len(table) else _nothing_made(buyer, found)
+    noted = {"note": note} if note else {}
+    return dg.MaterializeResult(value=table, metadata={**noted, **_account(buyer, found, table)})
 
 
 def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: str) -> str:
@@ -61,6 +63,15 @@ def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: 
             "there is nothing to embed; ask a judge that explains itself, or publish its words"
         )
     return ""
+
+
+def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
+    failed = ", ".join(f"{n:,} {why}" for why, n in sorted(buyer.account.failed.items()))
+    return (
+        f"none of the {len(found.table):,} reasons has a vector; of {buyer.account.n_texts:,} "
+        f"different texts: {failed}. Choose a model that reads longer texts, or raise "
+        "'max_characters' in config/embeddings.yaml"
+    )
 
 
 def _account(buyer: VectorBuyer, found: Rationales, table: pd.DataFrame) -> dict[str, object]:
@@ -103,27 +114,51 @@ def embeddings_are_unique(rationale_embeddings: pd.DataFrame) -> dg.AssetCheckRe
     )
 
 
-@judge_check(rationale_embeddings, verdicts=dg.AssetIn("verdicts"))
+@judge_check(
+    rationale_embeddings,
+    verdicts=dg.AssetIn("verdicts"),
+    score_verdicts=dg.AssetIn("score_verdicts"),
+)
 def most_rationales_are_embedded(
-    rationale_embeddings: pd.DataFrame, verdicts: pd.DataFrame
+    context: dg.AssetCheckExecutionContext,
+    rationale_embeddings: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    catalog: Catalog,
 ) -> dg.AssetCheckResult:
-    """Reasons that are missing or too long are rarely so at random: hard battles go first."""
+    """Reasons that are missing or too long are rarely so at random: hard battles go first.
+
+    Verdicts and single scores are counted apart. Those of a judge that explains none of them,
+    and a corpus without embeddings, have nothing to count.
+    """
     import great_expectations.expectations as gxe
 
-    own = rationale_embeddings[rationale_embeddings["source"].eq("verdict")]
-    n_usable = int(verdicts["status"].eq("ok").sum())
-    share = len(own) / n_usable if n_usable and len(own) else 1.0  # none at all: see the note
+    corpus, _ = corpus_and_judge(context)
+    has_embedder = catalog.corpus(corpus).embeddings is not None
+    explained = rationales(verdicts, score_verdicts).table["source"]
+    shares = _embedded_shares(rationale_embeddings, verdicts, score_verdicts)
     return evaluate(
-        pd.DataFrame({"usable_verdicts": [n_usable], "embedded": [share]}),
+        shares[shares["source"].isin(explained) & has_embedder],
         [
             gxe.ExpectColumnValuesToBeBetween(
                 column="embedded",
                 min_value=WARN_EMBEDDED,
-                notes=f"at least {WARN_EMBEDDED:.0%} of usable verdicts have a vector",
+                notes=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
             )
         ],
-        ids=["usable_verdicts"],
+        ids=["source", "n_usable"],
         remedy="Look at `failures` of rationale_embeddings: texts may be too long for the model, "
-        "or the judge does not explain every verdict.",
+        "or the judge does not explain every answer.",
         severity=dg.AssetCheckSeverity.WARN,
     )
+
+
+def _embedded_shares(
+    embeddings: pd.DataFrame, verdicts: pd.DataFrame, score_verdicts: pd.DataFrame
+) -> pd.DataFrame:
+    """Return the share of usable answers that have a vector, by source; NaN without answers."""
+    sources = {"verdict": verdicts, "score": score_verdicts}
+    n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]
+    n_embedded = [int(embeddings["source"].eq(source).sum()) for source in sources]
+    shares = pd.DataFrame({"source": list(sources), "n_usable": n_usable, "n": n_embedded})
+    return shares.assign(embedded=shares["n"] / shares["n_usable"].where(shares["n_usable"] > 0))

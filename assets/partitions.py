@@ -58,8 +58,10 @@ def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:
     return dg.MultiPartitionKey({"corpus": corpus, "judge": judge})
 
 
-def corpus_and_judge(context: dg.AssetExecutionContext) -> tuple[str, str]:
-    """Return the corpus and the judge that a judged asset is being made for."""
+def corpus_and_judge(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+) -> tuple[str, str]:
+    """Return the corpus and the judge that a judged asset is being made, or checked, for."""
     key = context.partition_key
     if not isinstance(key, dg.MultiPartitionKey):
         raise TypeError(f"partition {key!r} names no judge; expected 'corpus|judge'")

@@ -122,6 +122,11 @@ def embed(judged, scores, catalog, tmp_path, corpus="c"):
     )
 
 
+def covered(embeddings, judged, scores, catalog, corpus="c"):
+    partition = dg.build_op_context(partition_key=corpus_judge_key(corpus, "j"))
+    return most_rationales_are_embedded(partition, embeddings, judged, scores, catalog)
+
+
 def learn(asset, battles, judged, scores, embeddings, catalog):
     scored = score_battles(battles, judged)
     return asset(context(), scored, battles, judged, scores, embeddings, catalog)
@@ -159,7 +164,7 @@ def test_without_embeddings_everything_is_empty_and_says_why(
     assert result.value.empty
     assert told in result.metadata["note"]
     assert embeddings_are_unique(result.value).passed
-    assert most_rationales_are_embedded(result.value, silent).passed
+    assert covered(result.value, silent, NO_SCORES, catalog, corpus).passed
     for asset, check in (
         (quantitative_outcomes, every_model_has_every_battle),
         (quantitative_judges, reasons_do_not_mislead),
@@ -265,4 +270,44 @@ def test_battles_without_a_reason_have_no_row(battles, judged, catalog, tmp_path
     assert vectors.metadata["n_without_rationale"] == 4
     result = learn(quantitative_outcomes, battles, some, NO_SCORES, vectors.value, catalog)
     assert set(battles["battle_id"]) - set(result.value["battle_id"]) == {"b3", "b7"}
-    assert not most_rationales_are_embedded(vectors.value.head(N), some).passed
+    assert covered(vectors.value, some, NO_SCORES, catalog).passed
+    assert not covered(vectors.value.head(N), some, NO_SCORES, catalog).passed
+
+
+@pytest.mark.parametrize(("source", "share"), [("verdict", 0.0), ("score", 0.0), ("score", 0.9)])
+def test_few_vectors_of_either_source_are_told(judged, scores, embeddings, catalog, source, share):
+    assert covered(embeddings, judged, scores, catalog).passed
+    own = embeddings["source"].eq(source)
+    left = embeddings[~own | (own.cumsum() <= share * own.sum())]
+    told = covered(left, judged, scores, catalog)
+    assert not told.passed
+    assert f"such as {source} {2 * N} (" in told.description
+    if source == "score":  # nothing is missing where the judge explains no single score
+        silent = scores.assign(answer="7")
+        assert covered(embeddings[~own], judged, silent, catalog).passed
+
+
+def test_no_vector_at_all_is_told_and_noted(judged, scores, tmp_path, monkeypatch):
+    (tmp_path / "corpora.yaml").write_text("c:\n  reader: arena\n  embeddings: local\n")
+    (tmp_path / "embeddings.yaml").write_text(
+        "local:\n  kind: openai\n  model: m\n  max_characters: 3\n  base_url: HERE\n"
+    )
+    monkeypatch.setenv("HERE", "http://127.0.0.1:1/v1")  # nothing is sent
+    catalog = Catalog(
+        corpora_file=str(tmp_path / "corpora.yaml"),
+        embeddings_file=str(tmp_path / "embeddings.yaml"),
+    )
+    result = embed(judged, scores, catalog, tmp_path)
+    assert result.value.empty
+    assert "none of the 1,280 reasons has a vector" in result.metadata["note"]
+    assert "4 context_overflow" in result.metadata["note"]
+    assert not covered(result.value, judged, scores, catalog).passed
+
+
+@pytest.mark.parametrize("asset", [quantitative_outcomes, quantitative_judges])
+def test_a_vote_outside_the_scale_fails_and_is_no_note(
+    battles, judged, scores, embeddings, catalog, asset
+):
+    wrong = battles.assign(human_outcome=battles["human_outcome"].where(battles.index != 0, 2.0))
+    with pytest.raises(ValueError, match=r"outcome is 2 in row 0; expected \[0, 1\] or NaN"):
+        learn(asset, wrong, judged, scores, embeddings, catalog)
