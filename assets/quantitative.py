@@ -47,7 +47,7 @@ class _Result(NamedTuple):
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="scoring",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},
 )
@@ -92,7 +92,7 @@ def quantitative_outcomes(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="scoring",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},
 )
