@@ -13,6 +13,7 @@ import pandas as pd
 from assets.columns import as_columns, as_table
 from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
 from assets.gates import judge_checks, settled_judges
+from assets.judge_gate import withheld_judges
 from assets.partitions import (
     CORPUS,
     by_judge,
@@ -20,7 +21,6 @@ from assets.partitions import (
     previews_silenced,
 )
 from judgeline.heldout import HeldOutRatings
-from judgeline.leaderboard import withheld_reason
 from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -114,11 +114,7 @@ def judge_comparison(
             f"{' (left out: ' + ', '.join(left_out) + ')' if left_out else ''}; run a judge first"
         )
     boards, *tables = known
-    withheld = {
-        judge: reason
-        for judge in judges
-        if (reason := withheld_reason(boards[judge]["flags"].iloc[0]))
-    }
+    withheld = withheld_judges({judge: boards[judge] for judge in judges})
     rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
     table = pd.concat(rows, ignore_index=True)
     table.loc[table["judge"].isin(withheld), list(_OF_RATINGS)] = np.nan

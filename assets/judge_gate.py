@@ -1,6 +1,7 @@
 """The judge gate: whether a judge is good enough for ratings by it to be shown."""
 
 import math
+from collections.abc import Mapping
 
 import dagster as dg
 import pandas as pd
@@ -9,6 +10,7 @@ from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there
 from judgeline.gate import Gate, Measurement, failures, hold_to, panel_measurements
+from judgeline.leaderboard import withheld_reason
 from resources.catalog import Catalog
 from resources.reliability_panel import by_run
 from resources.self_consistency import ALL, CONFLICT, OVERALL, VIOLATION
@@ -126,6 +128,19 @@ def _consistent(
 def gate_of(table: pd.DataFrame) -> Gate:
     """Return a stored gate as the core reads it."""
     return as_columns(Gate, table.astype({"passed": "float64"}))
+
+
+def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """Return why ratings are withheld, by judge, from leaderboards; others are not in it.
+
+    A judge without a leaderboard never came to the gate: nothing is withheld of it.
+    """
+    reasons = {
+        judge: withheld_reason(str(flags))
+        for judge, board in leaderboards.items()
+        for flags in board["flags"].head(1)
+    }
+    return {judge: reason for judge, reason in reasons.items() if reason}
 
 
 @judge_check(judge_gate)

@@ -1,14 +1,19 @@
 """The scoring methods of all judges of a corpus side by side; with the check on them."""
 
+from collections.abc import Mapping
+
 import dagster as dg
+import numpy as np
 import pandas as pd
 
 from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
 from assets.gates import settled_judges
+from assets.judge_gate import withheld_judges
 from assets.methods import SHOWN
 from assets.partitions import by_judge, of_every_judge
+from judgeline.leaderboard import WITHHELD
 from resources.expectations import evaluate
-from resources.method_table import KINDS, SUMMARY_COLUMNS
+from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
 
 _LEADING_HERE = (
     "verdicts",
@@ -27,16 +32,22 @@ _LEADING_HERE = (
     group_name="comparison",
     code_version="1",
     automation_condition=FANS_IN,
-    ins={"scoring_methods": of_every_judge()},
+    ins={
+        "scoring_methods": of_every_judge(),
+        "leaderboard": of_every_judge("model", "flags"),
+    },
 )
 def method_comparison(
-    context: dg.AssetExecutionContext, scoring_methods: dict[str, pd.DataFrame]
+    context: dg.AssetExecutionContext,
+    scoring_methods: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A judge by one scoring method: error, order, coverage, width, calls and tokens.
 
     Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
     what these numbers are made from; a rubric whose scores cannot be calibrated is one method
-    without numbers, no reason to hide the others.
+    without numbers, no reason to hide the others. Figures are null, and the note says why, for a
+    judge whose ratings are withheld.
     """
     tables = by_judge(scoring_methods)
     judges, left_out = settled_judges(
@@ -48,7 +59,9 @@ def method_comparison(
             "run a judge first"
         )
     table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
-    table = table[["judge", *SUMMARY_COLUMNS]]
+    boards = by_judge(leaderboard)
+    withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
+    table = without_figures(table[["judge", *SUMMARY_COLUMNS]], withheld)
     known = table[table["mae"].notna()].sort_values("mae")
     shown = ["judge", *SHOWN]
     return dg.MaterializeResult(
@@ -57,8 +70,29 @@ def method_comparison(
             "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
             "judges": judges,
             "left_out": left_out,
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
         },
     )
+
+
+def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        One row per judge and scoring method; counts, calls and tokens stay.
+    withheld : mapping of str to str
+        Why, by judge; the note begins with it.
+    """
+    reason = comparison["judge"].map(dict(withheld))
+    hidden = reason.notna()
+    why = WITHHELD + reason[hidden].astype(str)
+    old = comparison.loc[hidden, "note"]
+    table = comparison.copy()
+    table.loc[hidden, list(FIGURES)] = np.nan
+    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
+    return table
 
 
 @corpus_check(method_comparison)

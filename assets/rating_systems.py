@@ -8,10 +8,12 @@ import pandas as pd
 
 from assets.conditions import OF_CORPUS, corpus_check, fans_in
 from assets.gates import is_settled, judge_checks
+from assets.judge_gate import withheld_judges
 from assets.partitions import by_judge, of_every_judge
-from resources.anchoring import LIKELIHOOD, choose_reference
+from resources.anchoring import choose_reference
 from resources.catalog import Catalog
 from resources.expectations import evaluate
+from resources.preferences import LIKELIHOOD, RUBRIC, covering
 from resources.rating_systems import N_SHUFFLES, SYSTEMS, rate_by_systems
 from resources.system_comparison import (
     SYSTEM_COLUMNS,
@@ -22,18 +24,20 @@ from resources.system_comparison import (
 )
 
 LEAST_KENDALL = 0.7
-_FOLLOWED = dg.AssetSelection.assets("reference_ratings")
+_NEEDED = dg.AssetSelection.assets("reference_ratings")
+_FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
 @dg.asset(
     **OF_CORPUS,
     group_name="comparison",
     code_version="1",
-    automation_condition=fans_in(_FOLLOWED, _FOLLOWED),
+    automation_condition=fans_in(_FOLLOWED, _NEEDED),
     ins={
         "scored_battles": of_every_judge("battle_id", "judge_outcome"),
         "soft_outcomes": of_every_judge("battle_id", "source", "outcome"),
         "reference_ratings": of_every_judge("model"),
+        "leaderboard": of_every_judge("model", "flags"),
     },
 )
 def rating_systems(
@@ -42,21 +46,25 @@ def rating_systems(
     scored_battles: dict[str, pd.DataFrame],
     soft_outcomes: dict[str, pd.DataFrame],
     reference_ratings: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rating by one system on one judge's outcomes, and how far judges differ there.
 
     Bradley-Terry, Glicko-2, TrueSkill and reference-anchored gaps, in Elo points about 1500. The
-    second and third depend on the order of battles; they are means over shuffles.
+    second and third depend on the order of battles; they are means over shuffles. Judges whose
+    ratings are withheld are left out.
     """
     corpus = catalog.corpus(context.partition_key)
     reference = choose_reference(sampled_battles, corpus.reference.model)
     rated_judges = by_judge(reference_ratings)
+    withheld = withheld_judges(by_judge(leaderboard))
     scored, soft = by_judge(scored_battles), by_judge(soft_outcomes)
     outcomes = {
         judge: found
         for judge in rated_judges
-        if len(found := outcomes_of(scored.get(judge), soft.get(judge)))
+        if judge not in withheld
+        and len(found := outcomes_of(scored.get(judge), soft.get(judge)))
         and is_settled(judge_checks(context.instance, corpus.slug, judge))
     }
     rated = {
@@ -77,6 +85,7 @@ def rating_systems(
             "reference_model": reference.model,
             "n_shuffles": N_SHUFFLES,
             "left_out": left_out,
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
             **_about(systems),
             **agreement_of(outcomes),
         },
@@ -84,18 +93,23 @@ def rating_systems(
 
 
 def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
-    """Return a judge's outcomes by battle: of its rubric scores, else of its own probabilities."""
-    if scored is not None and len(scored):
-        return scored.set_index("battle_id")["judge_outcome"].dropna()
-    if soft is None:
-        return pd.Series(dtype=float)
-    own = soft[soft["source"].eq(LIKELIHOOD)]
-    return own.set_index("battle_id")["outcome"].dropna()
+    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
+
+    Rubric scores come first where they cover most of the battles that the probabilities cover.
+    """
+    found: dict[str, pd.Series[float]] = {}
+    if scored is not None:
+        found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()
+    if soft is not None:
+        own = soft[soft["source"].eq(LIKELIHOOD)]
+        found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
+    source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
+    return pd.Series(dtype=float) if source is None else found[source].astype(float)
 
 
 def _about(systems: pd.DataFrame) -> dict[str, Any]:
     if systems.empty:
-        return {"note": "no judge has outcomes that passed its checks; run a judge first"}
+        return {"note": "no judge has outcomes that passed its checks and gate; run a judge"}
     summary = summarise_systems(systems).round(3)
     note = "" if len(systems["judge"].unique()) > 1 else "one judge: there is no spread over judges"
     return {"summary": dg.MetadataValue.md(summary.to_markdown(index=False)), "note": note}

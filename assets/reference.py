@@ -10,19 +10,23 @@ from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge
 from assets.partitions import corpus_and_judge, of_corpus
 from judgeline.reference_diagnostics import LEAST_WITHIN, REACH
 from resources.anchoring import (
-    Preferences,
     Reference,
     against,
     choose_reference,
     meetings,
     no_ratings,
-    preferences_of,
     rate_against,
 )
 from resources.catalog import Catalog
 from resources.corpora.definitions import ReferenceOptions
 from resources.expectations import evaluate
-from resources.reference_reach import DIAGNOSTIC_COLUMNS, diagnose, no_diagnostics
+from resources.preferences import Preferences, battles_with, preferences_of
+from resources.reference_reach import (
+    DIAGNOSTIC_COLUMNS,
+    STD_ERROR_TOLERANCE,
+    diagnose,
+    no_diagnostics,
+)
 from resources.reference_runs import preferences_by_run
 
 IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})
@@ -53,12 +57,13 @@ def reference_ratings(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's gap to one fixed reference model, with a credible interval, in Elo points.
 
-    From the judge's own probabilities where it gave any, else from outcomes of its rubric scores.
+    From the judge's own probabilities where they cover most of the battles with the reference that
+    its rubric scores cover, else from outcomes of those.
     Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
     """
     corpus = catalog.corpus(corpus_and_judge(context)[0])
     reference = choose_reference(sampled_battles, corpus.reference.model)
-    told = preferences_of(soft_outcomes, _only(scored_battles))
+    told = _told(sampled_battles, reference.model, soft_outcomes, scored_battles)
     ratings = (
         no_ratings()
         if told is None
@@ -71,22 +76,32 @@ def reference_ratings(
         )
     )
     return dg.MaterializeResult(
-        value=ratings, metadata=_about(ratings, reference, corpus.reference)
+        value=ratings, metadata=_about(ratings, reference, told, corpus.reference)
     )
 
 
-def _only(tables: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-    """Return the table of this judge, or None where there is none."""
-    return next(iter(tables.values()), None)
+def _told(
+    battles: pd.DataFrame,
+    reference: str,
+    soft_outcomes: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+) -> Preferences | None:
+    """Return a judge's preferences; of scored battles there is this judge's table, or none."""
+    scored = next(iter(scored_battles.values()), None)
+    return preferences_of(soft_outcomes, scored, battles_with(battles, reference))
 
 
 def _about(
-    ratings: pd.DataFrame, reference: Reference, options: ReferenceOptions
+    ratings: pd.DataFrame,
+    reference: Reference,
+    told: Preferences | None,
+    options: ReferenceOptions,
 ) -> dict[str, Any]:
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
     return {
         "reference_model": reference.model,
         "reference_because": reference.why,
+        "preferences_from": told.why if told else "nowhere: see the note",
         "finite_population": options.n_population or "not asked for: prompts at large",
         "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
         "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
@@ -121,8 +136,17 @@ def reference_diagnostics(
     the leaderboard under other references.
     """
     corpus, judge = corpus_and_judge(context)
-    told = preferences_of(soft_outcomes, _only(scored_battles))
-    if told is None or reference_ratings.empty:
+    told = (
+        None
+        if reference_ratings.empty
+        else _told(
+            sampled_battles,
+            str(reference_ratings["reference_model"].iloc[0]),
+            soft_outcomes,
+            scored_battles,
+        )
+    )
+    if told is None:
         return dg.MaterializeResult(value=no_diagnostics(), metadata={"note": NO_PREFERENCES})
     found = _diagnosed(
         reference_ratings,
@@ -218,5 +242,28 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
         ids=["diagnostic"],
         remedy="Choose a 'reference' nearer to the models in config/corpora.yaml; gaps flagged "
         "'beyond-reach' rest on few prompts.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(reference_diagnostics)
+def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+    """A closed standard error that is not that of prompts drawn again misstates the intervals."""
+    import great_expectations.expectations as gxe
+
+    table = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))
+    return evaluate(
+        table[table["diagnostic"].eq("std_error_difference")],
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="value",
+                max_value=STD_ERROR_TOLERANCE,
+                notes="every model's standard error is within "
+                f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
+            )
+        ],
+        ids=["note"],
+        remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
+        "model in reference_diagnostics. Until then read their intervals as rough.",
         severity=dg.AssetCheckSeverity.WARN,
     )

@@ -79,7 +79,7 @@ SUMMARY_COLUMNS = (
 """Columns of the table of scoring methods."""
 
 _SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
-_FIGURES = (
+FIGURES = (
     "mae",
     "mae_recalibrated",
     "bias",
@@ -91,6 +91,8 @@ _FIGURES = (
     "coverage",
     "median_width",
 )
+"""Columns that rest on ratings, and are null where there are none to show."""
+
 _BOUNDS = ["threshold", "coverage", "median_width", "note"]
 _OWN = ("hard", "soft")
 _WHY_ABSENT = {
@@ -292,7 +294,7 @@ def _without_partial(table: pd.DataFrame) -> pd.DataFrame:
         for n in table.loc[partial, "n_models"]
     ]
     table.loc[partial, "note"] = notes
-    table.loc[partial, list(_FIGURES)] = np.nan
+    table.loc[partial, list(FIGURES)] = np.nan
     return table
 
 

@@ -139,7 +139,7 @@ def _std_errors(
 
     Closed errors are those before any factor: the bootstrap knows of none.
     """
-    rows, ratios = [], []
+    rows, ratios, told = [], [], []
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")
         twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
@@ -148,10 +148,12 @@ def _std_errors(
         n = int(np.isfinite(values).sum())
         rows.append(_row("std_error_ratio", model, ratio, "ratio to bootstrap", n, note))
         ratios.append(ratio)
+        told.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
     off = np.abs(np.array(ratios) - 1)
     n = int(np.isfinite(off).sum())
     worst = float(np.nanmax(off)) if n else np.nan
-    overall = _row("std_error_difference", "", worst, "share of bootstrap", n)
+    furthest = told[int(np.nanargmax(off))] if n else ""
+    overall = _row("std_error_difference", "", worst, "share of bootstrap", n, furthest)
     passed = worst <= STD_ERROR_TOLERANCE if n else pd.NA
     return [*rows, {**overall, "threshold": STD_ERROR_TOLERANCE, "passed": passed}]
 

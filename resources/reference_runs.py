@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from resources.anchoring import LIKELIHOOD
+from resources.preferences import LIKELIHOOD
 from resources.scoring import score_battles
 
 

@@ -49,9 +49,12 @@ class _Part(NamedTuple):
 
 
 class _Section(NamedTuple):
+    """One method's part of the page; one that places models is not of a withheld judge."""
+
     title: str
     sentence: str
     parts: tuple[_Part, ...]
+    places_models: bool = False
 
 
 def _text(field: str, label: str, show: Callable[[Any], str] = str) -> Column:
@@ -207,12 +210,14 @@ SECTIONS = (
         "How often people would prefer each model to its opponents, from the judge's outcomes and "
         "what it gets wrong where people voted.",
         (_WIN_RATES, _COVERAGE, _PLAN),
+        places_models=True,
     ),
     _Section(
         "Against a reference",
         "Elo gaps to one model in the eyes of this judge: a ranking without votes, which inherits "
         "all of its errors.",
         (_REFERENCE, _REACH),
+        places_models=True,
     ),
     _Section(
         "Consistency",
@@ -233,7 +238,9 @@ COMPANIONS: tuple[str, ...] = tuple(
 """Assets whose tables are shown where a judge has them."""
 
 
-def companions_of(tables: Mapping[str, pd.DataFrame], key: str) -> list[Companion]:
+def companions_of(
+    tables: Mapping[str, pd.DataFrame], key: str, *, withheld: bool = False
+) -> list[Companion]:
     """Return the companion sections of a judge.
 
     Parameters
@@ -242,8 +249,11 @@ def companions_of(tables: Mapping[str, pd.DataFrame], key: str) -> list[Companio
         By asset; those that are missing or empty have no section.
     key : str
         Unique on the page; prefixes every id.
+    withheld : bool
+        Whether ratings by the judge are withheld: then nothing that places models is shown.
     """
-    made = [(section, _tables(section.parts, tables, key)) for section in SECTIONS]
+    shown_of = [section for section in SECTIONS if not (withheld and section.places_models)]
+    made = [(section, _tables(section.parts, tables, key)) for section in shown_of]
     return [Companion(section.title, [section.sentence], shown) for section, shown in made if shown]
 
 

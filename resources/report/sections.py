@@ -175,7 +175,7 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         ),
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
         missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
-        companions=companions_of(tables.companions, key),
+        companions=companions_of(tables.companions, key, withheld=bool(withheld)),
         checks=_checks(tables.checks),
         failed=_failed(tables.checks),
         withheld=withheld,

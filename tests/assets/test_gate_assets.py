@@ -221,6 +221,12 @@ def test_the_gate_fails_only_by_what_withholds():
     assert stops(_gate()).passed
 
 
+def test_who_is_withheld_is_read_off_the_leaderboards(withheld):
+    boards = {"bad": withheld, "good": withheld.assign(flags=["few-battles", ""])}
+    assert judge_gate.withheld_judges(boards) == {"bad": "kappa 0.05 < 0.20"}
+    assert judge_gate.withheld_judges({"none": withheld.head(0)}) == {}
+
+
 # the leaderboard
 
 

@@ -13,7 +13,7 @@ from assets.partitions import corpus_judge_key
 from judgeline.beta import fit_beta_folds
 from judgeline.heldout import RatingSettings, fit_heldout_ratings
 from resources.catalog import Catalog
-from resources.method_table import KINDS, SUMMARY_COLUMNS
+from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
 
 NO_SOFT = pd.DataFrame(
     {
@@ -171,6 +171,23 @@ def test_a_method_that_rates_some_models_only_has_no_figures(
     row = table.set_index("method").loc["likelihood-calibrated"]
     assert row[["mae", "spearman", "coverage", "median_width"]].isna().all()
     assert "it rates 3 of 4 models" in row["note"]
+
+
+def test_a_withheld_judge_keeps_its_price_and_no_figure(scored_battles, choices, verdicts, catalog):
+    made = rate(scored_battles, choices, NO_LEARNT, catalog)
+    table = summarise(made.value, scored_battles, choices, NO_LEARNT, verdicts, catalog)
+    both = pd.concat([table.assign(judge="good"), table.assign(judge="bad")], ignore_index=True)
+    hidden = comparing.without_figures(both, {"bad": "kappa 0.05 < 0.20"})
+    good, bad = (hidden[hidden["judge"].eq(judge)] for judge in ("good", "bad"))
+    pd.testing.assert_frame_equal(good, both[both["judge"].eq("good")])
+    assert bad[list(FIGURES)].isna().all(axis=None)
+    kept = ["method", "n_models", "n_battles", "n_available", "n_calls", "prompt_tokens"]
+    pd.testing.assert_frame_equal(bad[kept], both.loc[bad.index, kept])
+    notes = bad.set_index("method")["note"]
+    assert notes["hard"].startswith("withheld: kappa 0.05 < 0.20")
+    assert "; no embedded rationales" in notes["btl"]
+    assert comparing.methods_have_figures(hidden).passed
+    pd.testing.assert_frame_equal(comparing.without_figures(both, {}), both)
 
 
 def test_the_comparison_is_checked(scored_battles, choices, verdicts, catalog):

@@ -64,6 +64,32 @@ def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(
     assert reference.gaps_are_finite(result.value).passed
 
 
+def test_few_probabilities_do_not_outweigh_the_rubric(
+    sampled_battles, scored_battles, verdicts, no_soft, no_choices, catalog
+):
+    ids = sampled_battles.loc[sampled_battles["model_a"].eq("ant"), "battle_id"].tolist()
+    row = {"source": "likelihood", "outcome": 1.0, "soft_outcome": 0.9, "score_difference": None}
+    few, most = (pd.DataFrame([{"battle_id": b, **row} for b in ids[:n]]) for n in (1, 10))
+    rubric = _rate(sampled_battles, few, scored_battles, catalog)
+    assert rubric.value["source"].eq("rubric").all()
+    assert rubric.value["n_prompts"].eq(4).all()
+    assert "likelihood 1, rubric 12" in rubric.metadata["preferences_from"]
+    found = reference.reference_diagnostics(
+        _context(),
+        rubric.value,
+        sampled_battles,
+        few,
+        {"x": scored_battles},
+        verdicts,
+        no_choices,
+        catalog,
+    ).value
+    assert found.loc[found["diagnostic"].eq("std_error_ratio"), "n"].eq(4).all()
+    likelihood = _rate(sampled_battles, most, scored_battles, catalog)
+    assert likelihood.value["source"].eq("likelihood").all()
+    assert likelihood.metadata["preferences_from"].startswith("likelihood. Battles with the")
+
+
 def test_a_judge_without_preferences_gets_empty_tables_and_a_reason(
     sampled_battles, verdicts, no_soft, no_choices, catalog
 ):
@@ -76,7 +102,9 @@ def test_a_judge_without_preferences_gets_empty_tables_and_a_reason(
     assert found.value.empty
     assert "choose with log-probabilities" in found.metadata["note"]
     assert reference.gaps_are_finite(rated.value).passed
+    assert rated.metadata["preferences_from"].startswith("nowhere")
     assert reference.reference_has_reach(found.value).passed
+    assert reference.errors_are_those_of_resampling(found.value).passed
 
 
 def test_repeated_runs_of_the_rubric_let_the_judge_abstain(
@@ -128,6 +156,20 @@ def test_a_reference_out_of_reach_is_told(share, passed):
         assert "Choose a 'reference' nearer to the models" in result.description
 
 
+@pytest.mark.parametrize(("value", "passed"), [(0.12, True), (0.13, False), (np.nan, True)])
+def test_errors_that_are_not_those_of_resampling_are_told(value, passed):
+    note = "furthest: cat, 1.13 of the bootstrap's on 6 prompts"
+    row = {"diagnostic": "std_error_difference", "value": value, "level": "", "n": 9, "note": note}
+    ratio = {"diagnostic": "std_error_ratio", "value": 1.5, "level": "cat", "n": 6}
+    table = pd.concat([no_diagnostics(), pd.DataFrame([row, ratio])])
+    result = reference.errors_are_those_of_resampling(table)
+    assert result.passed is passed
+    assert result.severity == dg.AssetCheckSeverity.WARN
+    if not passed:
+        assert "furthest: cat" in result.description
+        assert "within 12% of that of resampling" in result.description
+
+
 def _rated(**change) -> pd.DataFrame:
     rows = [
         {"system": s, "judge": "x", "model": m, "rating": 1500.0 + i * sign, "note": ""}
@@ -167,6 +209,9 @@ def test_outcomes_are_of_scores_where_there_are_any():
     assert systems.outcomes_of(scored, soft).to_dict() == {"b": 1.0}
     assert systems.outcomes_of(None, soft).to_dict() == {"b": 0.0}
     assert systems.outcomes_of(None, None).empty
+    assert systems.outcomes_of(scored.head(0), soft).to_dict() == {"b": 0.0}
+    more = pd.DataFrame({"battle_id": list("bcd"), "source": "likelihood", "outcome": 0.5})
+    assert len(systems.outcomes_of(scored, more)) == 3  # a third of them would tell less
 
 
 def test_empty_ratings_have_the_types_of_full_ones(

@@ -92,7 +92,7 @@ GRAPH = {
     "rating_systems": (
         "comparison",
         CORPUS,
-        {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings"},
+        {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings", "leaderboard"},
     ),
     "judge_comparison": (
         "comparison",
@@ -148,7 +148,7 @@ GRAPH = {
             "score_verdicts",
         },
     ),
-    "method_comparison": ("comparison", CORPUS, {"scoring_methods"}),
+    "method_comparison": ("comparison", CORPUS, {"scoring_methods", "leaderboard"}),
 }
 
 BLOCKING = {
@@ -213,6 +213,7 @@ WARNING = {
     ("adjusted_win_rates", "votes_on_others_can_stand_in"),
     ("adjustment_coverage", "adjusted_intervals_cover"),
     ("reference_diagnostics", "reference_has_reach"),
+    ("reference_diagnostics", "errors_are_those_of_resampling"),
     ("rating_systems", "every_system_rates_every_model"),
     ("rating_systems", "systems_agree_on_the_order"),
     ("report", "report_is_self_contained"),

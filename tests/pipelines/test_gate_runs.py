@@ -7,6 +7,7 @@ import pytest
 
 from pipelines import cli
 from resources.judges.builtin import BuiltinJudge
+from resources.method_table import FIGURES
 
 N_CALLS, N_PANEL, N_RUNS = 600, 20, 3
 PANEL = {"battles": N_PANEL, "runs": N_RUNS}
@@ -73,6 +74,53 @@ def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(finish
     assert table.loc["careful", "mae"].notna().all()
     event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("judge_comparison"))
     assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
+
+
+def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(finished):
+    table = finished[0].stored("method_comparison", "tiny").set_index("judge")
+    noise, careful = table.loc["noise"], table.loc["careful"]
+    assert noise[list(FIGURES)].isna().all(axis=None)
+    assert noise["note"].str.startswith("withheld: ").all()
+    assert noise.set_index("method").loc["hard", "n_calls"] == N_CALLS
+    assert careful.set_index("method").loc[["hard", "soft"], "mae"].notna().all()
+    assert not careful["note"].str.contains("withheld").any()
+    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("method_comparison"))
+    assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
+
+
+def test_no_rating_system_places_models_by_a_withheld_judge(finished):
+    systems = finished[0].stored("rating_systems", "tiny")
+    assert set(systems["judge"]) == {"careful"}
+    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("rating_systems"))
+    metadata = event.asset_materialization.metadata
+    assert metadata["left_out"].value == ["noise"]
+    assert "kappa" in metadata["withheld noise"].value
+
+
+def test_the_page_places_no_model_by_a_withheld_judge(finished):
+    page = finished[1].report.read_text(encoding="utf-8")
+    start, end = page.index("Judge <bdi>noise</bdi>"), page.index('id="comparison"')
+    careful, noise = page[:start], page[start:end]
+    for title in ("Against a reference", "Adjusted win rates"):
+        assert f"{title}</h3>" in careful
+        assert f"{title}</h3>" not in noise
+    assert "Judge gate</h3>" in noise
+    figures = page[page.index('<section id="methods">') :]
+    assert "nearest to people by" in figures
+    assert "Noise: nearest to people" not in figures
+    assert "withheld: single_run_reliability" in figures
+
+
+def test_a_judge_that_never_came_to_the_gate_is_not_withheld(make_workshop):
+    workshop = make_workshop()
+    workshop.run("careful", select=["+rating_systems", "+method_comparison"])
+    folder = workshop.home / "tables" / "leaderboard"
+    for path in folder.rglob("*.parquet"):
+        path.unlink()
+    outcome = workshop.run("careful", select=["rating_systems", "method_comparison"])
+    assert outcome.errors == ()
+    assert set(workshop.stored("rating_systems", "tiny")["judge"]) == {"careful"}
+    assert workshop.stored("method_comparison", "tiny")["mae"].notna().any()
 
 
 def test_the_report_says_why_and_shows_no_rating(finished):

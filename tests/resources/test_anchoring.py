@@ -11,7 +11,6 @@ from resources.anchoring import (
     choose_reference,
     meetings,
     no_ratings,
-    preferences_of,
     rate_against,
 )
 from resources.corpora.definitions import ReferenceOptions
@@ -75,32 +74,47 @@ def test_a_battle_without_a_share_is_no_tie() -> None:
     assert found["model"].tolist() == ["ant", "hub"]
 
 
-def test_probabilities_come_before_outcomes_of_the_rubric() -> None:
-    soft = pd.DataFrame(
-        {"battle_id": ["b0", "b0"], "source": ["score", "likelihood"], "soft_outcome": [None, 0.7]}
-    )
-    scored = pd.DataFrame({"battle_id": ["b0"], "judge_outcome": [0.0]})
-    assert preferences_of(soft, scored).source == "likelihood"
-    assert preferences_of(soft, scored).share.to_dict() == {"b0": 0.7}
-    assert preferences_of(soft[:1], scored).share.to_dict() == {"b0": 0.0}
-    assert preferences_of(soft[:1], scored).source == "rubric"
-    assert preferences_of(soft[:0], None) is None
-
-
 # ---------------------------------------------------------------- ratings
 
 
-def test_outcomes_get_the_jeffreys_interval() -> None:
-    row = rate([1, 1, 1, 0, 0.5, 0.5], "rubric")
-    posterior = beta(4.5, 2.5)  # 3 wins, 2 ties, 1 loss
-    elo = [400 * math.log10(p / (1 - p)) for p in (*posterior.ppf([0.05, 0.95]), 4.5 / 7)]
-    assert row[["lower", "upper", "gap"]].tolist() == pytest.approx(elo)
-    assert row[["n_prompts", "wins", "ties", "losses"]].tolist() == [6, 3, 2, 1]
+def jeffreys(wins: float, losses: float) -> list[float]:
+    """Lower, upper and gap of a 90 % interval, in Elo points, by scipy."""
+    a, b = wins + 0.5, losses + 0.5
+    shares = (*beta(a, b).ppf([0.05, 0.95]), a / (a + b))
+    return [400 * math.log10(p / (1 - p)) for p in shares]
+
+
+@pytest.mark.parametrize("source", ["rubric", "likelihood"])
+def test_wins_and_losses_get_the_jeffreys_interval(source: str) -> None:
+    row = rate([1, 1, 1, 1, 0, 0], source)
+    assert row[["lower", "upper", "gap"]].tolist() == pytest.approx(jeffreys(4, 2))
+    assert row[["n_prompts", "wins", "ties", "losses"]].tolist() == [6, 4, 0, 2]
     assert (row["mean_preference"], row["flags"]) == (4 / 6, "")
 
 
+@pytest.mark.parametrize("thirds", [[0.0, 0.5, 1.0], [1.0, 0.5, 0.5], [0.0, 0.25, 1.0]])
+def test_with_ties_the_error_is_that_of_drawing_prompts_again(thirds: list[float]) -> None:
+    values = np.array(thirds * 66)
+    rng = np.random.default_rng(5)
+    wins = rng.choice(values, size=(4000, values.size)).sum(axis=1) + 0.5
+    gaps = 400 * np.log10(wins / (values.size + 1 - wins))
+    row = rate(list(values), "rubric")
+    assert row["std_error"] == pytest.approx(gaps.std(ddof=1), rel=0.05)  # 4.5 standard errors
+    lower, upper, gap = jeffreys(values.sum(), (1 - values).sum())
+    assert row["gap"] == pytest.approx(gap)
+    assert row["upper"] - row["lower"] < 0.92 * (upper - lower)
+
+
+@pytest.mark.parametrize("values", [[1, 0.5, 0.5, 0], [0.5] * 9])
+def test_a_spread_that_is_not_known_leaves_the_interval_of_counts(values: list[float]) -> None:
+    row = rate(values, "rubric")
+    wins = sum(values)
+    expected = jeffreys(wins, len(values) - wins)
+    assert row[["lower", "upper", "gap"]].tolist() == pytest.approx(expected)
+
+
 def test_probabilities_get_the_error_of_their_own_spread() -> None:
-    soft, hard = rate([0.45, 0.55] * 50), rate([0.45, 0.55] * 50, "rubric")
+    soft, hard = rate([0.45, 0.55] * 50), rate([0.0, 1.0] * 50)
     assert soft["gap"] == hard["gap"] == 0
     assert soft["std_error"] < hard["std_error"] / 5
 
