@@ -282,7 +282,7 @@ def test_ties_of_people_do_not_move_the_shown_rate_of_a_model_without_votes(ties
         assert hits.mean() < 0.1
 
 
-def test_a_judge_that_leans_on_ties_moves_the_shown_rate_by_a_third_of_what_strength_does() -> None:
+def test_a_judge_that_leans_on_ties_leaves_the_strongest_model_a_small_error() -> None:
     # It errs differently on ties of models further apart than any that calibrate, so that the
     # assumption fails: what is left of the error of the strongest model is told here.
     found = _without_votes(0.3, torn=False)
