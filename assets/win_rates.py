@@ -36,11 +36,11 @@ NO_VOTES = (
     "use a corpus with votes, or have people label some battles"
 )
 ROUNDING = 1e-9
-ADJUSTED = "misclassification_adjusted"
+ADJUSTED = "mean_outcome"
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
 )
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
@@ -74,15 +74,16 @@ def adjusted_win_rates(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
 )
 def adjustment_coverage(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Bias, width and coverage of five estimators of a model's win rate, over 100 random splits.
+    """Bias, width and coverage of estimators of a model's win rate, over 100 random splits.
 
-    In each a tenth of the model's voted battles calibrates and the votes of the rest are hidden;
-    their share of wins is the truth. Ties of judge and people are left out.
+    In each a tenth of the model's voted battles calibrates and the votes of the rest are hidden,
+    ties too. `truth` is what a row is held to: the hidden win rate with ties half, or without.
+    Estimators without ties cannot leave hidden ties out; where people tie, theirs is the error.
     """
     corpus, judge = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
@@ -90,7 +91,7 @@ def adjustment_coverage(
         return _empty(SplitCoverage)
     table = as_table(
         split_coverage(
-            _tables(scored_battles, rating),
+            _tables_by_strength(scored_battles, rating),
             miscoverage=rating.miscoverage,
             seed=rating.seed,
             stream=("adjustment-coverage", corpus, judge),
@@ -143,7 +144,7 @@ def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
 
 def _empty(columns: Any) -> dg.MaterializeResult[pd.DataFrame]:
     texts = {"model", "estimator", "calibration", "status", "note", "grouping", "level"}
-    texts |= {"chosen_by", "plan"}
+    texts |= {"chosen_by", "plan", "truth"}
     kinds = {name: "str" if name in texts else "float" for name in columns._fields}
     kinds |= {name: "Int64" for name in kinds if name.startswith("n_")}
     kinds |= {"headline": "bool"} if "headline" in kinds else {}
@@ -322,8 +323,8 @@ def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheck
             )
         ],
         ids=["level"],
-        remedy="A tenth of these models' votes is too few to calibrate on, or ties hide what the "
-        "judge gets wrong: read their adjusted intervals as too short.",
+        remedy="A tenth of these models' votes is too few to calibrate on: read their adjusted "
+        "intervals as too short.",
         severity=dg.AssetCheckSeverity.WARN,
     )
 

@@ -59,10 +59,11 @@ class LabelPlans(NamedTuple):
 def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float) -> LabelPlans:
     """Return plans that bring the intervals of binary win rates to a half-width.
 
-    The battles at hand are those of the binary rows of `adjust_models`, ties left out. Where
-    the votes on other models calibrate, so would the further labels: they shorten the interval
-    and leave its assumption as it is. The row of the corpus is of the win rate of whoever stood
-    on side A, in the battles without a vote.
+    The battles at hand are those of the binary rows of `adjust_models`, ties left out; where people
+    tie, they size those rows' sampling error and nothing else. Where the votes on other models
+    calibrate, so would the further labels: they shorten the interval and leave its assumption
+    as it is. The row of the corpus is of the win rate of whoever stood on side A, in the
+    battles without a vote.
 
     Parameters
     ----------

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.adjusted import adjusted_win_rate
+from judgeline.adjusted_means import adjusted_mean, can_be_corrected
 from judgeline.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
 from judgeline.adjusted_strata import stratified_win_rate
+from judgeline.battle_strata import merge_sparse_strata
 from judgeline.judge_counts import JudgeCounts, is_better_than_chance, normal_quantile
 from judgeline.outcome_tables import (
     LOSS,
@@ -19,32 +21,55 @@ from judgeline.outcome_tables import (
     OutcomeTables,
     decisive_counts,
     design_of,
+    pooled,
 )
-from judgeline.win_rate_refusals import refused_binary, refused_strata, refused_ternary, too_little
+from judgeline.win_rate_refusals import (
+    refused_binary,
+    refused_mean,
+    refused_strata,
+    refused_ternary,
+    too_little,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ADJUSTMENTS: tuple[str, ...] = ("ternary", "binary", "binary-by-length", "binary-by-strength")
-"""``ternary``: ties count half, by the judge's confusion matrix of wins, ties and losses.
-``binary``: ties of judge or humans left out. ``binary-by-length`` and ``binary-by-strength``: the
-binary estimate within strata of the battles, weighed by their shares of the test battles: of
-shorter and longer answers of the model, and of how much stronger than its opponent the judge
-finds the model over all of their battles."""
+ADJUSTMENTS: tuple[str, ...] = (
+    "mean-outcome",
+    "mean-outcome-by-strength",
+    "ternary",
+    "binary",
+    "binary-by-length",
+    "binary-by-strength",
+)
+"""``mean-outcome``: ties count half, from the judge's mean outcome and the share of ties among
+votes; the judge itself need not tie. ``mean-outcome-by-strength``: the same within strata of how
+much stronger than its opponent the judge finds the model over all of their battles, weighed by
+their shares of the test battles. ``ternary``: ties count half, by the judge's confusion matrix
+of wins, ties and losses, which a judge that hardly ever ties does not have. ``binary``: ties
+left out, those of the judge in test battles and those of either in calibration; only for people
+who never tie, since the test battles that they would tie are not known. ``binary-by-length`` and
+``binary-by-strength``: the binary estimate within strata, of shorter and longer answers of the
+model, and of strength."""
 
 TRANSPORTED = "transported: calibrated on votes for other models, as if the judge erred alike"
+_WITHOUT_TIES = (
+    "does not apply: people tie {} of {} calibration battles, and test battles that they would tie "
+    "are still in; see the mean-outcome rows"
+)
 
 
 class ModelWinRates(NamedTuple):
     """One row per model and way of adjusting, shares of battles; NaN with a `status` not ok.
 
-    `headline` marks the one row per model to be shown. `n_battles` test battles have, or
-    pretend to have, the judge's verdict alone, and `n_labelled` have a vote and calibrate it:
-    of the model itself, or of `others` (`calibration`). `n_ties` of both are left out of the
-    row. `naive_win_rate` is the judge's own on the test battles, `win_rate` the adjusted one.
-    `human_win_rate` is that of the model's `n_votes` battles with a vote, NaN without; both
-    treat ties as the row does. `miscoverage` is that of the interval. `sensitivity` and
-    `specificity` are shares of calibration battles, strata taken together.
+    `headline` marks the one row per model to be shown. `n_battles` test battles have, or pretend to
+    have, the judge's verdict alone, and `n_labelled` have a vote and calibrate it: of the model
+    itself, or of `others` (`calibration`). `n_ties` of both are left out of the row: in test
+    battles ties of the judge, for those of people are not known there. `naive_win_rate` is the
+    judge's own on the test battles, `win_rate` the adjusted one. `human_win_rate` is that of
+    the model's `n_votes` battles with a vote, NaN without; both treat ties as the row does.
+    `miscoverage` is that of the interval. `sensitivity` and `specificity` are shares of
+    calibration battles, strata taken together.
     """
 
     model: NDArray[np.str_]
@@ -85,8 +110,11 @@ def adjust_models(
     judge's errors may not, and without strata they do: the battles that a strong model wins are
     clearer than those that it loses, so that the judge finds its wins and misses its losses.
     One correction for all then moves the win rate away from one half where none is due.
-    ``binary-by-strength`` compares it with battles of models as far apart, and is what is shown
-    of such a model; where its own votes calibrate, ``ternary`` is, or ``binary`` without ties.
+    ``mean-outcome-by-strength`` compares it with battles of models as far apart, and is what is
+    shown of such a model; where its own votes calibrate, ``mean-outcome`` is. Without ties they
+    are ``binary-by-strength`` and ``binary``. With them the binary rows do not apply, as their
+    notes say: battles that people would tie stay among the test battles. Strata with few votes
+    are taken together in ``mean-outcome-by-strength``, which is noted.
 
     Parameters
     ----------
@@ -101,7 +129,7 @@ def adjust_models(
     Returns
     -------
     ModelWinRates
-        Four rows for each model, in the order of `ADJUSTMENTS`. `status` is ``ok``, or why
+        Six rows for each model, in the order of `ADJUSTMENTS`. `status` is ``ok``, or why
         there is no estimate: ``no-battles``, ``no-votes``, ``one-question``, ``no-ties``,
         ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says it in words.
 
@@ -115,10 +143,11 @@ def adjust_models(
     Those of `adjusted_win_rate`, `adjusted_shares` and `stratified_win_rate`.
     """
     normal_quantile(miscoverage)
-    given = dict(zip(ADJUSTMENTS, (tables, tables, by_length, by_strength), strict=True))
+    given = {"binary-by-length": by_length}
+    given |= dict.fromkeys(("mean-outcome-by-strength", "binary-by-strength"), by_strength)
     rows = []
     for model, name in enumerate(tables.models):
-        own = [_row(given[way] or tables, model, way, miscoverage) for way in ADJUSTMENTS]
+        own = [_row(given.get(way) or tables, model, way, miscoverage) for way in ADJUSTMENTS]
         shown = _headline(own)
         rows += [
             (name, way, at == shown, *row)
@@ -129,12 +158,8 @@ def adjust_models(
 
 def _headline(rows: list[tuple[str | int | float, ...]]) -> int:
     """Return which of a model's rows is shown: never one because of its value."""
-    if rows[0][0] == "others":
-        return ADJUSTMENTS.index("binary-by-strength")
-    return ADJUSTMENTS.index("ternary" if rows[0][_STATUS] == "ok" else "binary")
-
-
-_STATUS = ModelWinRates._fields.index("status") - ModelWinRates._fields.index("calibration")
+    shown = "mean-outcome" if rows[0][0] == "own" else "mean-outcome-by-strength"
+    return ADJUSTMENTS.index(shown)
 
 
 class _Estimate(NamedTuple):
@@ -149,7 +174,7 @@ def _row(
 ) -> tuple[str | int | float, ...]:
     design, own = design_of(tables, model), tables.own[model]
     n_questions = int(tables.n_questions[model])
-    with_ties = estimator == "ternary"
+    with_ties = not estimator.startswith("binary")
     refused = too_little(design, n_questions) or _REFUSED[estimator](design)
     estimate = _Estimate()
     if refused is None:
@@ -158,7 +183,7 @@ def _row(
         except _NoBetterThanChanceError as error:
             refused = ("chance", str(error))
     test, votes = design.test.sum(axis=0), own[:, :, :NO_VOTE].sum(axis=(0, 1))
-    status, note = refused or ("ok", _note(design, own))
+    status, note = refused or ("ok", _note(design, own, estimator))
     return (
         design.calibration,
         int(test.sum()) - (0 if with_ties else int(test[TIE])),
@@ -175,10 +200,17 @@ def _row(
     )
 
 
-def _note(design: Design, own: Ints) -> str:
+def _note(design: Design, own: Ints, estimator: str) -> str:
     notes = [TRANSPORTED] if design.calibration == "others" else []
     if design.calibration == "others" and own[:, :, :NO_VOTE].sum():
         notes.append("its own votes are hidden here: human_win_rate is made of them, without judge")
+    tied = int(design.labelled[..., TIE].sum())
+    if tied and estimator.startswith("binary"):
+        notes.append(_WITHOUT_TIES.format(tied, int(design.labelled.sum())))
+    if estimator == "mean-outcome-by-strength":
+        n_parts, n_strata = len(merge_sparse_strata(design).test), len(design.test)
+        few = f"too few votes in some strata: {n_strata} are taken together to {n_parts}"
+        notes += [few] if n_parts < n_strata else []
     return "; ".join(notes)
 
 
@@ -208,6 +240,23 @@ def _labelled_ties(design: Design) -> int:
 
 class _NoBetterThanChanceError(ValueError):
     """No correction can be made."""
+
+
+def _mean(design: Design, miscoverage: float) -> _Estimate:
+    merged = merge_sparse_strata(design)
+    if not can_be_corrected(merged.test, merged.labelled):
+        raise _NoBetterThanChanceError(
+            "the judge's mean outcome is no higher where people say won than where they say lost, "
+            "as observed or smoothed by one battle a side: the judge is no better than chance; "
+            "label more battles or withhold this judge"
+        )
+    found = adjusted_mean(merged.test, merged.labelled, miscoverage=miscoverage)
+    ends = (found.win_rate, found.lower, found.upper, found.std_error)
+    return _Estimate(*(float(value) for value in ends))
+
+
+def _pooled_mean(design: Design, miscoverage: float) -> _Estimate:
+    return _mean(pooled(design), miscoverage)
 
 
 def _ternary(design: Design, miscoverage: float) -> _Estimate:
@@ -245,12 +294,16 @@ def _require_skill(counts: JudgeCounts) -> None:
 
 
 _ADJUST: dict[str, Callable[[Design, float], _Estimate]] = {
+    "mean-outcome": _pooled_mean,
+    "mean-outcome-by-strength": _mean,
     "ternary": _ternary,
     "binary": _binary,
     "binary-by-length": _in_strata,
     "binary-by-strength": _in_strata,
 }
 _REFUSED: dict[str, Callable[[Design], tuple[str, str] | None]] = {
+    "mean-outcome": refused_mean,
+    "mean-outcome-by-strength": refused_mean,
     "ternary": refused_ternary,
     "binary": refused_binary,
     "binary-by-length": refused_strata,

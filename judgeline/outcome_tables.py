@@ -141,8 +141,29 @@ def design_of(tables: OutcomeTables, model: int) -> Design:
     return Design(own.sum(axis=2), tables.others[model], "others")
 
 
+def pooled(design: Design) -> Design:
+    """Return the same battles in a single stratum.
+
+    Parameters
+    ----------
+    design : Design
+        Of any number of strata.
+
+    Returns
+    -------
+    Design
+        Of one.
+    """
+    test, labelled = (part.sum(axis=0, keepdims=True) for part in design[:2])
+    return Design(test, labelled, design.calibration)
+
+
 def decisive_counts(test: ArrayLike, labelled: ArrayLike) -> JudgeCounts:
-    """Return the counts of the binary estimator: ties of judge or humans left out.
+    """Return the counts of the binary estimator: ties left out where they can be seen.
+
+    Ties of the judge are, and of humans in calibration battles. Test battles that humans would
+    tie cannot be told and stay, spread over the judge's wins and losses: where humans tie, the
+    counts do not follow the binary model, and no estimate made of them is one of humans.
 
     Parameters
     ----------

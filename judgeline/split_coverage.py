@@ -6,8 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.adjusted import adjusted_win_rate
+from judgeline.adjusted_means import adjusted_mean, can_be_corrected
+from judgeline.adjusted_shares import OUTCOMES
+from judgeline.battle_strata import MIN_STRATUM_VOTES, first_strata
 from judgeline.judge_counts import JudgeCounts, is_better_than_chance, normal_quantile
-from judgeline.outcome_tables import LOSS, WIN, OutcomeTables
+from judgeline.outcome_tables import (
+    LOSS,
+    NO_VOTE,
+    WIN,
+    Design,
+    OutcomeTables,
+    decisive_counts,
+)
 from judgeline.streams import keyed_rng
 from judgeline.win_rate_peers import ESTIMATORS, compare_estimators
 
@@ -17,22 +27,29 @@ Ints = NDArray[np.int64]
 CALIBRATION_SHARE = 0.1
 N_SPLITS = 100
 
+COMPARED: tuple[str, ...] = ("mean_outcome", "mean_outcome_by_strength", *ESTIMATORS)
+"""The order of the estimators: those that adjusted win rates show, then those without ties."""
+
+WITHOUT_TIES, TIES_HALF = "without ties", "ties half"
+
 
 class SplitCoverage(NamedTuple):
     """One row per model (`grouping` ``model``, `level` its name) or all, and estimator.
 
-    `n_battles` test battles and `n_labelled` calibration battles of a split, summed over models
-    in the row of all. `n_kept` splits count, `n_dropped` do not: the judge is no better than
-    chance on their calibration battles, or a class is absent from them. `bias` and `rmse` are
-    the mean, and the root of the mean square, of estimate minus truth over splits;
-    `mean_width` that of the interval; `win_rate_coverage` the share of splits whose interval
-    holds the truth, `miscoverage` the share tolerated that does not. Shares of battles; NaN
-    without a split that counts.
+    `n_battles` test battles and `n_labelled` calibration battles of a split, summed over models in
+    the row of all. `truth` is what the estimator is held to, on the hidden votes: ``ties
+    half``, their mean outcome, or ``without ties``, wins among wins and losses. `n_kept` splits
+    count, `n_dropped` do not: the judge is no better than chance on their calibration battles,
+    or a class is absent from them. `bias` and `rmse` are the mean, and the root of the mean
+    square, of estimate minus truth over splits; `mean_width` that of the interval;
+    `win_rate_coverage` the share of splits whose interval holds the truth, `miscoverage` the
+    share tolerated that does not. Shares of battles; NaN without a split that counts.
     """
 
     grouping: NDArray[np.str_]
     level: NDArray[np.str_]
     estimator: NDArray[np.str_]
+    truth: NDArray[np.str_]
     n_battles: Ints
     n_labelled: Ints
     n_kept: Ints
@@ -53,22 +70,28 @@ def split_coverage(
     n_splits: int = N_SPLITS,
     calibration_share: float = CALIBRATION_SHARE,
 ) -> SplitCoverage:
-    """Return bias, width and coverage of the five estimators over random splits.
+    """Return bias, width and coverage of seven estimators over random splits.
 
-    Of a model's voted battles, ties of judge and humans left out, a share is drawn without
-    replacement to calibrate; the votes of the rest are hidden, and their share of wins is the
-    truth. Only counts matter, hence a split is one draw of a multivariate hypergeometric
-    distribution. Given the battles, splits are independent draws, so that a number of hits is
-    binomial; what they tell is how the interval fares when *these* battles are divided at
-    random. Two things they cannot tell: how it fares for battles whose votes were not hidden at
-    random, and for battles of other questions, since battles of one question land on both sides.
-    Since the truth is that of the test battles and not of a population behind them, intervals
-    cover a little more often than promised.
+    Of a model's voted battles a share is drawn without replacement to calibrate; the votes of
+    the rest are hidden, ties among them, as they would be were nobody asked. The first two
+    estimators count ties half, and so does their truth. The other five are for battles without
+    ties and are held to the share of wins among hidden wins and losses; they leave out ties
+    where they can be seen, those of the judge and those of humans in calibration. Where humans
+    tie, hidden ties stay among their test battles, and what that costs them shows here.
+
+    Only counts matter, hence a split is one draw of a multivariate hypergeometric distribution.
+    Given the battles, splits are independent draws, so that a number of hits is binomial; what
+    they tell is how the interval fares when *these* battles are divided at random. Two things
+    they cannot tell: how it fares for battles whose votes were not hidden at random, and for
+    battles of other questions, since battles of one question land on both sides. Since the
+    truth is that of the test battles and not of a population behind them, intervals cover a
+    little more often than promised.
 
     Parameters
     ----------
     tables : OutcomeTables
-        From `tabulate_outcomes`.
+        From `tabulate_outcomes`; its strata are those of ``mean_outcome_by_strength``, sparse
+        ones taken together by the votes that calibrate a split on average.
     miscoverage : float
         Tolerated share of misses, in (0, 1).
     seed, stream
@@ -81,7 +104,7 @@ def split_coverage(
     Returns
     -------
     SplitCoverage
-        Five rows for all models together, then five for each that has decisive votes. Empty if
+        Seven rows for all models together, then seven for each that has two votes. Empty if
         none has.
 
     Raises
@@ -99,7 +122,8 @@ def split_coverage(
     if not 0 < calibration_share < 1:
         raise ValueError(f"calibration_share must lie in (0, 1), got {calibration_share}")
     normal_quantile(miscoverage)
-    cells = tables.own.sum(axis=1)[:, [WIN, WIN, LOSS, LOSS], [WIN, LOSS, WIN, LOSS]]
+    votes = tables.own[..., :NO_VOTE]
+    cells = votes.reshape(len(votes), -1)
     voted = np.flatnonzero(cells.sum(axis=1) > 1)
     n_labelled = np.clip(np.rint(calibration_share * cells.sum(axis=1)), 1, None).astype(np.int64)
     labelled = np.array(
@@ -109,44 +133,75 @@ def split_coverage(
             )
             for model in voted
         ]
-    ).reshape(-1, n_splits, 4)
-    scores = _scores(labelled, cells[voted][:, None, :] - labelled, miscoverage)
+    ).reshape(-1, n_splits, *votes.shape[1:])
+    scores = _scores(labelled, votes[voted][:, None] - labelled, miscoverage)
     sizes = (cells[voted].sum(axis=1) - n_labelled[voted], n_labelled[voted])
     return _summarised([tables.models[model] for model in voted], *sizes, scores, miscoverage)
 
 
 class _Scores(NamedTuple):
-    """Estimate minus truth, width and hit, shape (5, models, splits); NaN where dropped."""
+    """Estimate minus truth, width and hit, shape (7, models, splits); NaN where dropped."""
 
     error: Floats
     width: Floats
     hit: Floats
 
 
-def _scores(labelled: Ints, test: Ints, miscoverage: float) -> _Scores:
-    """Return how the five estimators fare; cells (won, wrongly won, missed, lost) last."""
-    truth = (test[..., 0] + test[..., 2]) / test.sum(axis=-1)
-    counts = JudgeCounts(
-        test.sum(axis=-1),
-        test[..., 0] + test[..., 1],
-        labelled[..., 1] + labelled[..., 3],
-        labelled[..., 3],
-        labelled[..., 0] + labelled[..., 2],
-        labelled[..., 0],
-    )
-    kept = is_better_than_chance(counts)
+def _scores(labelled: Ints, hidden: Ints, miscoverage: float) -> _Scores:
+    """Return how the estimators fare; shapes (models, splits, s, 3, 3), judge then humans."""
+    test = hidden.sum(axis=-1)
+    by_human = hidden.sum(axis=(2, 3))
+    truth = by_human @ np.array(OUTCOMES) / by_human.sum(axis=-1)
+    whole = [(slice(at, at + 1), [0]) for at in range(len(test))]
+    apart = [(place, _strata_of(labelled[place], test[place])) for place, _ in whole]
+    parts = [
+        _scored(_means_of_splits(labelled, test, ways, miscoverage), truth)
+        for ways in (whole, apart)
+    ]
+    parts.append(_scores_without_ties(labelled.sum(axis=2), hidden.sum(axis=2), miscoverage))
+    return _Scores(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _strata_of(labelled: Ints, test: Ints) -> list[int]:
+    """Return where a model's strata begin, by the votes that its splits have on average."""
+    total = Design(test.sum(axis=(0, 1)), labelled.sum(axis=(0, 1)), "own")
+    return first_strata(total, least=MIN_STRATUM_VOTES * labelled.shape[1])
+
+
+def _means_of_splits(
+    labelled: Ints, test: Ints, ways: list[tuple[slice, list[int]]], miscoverage: float
+) -> Floats:
+    """Return corrected mean outcomes and their ends, shape (3, 1, models, splits)."""
+    ends = np.full((3, 1, *test.shape[:2]), np.nan)
+    for place, starts in ways:
+        said, known = (np.add.reduceat(part[place], starts, axis=2) for part in (test, labelled))
+        kept = can_be_corrected(said, known)
+        found = adjusted_mean(said[kept], known[kept], miscoverage=miscoverage)
+        ends[:, 0, place][:, kept] = found.win_rate, found.lower, found.upper
+    return ends
+
+
+def _scores_without_ties(labelled: Ints, hidden: Ints, miscoverage: float) -> _Scores:
+    """Return how the five estimators fare; shapes (models, splits, 3, 3)."""
+    by_human = hidden.sum(axis=-2)
+    n_decisive = by_human[..., WIN] + by_human[..., LOSS]
+    counts = decisive_counts(hidden.sum(axis=-1), labelled)
+    kept = is_better_than_chance(counts) & (n_decisive > 0)
     usable = JudgeCounts(*(np.asarray(values)[kept] for values in counts))
     peers = compare_estimators(usable)
     reach = normal_quantile(miscoverage) * peers.std_error
-    lower, upper = peers.win_rate - reach, peers.win_rate + reach
+    ends = np.full((3, len(ESTIMATORS), *kept.shape), np.nan)
+    ends[:, :, kept] = peers.win_rate, peers.win_rate - reach, peers.win_rate + reach
     adjusted = adjusted_win_rate(usable, miscoverage=miscoverage)
-    lower[-1], upper[-1] = adjusted.lower, adjusted.upper
-    hit = (lower <= truth[kept]) & (truth[kept] <= upper)
-    scores = _Scores(*(np.full((len(ESTIMATORS), *kept.shape), np.nan) for _ in range(3)))
-    scores.error[:, kept] = peers.win_rate - truth[kept]
-    scores.width[:, kept] = upper - lower
-    scores.hit[:, kept] = hit
-    return scores
+    ends[1:, -1, kept] = adjusted.lower, adjusted.upper
+    return _scored(ends, by_human[..., WIN] / np.maximum(n_decisive, 1))
+
+
+def _scored(ends: Floats, truth: Floats) -> _Scores:
+    """Return the scores of estimates and the ends of their intervals, stacked in this order."""
+    estimate, lower, upper = ends
+    hit = np.where(np.isnan(estimate), np.nan, (lower <= truth) & (truth <= upper))
+    return _Scores(estimate - truth, upper - lower, hit)
 
 
 def _summarised(
@@ -158,6 +213,7 @@ def _summarised(
         (
             *name,
             estimator,
+            WITHOUT_TIES if estimator in ESTIMATORS else TIES_HALF,
             int(n_battles[place].sum()),
             int(n_labelled[place].sum()),
             *_means(*(part[at, place] for part in scores)),
@@ -165,11 +221,11 @@ def _summarised(
         )
         for name, place in zip(names, places, strict=True)
         if place.size
-        for at, estimator in enumerate(ESTIMATORS)
+        for at, estimator in enumerate(COMPARED)
     ]
     if not rows:
         texts, whole, shares = np.array([], dtype=str), np.array([], dtype=int), np.array([])
-        return SplitCoverage(*[texts] * 3, *[whole] * 4, *[shares] * 5)
+        return SplitCoverage(*[texts] * 4, *[whole] * 4, *[shares] * 5)
     return SplitCoverage(*(np.array(column) for column in zip(*rows, strict=True)))
 
 

@@ -34,6 +34,23 @@ def too_little(design: Design, n_questions: int) -> Refusal | None:
     return None
 
 
+def refused_mean(design: Design) -> Refusal | None:
+    """Return why the judge's mean outcome cannot be corrected, or None.
+
+    Parameters
+    ----------
+    design : Design
+        With test and calibration battles.
+
+    Returns
+    -------
+    tuple of str, or None
+        ``all-ties`` or ``class-absent``, and what to do in words.
+    """
+    votes = design.labelled.sum(axis=(0, 1))
+    return _absent(int(votes[WIN]), int(votes[LOSS]), "vote without a tie")
+
+
 def refused_ternary(design: Design) -> Refusal | None:
     """Return why wins, ties and losses cannot be told apart, or None.
 
@@ -49,7 +66,7 @@ def refused_ternary(design: Design) -> Refusal | None:
     """
     votes = design.labelled.sum(axis=(0, 1))
     if not votes[TIE]:
-        return "no-ties", "no vote is a tie: the binary row has the win rate"
+        return "no-ties", "no vote is a tie: see the mean-outcome rows"
     return _absent(int(votes[WIN]), int(votes[LOSS]), "vote")
 
 
@@ -71,7 +88,7 @@ def refused_binary(design: Design) -> Refusal | None:
         int(np.asarray(part)) for part in (counts.n_test, counts.n_won, counts.n_lost)
     )
     if not n_test:
-        return "all-ties", "the judge calls every test battle a tie; see the ternary row"
+        return "all-ties", "the judge calls every test battle a tie; see the mean-outcome rows"
     return _absent(n_won, n_lost, "vote without a tie")
 
 

@@ -154,6 +154,7 @@ MEANINGS: dict[str, str] = {
     "tier": "One plus the number of models whose whole interval lies above.",
     "ties": "Prompts on which the judge preferred neither side.",
     "timestamp": "When the vote was cast, UTC; null where unknown.",
+    "truth": "What an estimate is held to: the hidden win rate with ties half, or without.",
     "unit": "Unit of the value.",
     "upper": "Upper end of the interval, in the unit of the row's estimate (ratings: Elo points).",
     "value": "The diagnostic or criterion, in its unit.",

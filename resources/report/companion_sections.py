@@ -134,6 +134,7 @@ _COVERAGE = _Part(
     "One row per estimator, over all models: a tenth of the votes calibrates, the rest is hidden",
     (
         _text("estimator", "Estimator", status_words),
+        _text("truth", "Held to"),
         Column("bias", "Bias", "share", _three),
         Column("rmse", "Root mean square error", "share", _three),
         Column("mean_width", "Mean width", "share", _three),

@@ -10,8 +10,7 @@ from assets import win_rates as module
 from assets.partitions import corpus_judge_key
 from judgeline.label_plans import LabelPlans
 from judgeline.model_win_rates import ADJUSTMENTS, ModelWinRates
-from judgeline.split_coverage import SplitCoverage
-from judgeline.win_rate_peers import ESTIMATORS
+from judgeline.split_coverage import COMPARED, SplitCoverage
 from resources.catalog import Catalog
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -67,10 +66,10 @@ def test_every_model_has_every_row_and_one_headline(scored, catalog):
     assert ternary.loc["ant", "human_win_rate"] == pytest.approx(ant.mean())
 
 
-def test_coverage_has_the_five_estimators_beside_each_other(scored, catalog):
+def test_coverage_has_the_estimators_beside_each_other(scored, catalog):
     table = make("adjustment_coverage", scored, catalog).value
     assert list(table.columns) == list(SplitCoverage._fields)
-    assert table.loc[table["grouping"].eq("all"), "estimator"].tolist() == list(ESTIMATORS)
+    assert table.loc[table["grouping"].eq("all"), "estimator"].tolist() == list(COMPARED)
     assert sorted(set(table["level"])) == ["", "ant", "bee", "cat", "dog"]
     pd.testing.assert_frame_equal(table, make("adjustment_coverage", scored, catalog).value)
 
@@ -138,7 +137,7 @@ def rates() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "model": [f"m{i:02d}" for i in range(20)],
-            "estimator": "binary-by-strength",
+            "estimator": "mean-outcome-by-strength",
             "headline": True,
             "calibration": "others",
             "naive_win_rate": 0.5,

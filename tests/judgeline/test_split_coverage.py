@@ -8,8 +8,8 @@ import pytest
 from judgeline.judge_counts import count_outcomes, is_better_than_chance
 from judgeline.label_plans import plan_labels
 from judgeline.outcome_tables import tabulate_outcomes
-from judgeline.split_coverage import SplitCoverage, split_coverage
-from judgeline.win_rate_peers import ESTIMATORS, compare_estimators
+from judgeline.split_coverage import COMPARED, SplitCoverage, split_coverage
+from judgeline.win_rate_peers import compare_estimators
 
 from win_rate_worlds import coded, world  # isort: skip
 
@@ -43,8 +43,9 @@ def test_draws_of_counts_are_splits_of_battles() -> None:
     theirs = np.array(errors)
     assert (ours.n_battles[0], ours.n_labelled[0]) == (n - n_labelled, n_labelled)
     error = theirs.std(axis=0) * math.sqrt(2 / len(theirs))
-    assert (abs(ours.bias - theirs.mean(axis=0)) < 4 * error + 1e-12).all()
-    kept = ours.n_kept[0] / n_splits
+    assert (abs(ours.bias[2:] - theirs.mean(axis=0)) < 4 * error + 1e-12).all()
+    assert ours.bias[0] == pytest.approx(ours.bias[-1], abs=4 * error[-1])  # there are no ties
+    kept = ours.n_kept[2] / n_splits
     share = len(theirs) / n_splits
     assert kept == pytest.approx(
         share, abs=4 * math.sqrt(2 * share * (1 - share) / n_splits) + 0.001
@@ -58,14 +59,34 @@ def test_the_adjusted_interval_covers_and_the_naive_one_does_not() -> None:
     monte_carlo_error = math.sqrt(0.9 * 0.1 / 800)  # 8 models, 100 independent splits each
     assert covered["misclassification_adjusted"] > 0.9 - 4 * monte_carlo_error
     assert covered["naive"] < 0.5
-    assert whole.rmse[-1] < whole.rmse[0]
+    assert covered["mean_outcome"] == covered["misclassification_adjusted"]  # there are no ties
+    assert whole.rmse[-1] < whole.rmse[2]
+
+
+@pytest.mark.parametrize("ties", [0.15, 0.3])
+def test_hidden_ties_of_people_stay_in_and_spoil_the_binary_estimate_alone(ties: float) -> None:
+    battles, question, _ = world(2, n_battles=24_000, ties=ties, judge_ties=0.0, torn=True)
+    found = split_coverage(tabulate_outcomes(battles, question), miscoverage=0.1)
+    of_strongest = of(found, "m07")
+    assert of_strongest.truth.tolist() == ["ties half"] * 2 + ["without ties"] * 5
+    bias = dict(zip(of_strongest.estimator.tolist(), of_strongest.bias, strict=True))
+    error = of_strongest.rmse[0] / math.sqrt(100)
+    assert abs(bias["mean_outcome"]) < 4 * error
+    assert bias["misclassification_adjusted"] == pytest.approx(-0.27 * ties, abs=0.025)
+    covered = dict(
+        zip(of(found, "").estimator.tolist(), of(found, "").win_rate_coverage, strict=True)
+    )
+    monte_carlo_error = math.sqrt(0.9 * 0.1 / 800)
+    assert covered["mean_outcome"] > 0.9 - 4 * monte_carlo_error
+    votes = (found.n_battles + found.n_labelled)[found.grouping == "model"]
+    assert votes.sum() == 7 * 2 * 24_000  # every battle is on two models' sides, ties too
 
 
 def test_the_row_of_all_is_the_mean_over_the_models_splits() -> None:
     battles, question, _ = world(3, n_battles=500)
     found = split_coverage(tabulate_outcomes(battles, question), miscoverage=0.1)
     whole, models = found.grouping == "all", found.grouping == "model"
-    for at, estimator in enumerate(ESTIMATORS):
+    for at, estimator in enumerate(COMPARED):
         rows = models & (found.estimator == estimator)
         kept = found.n_kept[rows]
         assert found.n_kept[whole][at] == kept.sum()

@@ -14,11 +14,14 @@ def world(
     accuracy: float | None = 0.8,
     n_new: int = 0,
     ties: float = 0.0,
+    judge_ties: float = 0.6,
+    torn: bool = False,
 ) -> tuple[CodedBattles, np.ndarray, np.ndarray]:
     """Return battles, their questions and what humans say of all, voted or not (A's share).
 
     With an accuracy the judge is right that often whoever battles; with None its errors depend
-    on how far apart the two models are, as those of real judges do.
+    on how far apart the two models are, as those of real judges do. Of the battles that humans
+    tie it ties a share; on others of them it says what it would without a tie, or, torn, tosses.
     """
     rng = np.random.default_rng([seed, 17])
     strength = np.linspace(-1.5, 1.5, n_models)
@@ -31,7 +34,9 @@ def world(
         judge = np.where(rng.random(n_battles) < accuracy, human, 1 - human)
     tied = rng.random(n_battles) < ties
     human[tied] = 0.5
-    judge[tied & (rng.random(n_battles) < 0.6)] = 0.5
+    if torn:
+        judge[tied] = rng.integers(2, size=tied.sum())
+    judge[tied & (rng.random(n_battles) < judge_ties)] = 0.5
     is_new = np.maximum(a, b) >= n_models - n_new
     voted = (rng.random(n_battles) < share_voted) & ~is_new
     battles = coded(a, b, np.where(voted, human, np.nan), judge)
