@@ -13,8 +13,10 @@ TOLD = "recorded preferences without rubric scores: reference-anchored ratings o
 MADE = {
     "choice_verdicts",
     "consistency",
+    "rationale_embeddings",
     "reference_diagnostics",
     "reference_ratings",
+    "reliability_panel",
     "score_verdicts",
     "soft_outcomes",
     "verdicts",
