@@ -1,7 +1,8 @@
 """Reads what a judge answers in one word: a number on a scale, or one letter of three.
 
 Only the first line of the judge's message counts, or the one JSON object that it is; what
-follows is its reason.
+follows is its reason. A line that goes on after a number or a letter may open a list or a heading
+("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off what follows.
 """
 
 import json
@@ -13,15 +14,17 @@ from judgeline.rubric import RubricError, declines, quoted
 LETTERS: tuple[str, str, str] = ("A", "C", "B")
 """What a judge says for the completion shown first, a tie, and the one shown second."""
 
-_NUMBER = re.compile(r"(\d+)(?=$|\s|[.,;:)](?:\s|$))")
-_LETTER = re.compile(r"([ABC])(?=\s*$|[.:)](?:\s|$)|\s+[-\u2013\u2014]\s)")
+_DASH = r"\s+[-\u2013\u2014]\s"
+_NUMBER = re.compile(rf"(\d+)(?:[.)]?$|(?={_DASH}))")
+_LETTER = re.compile(rf"([ABC])(?:[.):]?$|(?={_DASH}))")
 
 
 def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     """Return the whole number that an answer begins with.
 
-    It is the only number of the first line, without a sign, a fraction or leading zeros; words
-    may follow it.
+    It stands alone in the first line, with a full stop or a bracket at most, or before a dash and
+    words without numbers; it has no sign, fraction or leading zeros. A line that opens a list,
+    whose next number opens a later line, gives no score.
 
     Parameters
     ----------
@@ -44,6 +47,7 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     if re.search(r"\d", line[found.end() :]):
         raise RubricError("parse_error", f"the first line holds several numbers: {quoted(line)}")
     number = found[1]
+    _require_no_list(text, line, number)
     # a number of thousands of digits cannot be read, and is on no scale
     is_whole = number == "0" or (not number.startswith("0") and number.isascii())
     if not is_whole or len(number) > len(str(high)) or not low <= int(number) <= high:
@@ -130,22 +134,24 @@ def reason_of_score(text: str) -> str:
     Raises
     ------
     RubricError
-        ``parse_error`` if the answer does not begin with a number.
+        ``parse_error`` if the answer does not begin with a line as `parse_score` reads it.
     """
     answer = text.lstrip("\ufeff \t\r\n")
     if answer.startswith("{"):
         return parse_object(answer, "score")[1]
-    found = _NUMBER.match(answer)
+    line = _first_line(text)
+    found = _NUMBER.match(line)
     if found is None:
-        raise _unread(answer, "a whole number alone")
-    return answer[found.end() :].lstrip(" \t.,;:)-\u2013\u2014").strip()
+        raise _unread(line, "a whole number alone")
+    return answer[found.end() :].lstrip(" \t-\u2013\u2014").strip()
 
 
 def parse_choice(text: str) -> str:
     """Return the letter that an answer begins with: A, B, or C for a tie.
 
-    It is the only such capital of the first line, and stands alone or is set off by a mark: an
-    answer that begins with the article "A" chooses nothing.
+    It stands alone in the first line, with one mark at most, or before a dash and words without
+    such a capital: an answer that begins with the article "A" chooses nothing, and neither does
+    one that speaks of A and then, in a later line, of B.
 
     Parameters
     ----------
@@ -164,6 +170,7 @@ def parse_choice(text: str) -> str:
         raise _unread(line, "one of the letters A, B and C alone")
     if re.search(r"\b[ABC]\b", line[found.end() :]):
         raise RubricError("parse_error", f"the first line holds several letters: {quoted(line)}")
+    _require_no_list(text, line, found[1])
     return found[1]
 
 
@@ -172,6 +179,16 @@ def _first_line(text: str) -> str:
     if not answer:
         raise RubricError("parse_error", "the answer is empty")
     return answer.splitlines()[0].rstrip()
+
+
+def _require_no_list(text: str, line: str, mark: str) -> None:
+    """Refuse a first line with a mark if a later one opens with the mark that comes next."""
+    if line == mark or len(mark) > 9:
+        return
+    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
+    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
+    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
+        raise RubricError("parse_error", f"the first line opens a list: {quoted(line)}")
 
 
 def _unread(line: str, wanted: str) -> RubricError:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgeline.rubric import RubricError
-from judgeline.short_answers import parse_choice, parse_score
+from judgeline.short_answers import parse_choice, parse_score, reason_of_score
 
 SCALE = (1, 100)
 
@@ -28,8 +28,11 @@ def test_only_numbers_of_the_scale_are_scores(number: int) -> None:
         (" \n87\r\nClear and right; 3 flaws.", 87),
         ("\ufeff87", 87),
         ("87.", 87),
-        ("87: clear, but short", 87),
-        ("7 because it is right", 7),
+        ("87)\nClear.", 87),
+        ("87 - clear, but short", 87),
+        ("87 \u2014 clear", 87),
+        ("8.\n\n1. Clear.\n2. Right.", 8),
+        ("1\n2. Nothing is right.", 1),
         ("100", 100),
     ],
 )
@@ -41,7 +44,9 @@ def test_words_and_lines_after_the_score_are_its_reason(text: str, score: int) -
     "text",
     ["", " \n", "87/100", "8.5", "8,5", "80-90", "87 out of 100", "087", "+87", "-3", "87%", "0",
      "101", "9" * 5000, "Score: 87", "**87**", "eighty", "A", "\u0668\u0667", "\u00b2", "1e2",
-     "The text says 100.", '{"score": 87}', "87st"],
+     "The text says 100.", '{"score": 87}', "87st", "87: clear", "8, good", "7 because", "8 -5",
+     "1. Accuracy: good\n\nScore: 92", "1) Accuracy\n2) Style\n92", "8 - 5", "87:", "1- Accuracy",
+     "1 - Accuracy: good\n2 - Style: poor\n\nScore: 92", "1.\nAccurate.\n2.\nPoor.\n\n92"],
 )  # fmt: skip
 def test_anything_else_is_no_score(text: str) -> None:
     with pytest.raises(RubricError) as caught:
@@ -57,7 +62,8 @@ def test_zero_is_a_score_where_the_scale_has_it() -> None:
 
 @pytest.mark.parametrize("letter", ["A", "B", "C"])
 @pytest.mark.parametrize(
-    "rest", ["", "\n", "\nBecause A and B differ.", ". Clearer.", ": x", " - x"]
+    "rest",
+    ["", "\n", "\nBecause A and B differ.", ".\nClearer.", ":", ")", " - x", "\n\nA: x\nB: y"],
 )
 def test_a_letter_set_off_is_the_choice(letter: str, rest: str) -> None:
     assert parse_choice(f"\n {letter}{rest}") == letter
@@ -66,12 +72,30 @@ def test_a_letter_set_off_is_the_choice(letter: str, rest: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "a", "D", "AB", "A good answer is B", "A is better", "A/B", "A or B", "A. B", "A: not B",
-     "Answer: A", "**A**", "(A)", "I choose A", "7", "Response A", "A, B and C differ"],
+     "Answer: A", "**A**", "(A)", "I choose A", "7", "Response A", "A, B and C differ",
+     "A: thorough but long.\nB: short and right.\n\nBetter: B", "A: good", "A. Clear", "A) good",
+     "A. It is thorough\nB. It is right\n\nI choose B.", "A - long\nB - right\n\nBetter: B",
+     "A:\nThorough.\n\nB:\nRight.\n\nBetter: B"],
 )  # fmt: skip
 def test_anything_else_is_no_choice(text: str) -> None:
     with pytest.raises(RubricError) as caught:
         parse_choice(text)
     assert caught.value.failure_class == "parse_error"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("87", ""), ("87.\n\nClear.", "Clear."), ("87 - clear\nand right", "clear\nand right"),
+     ("\n8)\n- right", "- right")],
+)  # fmt: skip
+def test_the_reason_is_what_follows_the_score(text: str, reason: str) -> None:
+    assert reason_of_score(text) == reason
+
+
+@pytest.mark.parametrize("text", ["1. Accuracy: good\n\nScore: 92", "87: clear", "good"])
+def test_without_a_score_there_is_no_reason(text: str) -> None:
+    with pytest.raises(RubricError):
+        reason_of_score(text)
 
 
 @pytest.mark.parametrize("text", ["I'm sorry, I cannot grade this.", "I can’t help with that. 7"])

@@ -35,10 +35,10 @@ def test_a_reason_of_no_object_is_refused() -> None:
     [
         ("78", ""),
         ("78\n\nIt keeps the format.", "It keeps the format."),
-        ("8. Clear, but 2 errors.", "Clear, but 2 errors."),
+        ("8.\nClear, but 2 errors.", "Clear, but 2 errors."),
         ("8 - clear", "clear"),
-        ("8) \u2014 clear", "clear"),
-        ("\ufeff 8: clear\nand short", "clear\nand short"),
+        ("8 \u2014 clear", "clear"),
+        ("\ufeff 8 - clear\nand short", "clear\nand short"),
     ],
 )
 def test_the_reason_of_a_score_is_what_follows_the_number(answer: str, reason: str) -> None:
