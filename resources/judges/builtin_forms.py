@@ -34,7 +34,6 @@ LISTED = 12
 """Tokens whose probabilities an answer tells, at its first place; endpoints tell 5 to 20."""
 
 _ELSEWHERE = ("The", 0.01)  # a word that is no answer, and how probable the judge finds it
-_LEAST = 1e-9  # less probable words are not listed
 _ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
 _TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
 _SUREST = 0.05  # rubric points: spread of a judge without noise
@@ -257,7 +256,7 @@ def _write_odds(reason: str, odds: Odds, said: int, rng: np.random.Generator) ->
     other, stray = _ELSEWHERE
     chances = [(word, (1 - stray) * p) for word, p in zip(*odds, strict=True)] + [(other, stray)]
     listed = sorted(
-        ((word, round(math.log(p), 6)) for word, p in chances if p >= _LEAST),
+        ((word, round(math.log(p), 6)) for word, p in chances if p > 0),
         key=lambda one: -one[1],
     )
     word, own = chances[said]

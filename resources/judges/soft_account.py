@@ -6,13 +6,7 @@ import pandas as pd
 
 from resources.judges.forms.form import Form
 from resources.judges.forms.score import ScoreForm
-from resources.judges.soft_evidence import (
-    choice_of,
-    digits_per_token,
-    from_value,
-    read_tokens,
-    score_of,
-)
+from resources.judges.soft_evidence import choice_of, from_value, read_tokens, score_of
 
 _NO_LOGS = "no log-probabilities came with the answer"
 
@@ -50,8 +44,8 @@ def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
         return _NO_LOGS, "Where that happens often, set log_probabilities: off to ask samples"
     try:
         if isinstance(form, ScoreForm):
-            digits = _digits(answered, form)
-            score_of(told, int(row["score"]), scale=form.scale, digits_per_token=digits)
+            declared = form.options.digits_per_token
+            score_of(told, int(row["score"]), scale=form.scale, declared_digits=declared)
         else:
             choice_of(told, form.parse(row["answer"]))
     except ValueError as error:
@@ -60,20 +54,10 @@ def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
         raise RuntimeError(f"answer {row['identity']} has probabilities that were left out")
     if "first digits" in reason:
         return reason, (
-            "The judge spells numbers digit by digit: use a scale of one token, score.scale: "
+            "The judge spells numbers digit by digit, or does not show otherwise: use a scale of one token, score.scale: "
             "[1, 9], or log_probabilities: off to ask samples"
         )
     return reason, "See log_probabilities of these rows, or set log_probabilities: off"
-
-
-def _digits(answered: pd.DataFrame, form: ScoreForm) -> int:
-    columns = zip(answered["log_probabilities"], answered["score"], strict=True)
-    known = [
-        (from_value(read_tokens(_text(logs)), form.key), int(score)) for logs, score in columns
-    ]
-    return digits_per_token(
-        ((told, score) for told, score in known if told is not None), form.options.digits_per_token
-    )
 
 
 def _text(value: object) -> str | None:

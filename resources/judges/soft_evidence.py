@@ -5,7 +5,6 @@ Nothing is filled in: what cannot be told from them is None, with the reason.
 
 import json
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from judgeline.short_answers import LETTERS
@@ -93,7 +92,7 @@ def _without(token: Token, opening: str) -> Token:
 
 
 def score_of(
-    told: Told, score: int, *, scale: tuple[int, int], digits_per_token: int
+    told: Told, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
     """Return how probable each number was, where the judge said `score`.
 
@@ -105,44 +104,47 @@ def score_of(
         What it said.
     scale : (int, int)
         Lowest and highest number that was asked for.
-    digits_per_token : int
-        Most digits in one token of its tokenizer.
+    declared_digits : int
+        Most digits in one token of its tokenizer, as declared; see `digits_per_token`.
 
     Raises
     ------
     ValueError
         If the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
     """
-    first, following = _path(told, str(score), scale[1], digits_per_token)
+    digits = digits_per_token(told, score, declared_digits)
+    first, following = _path(told, str(score), scale[1], digits)
     return score_distribution(
         first,
-        digits_per_token=digits_per_token,
+        digits_per_token=digits,
         scale=scale,
         following=following,
         max_unresolved=MAX_UNRESOLVED,
     )
 
 
-def digits_per_token(answers: Iterable[tuple[Told, int]], declared: int) -> int:
-    """Return how many digits a tokenizer puts in one token, as declared or as it turned out.
+def digits_per_token(told: Told, score: int, declared: int) -> int:
+    """Return how many digits one token held at most, by what one answer shows.
 
-    Where a number was said in smaller pieces, no more than the longest that is listed anywhere.
+    As declared, if a number of several digits in one token was said or listed where the number
+    begins; else one, since any digit may then be the first of two. No more than the first piece of
+    a number that was said in pieces. No other answer has a say in it.
 
     Parameters
     ----------
-    answers : iterable of (Told, int)
-        Tokens of answers, and the numbers said.
+    told : Told
+        Tokens of the answer.
+    score : int
+        The number said.
     declared : int
         What the judge's definition says.
     """
-    longest, in_pieces = 1, False
-    for told, score in answers:
-        pieces = _pieces(told, str(score))
-        in_pieces |= len(pieces) > 1
-        numbers = [word.strip(_BLANKS) for word, _ in told.said[0].listed] if told.said else []
-        whole = [len(number) for number in numbers if _DIGITS.fullmatch(number)]
-        longest = max([longest, *whole, *map(len, pieces)])
-    return min(declared, longest) if in_pieces else declared
+    pieces = _pieces(told, str(score))
+    numbers = [word.strip(_BLANKS) for word, _ in told.said[0].listed] if told.said else []
+    if len(pieces) > 1:
+        return min(declared, len(pieces[0]))
+    is_joined = any(len(one) > 1 and _DIGITS.fullmatch(one) for one in (*pieces, *numbers))
+    return declared if is_joined else 1
 
 
 def choice_of(told: Told, letter: str) -> ChoiceProbabilities:

@@ -16,7 +16,6 @@ from resources.judges.judge import Answer, Presentation
 from resources.judges.soft_evidence import (
     Told,
     choice_of,
-    digits_per_token,
     from_value,
     perplexity_of,
     read_tokens,
@@ -55,14 +54,17 @@ _NO_SCORE = (math.nan, math.nan, "none")
 
 def told_scores(read: Sequence[Run], form: ScoreForm) -> list[tuple[float, float, str]]:
     """Return expected score, what is covered of it and the evidence, by log-probabilities."""
-    known = [(run.told, run.said) for run in read if run.told is not None]
-    digits = digits_per_token(known, form.options.digits_per_token)
     found = []
     for run in read:
         try:
             if run.told is None:
                 raise ValueError("no log-probabilities came with this answer")
-            likely = score_of(run.told, run.said, scale=form.scale, digits_per_token=digits)
+            likely = score_of(
+                run.told,
+                run.said,
+                scale=form.scale,
+                declared_digits=form.options.digits_per_token,
+            )
             mean = expected_score(likely, target=TARGET_SCALE)
             found.append((mean, likely.covered, "log-probabilities"))
         except ValueError:  # nothing is filled in

@@ -228,15 +228,15 @@ def saying_at(server: SoftServer, tokens: Tokens) -> SoftServer:
     return server
 
 
-def test_one_answer_in_single_digits_tells_how_the_others_are_to_be_read() -> None:
+def test_a_lone_digit_is_a_number_only_where_its_answer_shows_longer_tokens() -> None:
     """A lone "9" is 9 for one tokenizer, and the beginning of 90 to 99 for another."""
     server = SoftServer()
     lone: Tokens = [("9", {"9": 0.6, "8": 0.4}), ("\n", {"\n": 0.5, "3": 0.5}), *REASON]
-    pieces: Tokens = [("8", {"8": 1.0}), ("7", {"7": 1.0}), *REASON]
-    server.say = lambda texts, n: pieces if texts[1] == "same" else lone
+    whole: Tokens = [("7", {"7": 0.6, "8": 0.3, "80": 0.1}), ("\n", {"\n": 1.0}), *REASON]
+    server.say = lambda texts, n: whole if texts[1] == "same" else lone
     with serving(server):
         table = scores(server).set_index("score")
-    assert table.loc[87, "evidence"].eq("log-probabilities").all()
+    assert table.loc[7, "evidence"].eq("log-probabilities").all()
     assert table.loc[9, "evidence"].eq("none").all()
 
 

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.judges.forms.score import ScoreForm
+from resources.judges.judge import Answer, Presentation
 from resources.judges.soft_evidence import (
     Told,
     choice_of,
@@ -18,6 +20,7 @@ from resources.judges.soft_evidence import (
     read_tokens,
     score_of,
 )
+from resources.judges.soft_readings import read_runs, told_scores
 
 SCALE = (1, 100)
 
@@ -49,7 +52,7 @@ def test_digit_by_digit_numbers_have_the_probability_of_their_path(
     opening = {str(first): 0.99, "x": 0.01}
     read = told((str(first), opening), (said, chances), ("So", {"So": 1.0}))
     number = int(f"{first}{said}".strip())
-    found = score_of(read, number, scale=SCALE, digits_per_token=1)
+    found = score_of(read, number, scale=SCALE, declared_digits=1)
     chain_rule = {int(f"{first}{token}".strip()): 0.99 * p for token, p in chances.items()}
     assert dict(zip(found.values.tolist(), found.probabilities, strict=True)) == pytest.approx(
         chain_rule
@@ -61,12 +64,12 @@ def test_a_hundred_is_followed_through_three_digits() -> None:
     zero = ("0", {"0": 0.5, "2": 0.5})
     last = ("0", {"0": 0.8, "\n": 0.2})
     found = score_of(
-        told(one, zero, last, ("\n", {"\n": 1.0})), 100, scale=SCALE, digits_per_token=1
+        told(one, zero, last, ("\n", {"\n": 1.0})), 100, scale=SCALE, declared_digits=1
     )
     assert found.values.tolist() == [10, 12, 100]
     assert found.probabilities.tolist() == pytest.approx([0.1, 0.5, 0.4])
     with pytest.raises(ValueError, match=r"'10' .probability 0.5. may be only the first digits"):
-        score_of(told(one, zero), 10, scale=SCALE, digits_per_token=1)
+        score_of(told(one, zero), 10, scale=SCALE, declared_digits=1)
 
 
 @pytest.mark.parametrize(("open_share", "is_told"), [(0.019, True), (0.021, False)])
@@ -75,36 +78,72 @@ def test_a_little_may_stay_open_and_no_more(open_share: float, is_told: bool) ->
         ("8", {"8": 1 - open_share, "9": open_share}), ("7", {"7": 1.0}), ("\n", {"\n": 1.0})
     )
     if is_told:
-        found = score_of(read, 87, scale=SCALE, digits_per_token=1)
+        found = score_of(read, 87, scale=SCALE, declared_digits=1)
         assert found.unresolved == pytest.approx(open_share)
     else:
         with pytest.raises(ValueError, match="first digits"):
-            score_of(read, 87, scale=SCALE, digits_per_token=1)
+            score_of(read, 87, scale=SCALE, declared_digits=1)
 
 
 def test_the_position_after_a_whole_number_is_not_looked_at() -> None:
     """Few of its alternatives are listed: they would take probability away for no reason."""
     read = told(("87", {"87": 0.6, "90": 0.4}), ("\n", {"\n": 0.3}))
-    found = score_of(read, 87, scale=SCALE, digits_per_token=3)
+    found = score_of(read, 87, scale=SCALE, declared_digits=3)
     assert found.covered == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
-    ("answers", "declared", "expected"),
+    ("read", "score", "declared", "expected"),
     [
-        ([(told(("87", even(["87", "90"]))), 87)], 3, 3),
-        ([(told(("9", even(["9", "8"]))), 9)], 3, 3),  # nothing speaks against it
-        ([(told(("8", even(["8"])), ("7", even(["7"]))), 87)], 3, 1),
-        # a word in two pieces from a tokenizer that has it whole
-        ([(told(("8", even(["8", "87"])), ("7", even(["7"]))), 87)], 3, 2),
-        ([(told(("87", even(["87"]))), 87)], 1, 1),
-        ([], 3, 3),
+        (told(("87", even(["87", "90"]))), 87, 3, 3),
+        (told(("9", even(["9", "8", "100"]))), 9, 3, 3),
+        (told(("9", even(["9", "10"]))), 9, 3, 3),
+        (told(("9", even(["9", "10"]))), 9, 2, 2),
+        (told(("87", even(["87"])), ("5", even(["5"]))), 875, 3, 2),
+        (told(("9", even(["9", "8"]))), 9, 3, 1),  # nothing speaks for more
+        (told(("8", even(["8"])), ("7", even(["7"]))), 87, 3, 1),
+        # a number in two pieces from a tokenizer that has it whole: any digit may go on
+        (told(("8", even(["8", "87"])), ("7", even(["7"]))), 87, 3, 1),
+        (told(("87", even(["87"]))), 87, 1, 1),
     ],
 )
-def test_digits_in_a_token_are_as_declared_or_as_they_turned_out(
-    answers: list[tuple[Told, int]], declared: int, expected: int
+def test_digits_in_a_token_are_as_declared_where_the_answer_shows_them(
+    read: Told, score: int, declared: int, expected: int
 ) -> None:
-    assert digits_per_token(answers, declared) == expected
+    assert digits_per_token(read, score, declared) == expected
+
+
+def test_a_digit_that_may_be_the_first_of_two_is_no_number() -> None:
+    """Whatever is declared: 1 of 1 to 10 is 1 or the first half of 10."""
+    opening = {"9": 0.6, "1": 0.35, "8": 0.05}
+    read = told(("9", opening), ("\n\n", {"\n\n": 1.0}))
+    with pytest.raises(ValueError, match="'1' .probability 0.35. may be only the first digits"):
+        score_of(read, 9, scale=(1, 10), declared_digits=3)
+    whole = told(("9", opening | {"10": 1e-9}), ("\n\n", {"\n\n": 1.0}))
+    found = score_of(whole, 9, scale=(1, 10), declared_digits=3)
+    assert found.values.tolist() == [1, 8, 9, 10]
+
+
+def test_what_may_follow_a_digit_is_followed() -> None:
+    read = told(("8", {"8": 1.0}), ("\n\n", {"\n\n": 0.6, "5": 0.4}), ("Good", {"Good": 1.0}))
+    found = score_of(read, 8, scale=SCALE, declared_digits=3)
+    assert found.values.tolist() == [8, 85]
+    assert found.probabilities.tolist() == pytest.approx([0.6, 0.4])
+
+
+def test_no_answer_changes_the_number_of_another() -> None:
+    form = ScoreForm()
+    one = [["9", -0.7, [["9", -0.7], ["8", -0.7], ["50", -9.0]]], ["\n", 0.0, []]]
+    pieces = [["8", 0.0, [["8", 0.0]]], ["7", 0.0, [["7", 0.0]]], ["\n", 0.0, []]]
+    answers = [
+        Answer(text, None, 1, 1, json.dumps(tokens))
+        for text, tokens in (("9\n", one), ("87\n", pieces))
+    ]
+    shown = [Presentation(f"c{n}", "A", 0, "q", "t", "", "m", "") for n in range(2)]
+    alone = told_scores(read_runs(shown[:1], answers[:1], form), form)
+    together = told_scores(read_runs(shown, answers, form), form)
+    assert alone == together[:1]
+    assert alone[0][2] == "log-probabilities"
 
 
 @pytest.mark.parametrize("blanks", [(), ("\n",), (" ", "\n"), ("\u2581",), ("\u0120",)])
@@ -114,7 +153,7 @@ def test_blanks_before_a_word_are_passed_over(blanks: tuple[str, ...], before: s
     letter = told(*start, (f"{before}B", {f"{before}B": 0.5, "A": 0.3, "C": 0.2}))
     assert choice_of(letter, "B").probabilities.tolist() == pytest.approx([0.3, 0.2, 0.5])
     number = told(*start, (f"{before}87", {f"{before}87": 0.5, "86": 0.5}))
-    assert score_of(number, 87, scale=SCALE, digits_per_token=3).values.tolist() == [86, 87]
+    assert score_of(number, 87, scale=SCALE, declared_digits=3).values.tolist() == [86, 87]
 
 
 @pytest.mark.parametrize("letters", list(itertools.permutations("ABC")))

@@ -51,7 +51,7 @@ def test_the_letter_is_found_wherever_tokens_end(tokens, place, odds):
 
 def test_the_number_is_found_in_its_object():
     stored = logs('{"', "score", '":', " 7", ",", listed={3: {" 7": 0.5, " 8": 0.25, " 3": 0.25}})
-    likely = score_of(from_value(read_tokens(stored), "score"), 7, scale=(1, 9), digits_per_token=1)
+    likely = score_of(from_value(read_tokens(stored), "score"), 7, scale=(1, 9), declared_digits=1)
     assert dict(zip(likely.values.tolist(), likely.probabilities, strict=True)) == pytest.approx(
         {3: 0.25, 7: 0.5, 8: 0.25}
     )
