@@ -54,8 +54,8 @@ def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
         raise RuntimeError(f"answer {row['identity']} has probabilities that were left out")
     if "first digits" in reason:
         return reason, (
-            "The judge spells numbers digit by digit, or does not show otherwise: use a scale of one token, score.scale: "
-            "[1, 9], or log_probabilities: off to ask samples"
+            "The judge spells numbers digit by digit, or does not show otherwise: use a scale of "
+            "one token, score.scale: [1, 9], or log_probabilities: off to ask samples"
         )
     return reason, "See log_probabilities of these rows, or set log_probabilities: off"
 

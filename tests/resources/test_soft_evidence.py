@@ -117,7 +117,7 @@ def test_a_digit_that_may_be_the_first_of_two_is_no_number() -> None:
     """Whatever is declared: 1 of 1 to 10 is 1 or the first half of 10."""
     opening = {"9": 0.6, "1": 0.35, "8": 0.05}
     read = told(("9", opening), ("\n\n", {"\n\n": 1.0}))
-    with pytest.raises(ValueError, match="'1' .probability 0.35. may be only the first digits"):
+    with pytest.raises(ValueError, match=r"'1' .probability 0.35. may be only the first digits"):
         score_of(read, 9, scale=(1, 10), declared_digits=3)
     whole = told(("9", opening | {"10": 1e-9}), ("\n\n", {"\n\n": 1.0}))
     found = score_of(whole, 9, scale=(1, 10), declared_digits=3)
