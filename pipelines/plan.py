@@ -9,6 +9,7 @@ import pandas as pd
 from assets.corpus import choose
 from assets.panel import choose_panel
 from assets.partitions import corpus_judge_key
+from assets.soft_verdicts import why_not_asked
 from judgeline.planning import expected_half_width, sampling_half_width
 from pipelines.judge_plan import JudgePlan
 from resources.corpora.cleaning import filter_battles
@@ -22,6 +23,7 @@ from resources.judges.estimates import Answered, TokenEstimate, estimate_tokens,
 from resources.judges.forms.asked import Evidence, evidence_of, n_runs
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge, Presentation
+from resources.judges.recorded_choices import recorded_choices
 from resources.tables import ParquetStore
 
 _TABLES: dict[FormName, str] = {
@@ -60,16 +62,31 @@ def plan_run(
         Tables of `ASKED` that the run would make.
     """
     read = read_corpus(corpus)
-    came = set(read.verdicts["judge"])
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
     plan = [
-        _plan_judge(judge, corpus, sample, tables, buyer, asks)
-        if asks and judge.kind != "recorded" and judge.slug not in came
+        _plan_judge(judge, corpus, sample, tables, buyer, own)
+        if (own := _asking(judge, sample, read.verdicts, asks))
         else JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
         for judge in judges
     ]
     return len(sample), tuple(plan)
+
+
+def _asking(
+    judge: JudgeDefinition, sample: pd.DataFrame, came: pd.DataFrame, asks: Collection[str]
+) -> set[str]:
+    """Return the tables for which a judge is asked: not those that came, nor without texts."""
+    if judge.kind == "recorded":
+        return set()
+    given: set[str] = set()
+    if came["judge"].eq(judge.slug).any():
+        given |= {"verdicts", "reliability_panel"}
+    if len(recorded_choices(came, sample, judge.slug)):
+        given.add("choice_verdicts")
+    soft: tuple[FormName, ...] = ("score", "choice")
+    given |= {_TABLES[form] for form in soft if why_not_asked(judge, form, sample)}
+    return {*asks} - given
 
 
 class _Asked(NamedTuple):

@@ -9,6 +9,9 @@ from test_plan import N_BATTLES, URL, Desk
 
 from pipelines.judge_plan import JudgePlan, require_covered, told
 from pipelines.plan import plan_run
+from resources.corpora.gate_options import PanelOptions
+from resources.corpora.reading import read_corpus
+from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.budget import Budget
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.served.probe import Capabilities, remember
@@ -99,3 +102,30 @@ def test_a_budget_must_cover_every_form(desk: Desk) -> None:
     require_covered([step], Budget(calls=360))
     with pytest.raises(ValueError, match=r"about 360 calls would be needed, --budget allows 359"):
         require_covered([step], Budget(calls=359))
+
+
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(
+    desk: Desk, has_scores: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rubric scores are no choices; preferences without scores stand where choices would."""
+    known(desk)
+    columns = {"battle_id": ["b0"], "judge": ["j"], "order": ["AB"], "replicate": [0]}
+    columns |= {"status": ["ok"], "recorded_outcome": [1.0]}
+    columns |= {column: [5.0 if has_scores else None] for column in SCORE_COLUMNS}
+    came = pd.DataFrame(columns).reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
+    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    monkeypatch.setattr(
+        "pipelines.plan.read_corpus", lambda corpus: read_corpus(corpus)._replace(verdicts=came)
+    )
+    step = plan(desk, asks=list(ALL))
+    expected = {"score": N_SCORES} | ({"choice": N_CHOICES} if has_scores else {})
+    assert step.by_form == expected
+    assert step.n_calls == sum(expected.values())
+
+
+def test_without_texts_nobody_is_asked_for_scores_and_choices(desk: Desk) -> None:
+    known(desk)
+    battles = pd.read_parquet(desk.corpus.location)
+    battles.assign(completion_a=None, completion_b=None).to_parquet(desk.corpus.location)
+    assert plan(desk, asks=["score", "choice"]).n_calls == 0
