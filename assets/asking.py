@@ -4,7 +4,7 @@ The assets that ask are verdicts, score_verdicts, choice_verdicts and reliabilit
 in what they ask.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from assets.partitions import corpus_and_judge
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, RETRIED_ONCE, Account, Buyer, Progress
+from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.catalog import open_judge
 from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
@@ -59,7 +59,7 @@ def ask_judge(
     verdict_store: StoredVerdicts,
     budget: Budget,
     n_replicates: int | None = None,
-    retried_once: Collection[str] = RETRIED_ONCE,
+    n_covered: int = 0,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
@@ -77,8 +77,9 @@ def ask_judge(
         Where judges are defined, answers kept, and what may be spent.
     n_replicates : int, optional
         How often each question is asked; by default as often as the judge is configured.
-    retried_once : collection of str
-        Failures in the store that are asked for a second time, beside those of transport.
+    n_covered : int
+        First runs of each question that another asset asks too, and pays for: see
+        `Buyer.repeating`.
 
     Raises
     ------
@@ -94,8 +95,9 @@ def ask_judge(
         budget,
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
-        retried_once=retried_once,
     )
+    if n_covered:
+        buyer = buyer.repeating(n_covered)
     ledger = Ledger(slug, judge.price_per_million)
     told = partial(_say, context, slug)
     with hosting_of(context, told) as hosting:

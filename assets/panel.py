@@ -68,7 +68,7 @@ def reliability_panel(
         verdict_store=verdict_store,
         budget=budget,
         n_replicates=corpus.panel.runs,
-        retried_once=(),  # what the verdicts paid for is not paid for again here
+        n_covered=definition.replicates,  # what the verdicts paid for is not paid for again here
     )
     return _result(panel_table(battles, answers.value), answers.metadata or {})
 

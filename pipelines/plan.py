@@ -190,10 +190,27 @@ def _calls(
         return list({_texts(one): one for one in shown}.values()), 0, None, note
     opened = open_judge(judge, corpus, form=form)
     shown = asked.present(sample, n_runs(asked, evidence_of(opened), judge.replicates))
+    needed, n_stored = buyer.missing(opened, shown)
+    if more:
+        needed, n_stored = _with_panel(opened, shown, needed, more, buyer, judge.replicates)
     presentations = [*shown, *more]
-    needed, n_stored = buyer.missing(opened, presentations)
     answered = _answered(opened, presentations, buyer) if n_stored else None
     return needed, n_stored, answered, ""
+
+
+def _with_panel(
+    opened: Judge,
+    shown: Sequence[Presentation],
+    needed: list[Presentation],
+    more: list[Presentation],
+    buyer: Buyer,
+    n_covered: int,
+) -> tuple[list[Presentation], int]:
+    """Return what is needed with a panel, each call once, and how many calls are stored."""
+    further, _ = buyer.repeating(n_covered).missing(opened, more)
+    calls = {call_identity(opened, one): one for one in (*needed, *further)}
+    n_calls = len({call_identity(opened, one) for one in (*shown, *more)})
+    return list(calls.values()), n_calls - len(calls)
 
 
 def _texts(shown: Presentation) -> tuple[str, str, str, int]:

@@ -101,6 +101,9 @@ class Buyer:
         Failure classes that are asked for a second time, and no more.
     on_wait : callable or None
         Called when another process is buying from the same judge and has to end first.
+    n_covered : int
+        First runs of each presentation that another table asks too: of their failures only those
+        of transport are asked again, since that table has asked for the others.
     """
 
     store: VerdictStore
@@ -109,6 +112,15 @@ class Buyer:
     on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
     retried_once: Collection[str] = RETRIED_ONCE
+    n_covered: int = 0
+
+    def repeating(self, n_covered: int) -> "Buyer":
+        """Return a buyer for a table that repeats what another asks, its first runs included.
+
+        What fails for the judge's own sake is not asked for a second time by itself, and only as
+        the runs that are the table's own if `retried` names it.
+        """
+        return replace(self, retried_once=(), n_covered=n_covered, account=Account())
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
@@ -167,9 +179,12 @@ class Buyer:
             for identity, status, n_attempts in zip(
                 found["identity"], found["status"], found["n_attempts"], strict=True
             )
-            if not is_retried(status, n_attempts, self.retried, self.retried_once)
+            if not is_retried(status, n_attempts, self._retried(calls[identity]), self.retried_once)
         }
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
+
+    def _retried(self, shown: Presentation) -> Collection[str]:
+        return RETRIED if shown.replicate < self.n_covered else self.retried
 
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None

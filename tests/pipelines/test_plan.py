@@ -15,7 +15,7 @@ from pipelines.plan import ASKED, plan_run
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.gate_options import PanelOptions
 from resources.judges.budget import Budget
-from resources.judges.buying import Buyer
+from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
@@ -69,7 +69,7 @@ class Desk:
         assert n_battles == N_BATTLES
         return step
 
-    def buy(self, n_battles: int, status: str = "ok") -> None:
+    def buy(self, n_battles: int, status: str = "ok", n_runs: int = 1) -> None:
         """Store answers to both orders of the first battles: 100 and 10 tokens each."""
         capabilities = Capabilities("max_tokens", True, False, None)
         remember(self.folder / "home" / "endpoints", URL, "tiny", capabilities)
@@ -86,7 +86,7 @@ class Desk:
                 "completion_tokens": answer.completion_tokens,
                 "battle_id": shown.battle_id,
             }
-            for shown in present(battles, 1)
+            for shown in present(battles, n_runs)
         ]
         self.buyer.store.append(judge_key(opened), rows)
 
@@ -196,6 +196,20 @@ def test_a_panel_adds_its_further_runs(desk: Desk) -> None:
     assert desk.plan(replicates=3).n_calls == 6 * N_BATTLES
     desk.buy(N_BATTLES)
     assert (desk.plan().n_calls, desk.plan().n_stored) == (2 * 10 * 2, 2 * N_BATTLES)
+
+
+def test_a_panel_is_planned_as_it_is_asked(desk: Desk) -> None:
+    """A failed run of the panel alone is asked again only if its class is named."""
+    desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
+    desk.buy(N_BATTLES, "parse_error", n_runs=3)
+    assert desk.plan().n_calls == 2 * N_BATTLES
+    assert desk.plan().n_stored == 2 * 10 * 2
+    _, (alone,) = plan_run(
+        desk.corpus, [desk.judge], desk.tables, desk.buyer, asks=["reliability_panel"]
+    )
+    assert (alone.n_calls, alone.n_stored) == (0, 2 * 10 * 3)
+    desk.buyer.retried = {*RETRIED, "parse_error"}
+    assert desk.plan().n_calls == 2 * N_BATTLES + 2 * 10 * 2
 
 
 def test_only_what_is_selected_is_counted(desk: Desk) -> None:

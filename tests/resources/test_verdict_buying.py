@@ -161,6 +161,23 @@ def test_only_what_another_attempt_may_mend_is_asked_again(store: VerdictStore) 
     assert willing.asked == ["b2AB0"]
 
 
+def test_what_another_table_asks_is_paid_for_once_in_one_run(store: VerdictStore) -> None:
+    """The panel's first runs are those of the verdicts: of their failures it asks none again."""
+    failing = {f"b{i}AB{run}": kind for run in (0, 1) for i, kind in enumerate(
+        ("transport", "truncated", "parse_error", "refusal"))}  # fmt: skip
+    annotate(Counting(failing), BATTLES, slug="s", n_replicates=2, buyer=Buyer(store))
+    buyer = Buyer(store, retried={*RETRIED, "refusal"})
+    stubborn = Counting(failing)
+    annotate(stubborn, BATTLES, slug="s", buyer=buyer)
+    assert stubborn.asked == ["b0AB0", "b1AB0", "b2AB0", "b3AB0"]
+    panel, runs = Counting(failing), 2
+    shown = present(BATTLES, runs)
+    needed, _ = buyer.repeating(1).missing(panel, shown)
+    annotate(panel, BATTLES, slug="s", n_replicates=runs, buyer=buyer.repeating(1))
+    assert panel.asked == ["b0AB0", "b0AB1", "b3AB1"]
+    assert [f"{one.battle_id}{one.order}{one.replicate}" for one in needed] == panel.asked
+
+
 def test_unreadable_answers_are_kept_word_for_word_and_asked_again(store: VerdictStore) -> None:
     class Babbling(Counting):
         def answer(
