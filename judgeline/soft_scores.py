@@ -19,6 +19,7 @@ RELEASED_TEMPERATURE = 0.2
 """Divisor of log-odds in the program that was released with the paper."""
 
 _SUM_SLACK = 1e-4  # listed probabilities are rounded by servers, each on its own
+_LEAST_LOG = -700.0  # exp of less is no normal float
 _LEVEL = 1e-12  # masses this close differ by rounding alone
 _MARKERS = " \t\r\n▁Ġ"  # a space, and how two families of tokenizers write it
 
@@ -173,12 +174,16 @@ def _log_probs(log_probs: ArrayLike, name: str) -> Floats:
 
 
 def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
-    """Return the digits that a token adds to a number, and whether more may come after it."""
+    """Return the digits that a token adds to a number, and whether more may come after it.
+
+    Digits with something else behind them ("8,") are a number that ended; "8.5" is no number that
+    was asked for.
+    """
     text = token if inside else token.lstrip(_MARKERS)
     found = re.match("[0-9]*", text)
     digits = found.group() if found else ""
-    whole = bool(digits) and digits == text
-    return (digits, whole) if inside or whole else ("", False)
+    is_number = inside or not re.search("[0-9]", text[len(digits) :])
+    return (digits, bool(digits) and digits == text) if is_number else ("", False)
 
 
 def _extends(text: str, scale: tuple[int, int]) -> bool:
@@ -392,18 +397,18 @@ def perplexity(log_probs: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If there is no token, or a log-probability is NaN, positive or infinite.
+        If there is no token, or a log-probability is NaN, positive, or so low that its
+        probability is no float: some servers write -9999 for tokens that they did not score.
     """
     logs = _log_probs(log_probs, "log-probabilities of the answer")
     if not logs.size:
         raise ValueError("no log-probabilities of the answer; ask the endpoint for logprobs")
-    mean = float(logs.mean())
-    if mean < -700:
+    if logs.min() < _LEAST_LOG:
         raise ValueError(
-            f"mean log-probability {mean:g} is that of no answer a judge said; some servers "
+            f"log-probability {logs.min():g} is that of no token a judge said; some servers "
             "write -9999 for tokens they did not score"
         )
-    return math.exp(-mean)
+    return math.exp(-float(logs.mean()))
 
 
 def perplexity_outcome(

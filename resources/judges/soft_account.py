@@ -9,6 +9,7 @@ from resources.judges.forms.score import ScoreForm
 from resources.judges.soft_evidence import choice_of, from_value, read_tokens, score_of
 
 _NO_LOGS = "no log-probabilities came with the answer"
+_NOT_ITS_OWN = "the tokens that came with the answer do not spell it"
 
 
 def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
@@ -39,9 +40,11 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
 def _why_none(answered: pd.DataFrame, form: Form) -> tuple[str, str]:
     """Return why the first answer without probabilities has none, and what to do."""
     row = answered[answered["evidence"].eq("none")].iloc[0]
-    told = from_value(read_tokens(_text(row["log_probabilities"])), form.key)
+    logs = _text(row["log_probabilities"])
+    told = from_value(read_tokens(logs, _text(row["answer"])), form.key)
     if told is None:
-        return _NO_LOGS, "Where that happens often, set log_probabilities: off to ask samples"
+        reason = _NO_LOGS if logs is None else _NOT_ITS_OWN
+        return reason, "Where that happens often, set log_probabilities: off to ask samples"
     try:
         if isinstance(form, ScoreForm):
             declared = form.options.digits_per_token

@@ -16,6 +16,7 @@ from judgeline.soft_scores import (
     perplexity,
     score_distribution,
 )
+from resources.judges.alignment import BLANKS, answer_span
 
 MAX_UNRESOLVED = 0.02
 """Probability of numbers begun, of which it is not known how they go on, that may be left out.
@@ -24,7 +25,6 @@ Left out, it moves a mean score by at most a fiftieth of the scale."""
 
 _ROUNDING = 1e-4  # of log-probabilities in the number formats of models
 _DIGITS = re.compile(r"[0-9]+")
-_BLANKS = " \t\r\n\ufeff▁Ġ\u010a"  # as tokenizers write them, too
 
 
 class Token(NamedTuple):
@@ -42,21 +42,29 @@ class Told(NamedTuple):
     log_probs: tuple[float, ...]
 
 
-def read_tokens(log_probabilities: str | None) -> Told | None:
-    """Return the tokens of an answer as they are stored; None where there are none.
+def read_tokens(log_probabilities: str | None, answer: str | None) -> Told | None:
+    """Return the tokens of an answer as they are stored; None where there are none of its own.
+
+    What was thought before it, and the mark that ends it, are left out.
 
     Parameters
     ----------
     log_probabilities : str or None
         JSON, as in `Answer`.
+    answer : str or None
+        The text that they have to spell.
     """
-    if not log_probabilities:
+    if not log_probabilities or not answer:
+        return None
+    stored = json.loads(log_probabilities)
+    span = answer_span([text for text, _, _ in stored], answer)
+    if span is None:
         return None
     tokens = [
-        Token(text, log_prob, tuple((other, p) for other, p in listed))
-        for text, log_prob, listed in json.loads(log_probabilities)
+        Token(text, _rounded(log_prob), tuple((other, _rounded(p)) for other, p in listed))
+        for text, log_prob, listed in stored[span.start : span.end]
     ]
-    start = next((n for n, token in enumerate(tokens) if token.text.strip(_BLANKS)), len(tokens))
+    start = next((n for n, token in enumerate(tokens) if token.text.strip(BLANKS)), len(tokens))
     return Told(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
 
 
@@ -72,10 +80,11 @@ def from_value(told: Told | None, key: str | None) -> Told | None:
     """
     if told is None or key is None:
         return told
-    found = re.search(rf'"{key}"\s*:\s*"?', "".join(token.text for token in told.said))
-    if found is None:
+    joined = "".join(token.text for token in told.said)
+    found = list(re.finditer(rf'"{key}"\s*:\s*"?', joined))
+    if len(found) != 1:  # inside a text its quotes are written otherwise
         return told._replace(said=())
-    end, start = found.end(), 0
+    end, start = found[0].end(), 0
     for place, token in enumerate(told.said):
         after = start + len(token.text)
         if after > end:
@@ -140,7 +149,7 @@ def digits_per_token(told: Told, score: int, declared: int) -> int:
         What the judge's definition says.
     """
     pieces = _pieces(told, str(score))
-    numbers = [word.strip(_BLANKS) for word, _ in told.said[0].listed] if told.said else []
+    numbers = [word.strip(BLANKS) for word, _ in told.said[0].listed] if told.said else []
     if len(pieces) > 1:
         return min(declared, len(pieces[0]))
     is_joined = any(len(one) > 1 and _DIGITS.fullmatch(one) for one in (*pieces, *numbers))
@@ -157,7 +166,7 @@ def choice_of(told: Told, letter: str) -> ChoiceProbabilities:
     ValueError
         If the tokens do not say so.
     """
-    if not told.said or told.said[0].text.strip(_BLANKS) != letter:
+    if not told.said or told.said[0].text.strip(BLANKS) != letter:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
         )
@@ -178,7 +187,7 @@ def _pieces(told: Told, number: str) -> list[str]:
     """Return the digits of a number as the judge's tokens hold them, or nothing."""
     pieces: list[str] = []
     for token in told.said:
-        text = token.text if pieces else token.text.strip(_BLANKS)
+        text = token.text if pieces else token.text.strip(BLANKS)
         found = _DIGITS.match(text)
         if not found:
             break
@@ -209,7 +218,7 @@ def _path(
 
 def _is_bare(token: Token) -> bool:
     """Whether a token is digits alone, so that more of them may come."""
-    return bool(_DIGITS.fullmatch(token.text.strip(_BLANKS)))
+    return bool(_DIGITS.fullmatch(token.text.strip(BLANKS)))
 
 
 def _position(token: Token) -> TokenPosition:
@@ -219,7 +228,7 @@ def _position(token: Token) -> TokenPosition:
     listed = list(token.listed)
     if all(text != token.text for text, _ in listed):
         listed.append((token.text, token.log_prob))
-    return TokenPosition([text for text, _ in listed], [_rounded(p) for _, p in listed])
+    return TokenPosition([text for text, _ in listed], [p for _, p in listed])
 
 
 def _rounded(log_prob: float) -> float:

@@ -43,7 +43,7 @@ def read_runs(
     runs = []
     for one, answer in zip(shown, given, strict=True):
         status, said = read_answer(answer, form)
-        told = read_tokens(answer.log_probabilities) if status == "ok" else None
+        told = read_tokens(answer.log_probabilities, answer.text) if status == "ok" else None
         told = from_value(told, form.key)
         runs.append(Run(one, answer, status, said, told))
     return runs

@@ -16,6 +16,7 @@ from resources.judges.soft_evidence import (
     Told,
     choice_of,
     digits_per_token,
+    from_value,
     perplexity_of,
     read_tokens,
     score_of,
@@ -30,9 +31,14 @@ def told(*tokens: tuple[str, dict[str, float]]) -> Told:
         [said, math.log(chances[said]), [[t, math.log(p)] for t, p in chances.items()]]
         for said, chances in tokens
     ]
-    read = read_tokens(json.dumps(stored))
+    read = as_told(stored)
     assert read is not None
     return read
+
+
+def as_told(stored: list[list[object]]) -> Told | None:
+    """Tokens as they are stored, of the answer that they spell."""
+    return read_tokens(json.dumps(stored), "".join(str(text) for text, *_ in stored))
 
 
 def even(tokens: Sequence[str]) -> dict[str, float]:
@@ -168,7 +174,7 @@ def test_letters_have_their_places_whatever_was_said(letters: tuple[str, ...]) -
 
 def test_what_was_said_counts_where_it_is_not_among_the_likeliest() -> None:
     stored = [["B", math.log(0.1), [["A", math.log(0.6)], ["C", math.log(0.3)]]]]
-    found = choice_of(read_tokens(json.dumps(stored)), "B")
+    found = choice_of(as_told(stored), "B")
     assert found.probabilities.tolist() == pytest.approx([0.6, 0.3, 0.1])
 
 
@@ -179,21 +185,50 @@ def test_what_was_said_counts_where_it_is_not_among_the_likeliest() -> None:
         [["A", -0.1, []]],
         [["A", 0.5, [["A", 0.5]]]],
         [["A", -0.1, [["A", -0.1], ["B", -0.1]]]],  # more than 1
-        [["\n", -0.1, [["\n", -0.1]]]],
     ],
 )
 def test_what_cannot_be_told_is_an_error(tokens: list[object]) -> None:
     with pytest.raises(ValueError, match=r"first token|top_logprobs|above 0|add up"):
-        choice_of(read_tokens(json.dumps(tokens)), "A")
+        choice_of(as_told(tokens), "A")
 
 
 def test_rounding_above_certainty_is_forgiven() -> None:
-    stored = [["A", 1e-7, [["A", 1e-7]]]]
-    assert choice_of(read_tokens(json.dumps(stored)), "A").probabilities.tolist() == [1, 0, 0]
+    read = as_told([["A", 1e-6, [["A", 1e-6]]], ["\n", 0.0, []], ["x", -3.0, []]])
+    assert choice_of(read, "A").probabilities.tolist() == [1, 0, 0]
+    assert perplexity_of(read) == pytest.approx(math.e)
 
 
 def test_perplexity_is_of_every_token_blanks_too() -> None:
     read = told(("\n", {"\n": 0.5}), ("A", {"A": 0.125}))
     assert perplexity_of(read) == pytest.approx(4.0)
     assert perplexity_of(None) is None
-    assert perplexity_of(read_tokens(json.dumps([["A", -9999.0, []]]))) is None
+    assert perplexity_of(as_told([["A", -9999.0, []]])) is None
+    assert perplexity_of(as_told([["A", -9999.0, []], *[["x", -0.1, []]] * 59])) is None
+
+
+THOUGHT = [["<think>", -2.0, []], ["A", -2.0, [["A", -0.1]]], ["</think>", -2.0, []]]
+SAID = [["B", -0.5, [["B", -0.5], ["A", -1.0]]], ["\n", -0.25, []], ["Good", -0.75, []]]
+END = [["<|im_end|>", -4.0, []], ["", -4.0, []]]
+
+
+@pytest.mark.parametrize("before", [[], THOUGHT, [*THOUGHT, ["\n\n", -2.0, []]]])
+@pytest.mark.parametrize("after", [[], END, END[1:]])
+def test_only_the_tokens_of_the_answer_count(before: list[object], after: list[object]) -> None:
+    read = read_tokens(json.dumps([*before, *SAID, *after]), "B\nGood")
+    assert choice_of(read, "B").probabilities[0] == pytest.approx(1 / (1 + math.exp(0.5)))
+    assert perplexity_of(read) == pytest.approx(math.exp(1.5 / 3))
+
+
+def test_a_thought_of_a_value_is_not_the_value() -> None:
+    thought = [["<think>", -1.0, []], ['{"choice": "', -1.0, []], ["A", -1.0, [["A", -0.1]]],
+               ["</think>", -1.0, []]]  # fmt: skip
+    own = [['{"choice": "', -1.0, []], ["B", -0.1, [["B", -0.1]]], ['", "reason": "x"}', 0.0, []]]
+    read = read_tokens(json.dumps([*thought, *own]), '{"choice": "B", "reason": "x"}')
+    assert choice_of(from_value(read, "choice"), "B").probabilities.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("text", ["A\nbecause", "B\nGood.", "Good", "", None])
+def test_tokens_of_another_answer_tell_nothing(text: str | None) -> None:
+    stored = json.dumps([*SAID, *END])
+    read = read_tokens(stored, text)
+    assert read is None or read.said[0].text == "Good"

@@ -30,6 +30,11 @@ def logs(*tokens: str, listed: dict[int, dict[str, float]]) -> str:
     )
 
 
+def read(stored: str):
+    """The tokens of an answer that is what they spell."""
+    return read_tokens(stored, "".join(text for text, _, _ in json.loads(stored)))
+
+
 @pytest.mark.parametrize(
     ("tokens", "place", "odds"),
     [
@@ -40,7 +45,7 @@ def logs(*tokens: str, listed: dict[int, dict[str, float]]) -> str:
     ],
 )
 def test_the_letter_is_found_wherever_tokens_end(tokens, place, odds):
-    told = from_value(read_tokens(logs(*tokens, listed={place: odds})), "choice")
+    told = from_value(read(logs(*tokens, listed={place: odds})), "choice")
     if tokens[place].endswith('A"'):  # the letter and its quote in one token: not told apart
         with pytest.raises(ValueError, match="first token"):
             choice_of(told, "A")
@@ -51,14 +56,14 @@ def test_the_letter_is_found_wherever_tokens_end(tokens, place, odds):
 
 def test_the_number_is_found_in_its_object():
     stored = logs('{"', "score", '":', " 7", ",", listed={3: {" 7": 0.5, " 8": 0.25, " 3": 0.25}})
-    likely = score_of(from_value(read_tokens(stored), "score"), 7, scale=(1, 9), declared_digits=1)
+    likely = score_of(from_value(read(stored), "score"), 7, scale=(1, 9), declared_digits=1)
     assert dict(zip(likely.values.tolist(), likely.probabilities, strict=True)) == pytest.approx(
         {3: 0.25, 7: 0.5, 8: 0.25}
     )
 
 
 def test_a_key_that_was_not_said_has_no_odds():
-    told = from_value(read_tokens(logs("A", "\n", listed={0: {"A": 0.9}})), "choice")
+    told = from_value(read(logs("A", "\n", listed={0: {"A": 0.9}})), "choice")
     with pytest.raises(ValueError, match="first token"):
         choice_of(told, "A")
 

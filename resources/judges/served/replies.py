@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from judgeline.rubric import RubricError
+from resources.judges.alignment import answer_span
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
@@ -48,7 +49,7 @@ def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Rep
         text or _refused(choice),
         failure,
         *tokens_of(completion),
-        log_probabilities=_log_probabilities(choice, form.n_listed),
+        log_probabilities=_log_probabilities(choice, form.n_listed, text),
     )
     return Reply(answer, reason)
 
@@ -122,20 +123,24 @@ def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
 
 
-def _log_probabilities(choice: Any, n_listed: int | None) -> str | None:
+def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
     """Return what came of log-probabilities; an answer does not depend on their form.
 
-    Alternatives of later tokens than so many are read by nobody, and are most of the bytes.
+    Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
+    tokens than so many are read by nobody, and are most of the bytes.
     """
     content = getattr(getattr(choice, "logprobs", None), "content", None)
     if not isinstance(content, list) or not content:
         return None
     try:
-        listed = [_tops(token) for token in content[:n_listed]]
-        listed += [[]] * (len(content) - len(listed))
+        said = [_told(token) for token in content]
+        span = None if n_listed is None else answer_span([word for word, _ in said], text)
+        start = 0 if span is None else span.start
+        listed = [_tops(token) for token in content[start:][:n_listed]]
+        listed += [[]] * (len(content) - start - len(listed))
         told = [
-            [*_told(token), [_told(top) for top in tops]]
-            for token, tops in zip(content, listed, strict=True)
+            [*one, [_told(top) for top in tops]]
+            for one, tops in zip(said[start:], listed, strict=True)
         ]
         return json.dumps(told, allow_nan=False)
     except (AttributeError, TypeError, ValueError):
