@@ -44,7 +44,7 @@ def test_only_whole_numbers_on_the_scale_count_and_the_rest_is_told() -> None:
     )
     found = score_distribution(position, digits_per_token=3)
     assert plain(found) == pytest.approx({85: 0.01, 87: 0.5, 90: 0.2}, abs=1e-15)
-    assert found.covered == pytest.approx(0.7, abs=1e-15)
+    assert found.covered == pytest.approx(0.71, abs=1e-15)
     assert found.unresolved == 0
     assert found.scale == (1, 100)
 
