@@ -25,7 +25,7 @@ from resources.verdict_store.resource import StoredVerdicts
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="judging",
-    code_version="1",
+    code_version="2",
     pool="judging",
     ins={"sampled_battles": of_corpus()},
 )

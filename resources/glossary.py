@@ -130,6 +130,8 @@ MEANINGS: dict[str, str] = {
     "residual": "Elo points: judge rating minus human rating.",
     "rmse": "Root mean square of estimate minus truth over splits.",
     "row": "Position in the published file, from 0.",
+    "scale_high": "Highest number that the judge was asked for.",
+    "scale_low": "Lowest number that the judge was asked for.",
     "score": "The judge's score of one completion, on its own scale.",
     "score_difference": "Points in [-9, 9]: judge score of A minus B, of rubrics over both orders.",
     "score_only": "The metric of the same fit to scores alone, without reasons.",

@@ -56,7 +56,7 @@ def soft_outcomes(
     choice_verdicts, score_verdicts : DataFrame
         Those of one judge; either may be empty. Those on other battles do not count.
     scale : (int, int)
-        Lowest and highest number of the scale that the scores were asked on.
+        Lowest and highest number of the judge's scale, on which the scores were asked.
     tolerance : float
         Delta in [0, 1], the same for all: masses of the two likeliest choices less than twice
         this apart are a tie, and so are perplexities and scores (in points) at most this apart.
@@ -71,8 +71,9 @@ def soft_outcomes(
     Raises
     ------
     ValueError
-        If verdicts of several judges, of unknown orders, of several kinds of evidence, with
-        impossible numbers, or both averaged and in single orders come in.
+        If scores are of another scale, or verdicts of several judges, of unknown orders, of
+        several kinds of evidence, with impossible numbers, or both averaged and in single orders
+        come in.
 
     Notes
     -----
@@ -155,6 +156,7 @@ def _both_orders(
 def _by_score(
     battles: pd.DataFrame, scored: pd.DataFrame, scale: tuple[int, int], tolerance: float
 ) -> Iterator[pd.DataFrame]:
+    _require_scale(scored, scale)
     said = _on_target(scored["score"].to_numpy(dtype=float, na_value=np.nan), scale)
     expected = scored["expected_score"].to_numpy(dtype=float, na_value=np.nan)
     _require_between(expected, TARGET_SCALE, "expected_score")
@@ -172,9 +174,24 @@ def _by_score(
                 "battle_id": battles["battle_id"].to_numpy()[both],
                 "source": source,
                 "outcome": sign_outcome(np.where(level, 0.0, gap)),
-                "score_difference": gap,
+                "score_difference": np.where(np.abs(gap) <= _LEVEL, 0.0, gap),
             }
         )
+
+
+def _require_scale(scored: pd.DataFrame, scale: tuple[int, int]) -> None:
+    """Refuse scores that were asked on another scale than the judge's: most would fit on both."""
+    if scored.empty:
+        return
+    ends = scored.reindex(columns=["scale_low", "scale_high"]).drop_duplicates()
+    if ends.isna().any(axis=None):
+        raise ValueError("score_verdicts do not say on which scale they are; remake score_verdicts")
+    for low, high in ends.astype("int64").itertuples(index=False):
+        if (low, high) != tuple(scale):
+            raise ValueError(
+                f"score_verdicts are on a scale of {low} to {high}, and score.scale of the judge "
+                f"is {scale[0]} to {scale[1]}; remake score_verdicts, or correct 'score.scale'"
+            )
 
 
 def _on_target(score: Floats, scale: tuple[int, int]) -> Floats:
@@ -191,8 +208,8 @@ def _require_between(values: Floats, ends: tuple[float, float], column: str) -> 
         row = int(np.argmax(wrong))
         raise ValueError(
             f"{int(wrong.sum())} of {values.size} values of {column} lie outside {low:g} to "
-            f"{high:g}, the first is {values[row]:g}: they are of another scale than the judge's; "
-            "correct 'score.scale' of the judge, or remake score_verdicts"
+            f"{high:g}, the first is {values[row]:g}: they are of no scale that was asked; remake "
+            "score_verdicts"
         )
 
 

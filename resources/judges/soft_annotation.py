@@ -43,6 +43,8 @@ SCORE_DTYPES: dict[str, str] = {
     "score": "Int64",
     "expected_score": "float64",
     "covered": "float64",
+    "scale_low": "int64",
+    "scale_high": "int64",
     **_ANSWERED,
 }
 """Columns of the table of scores and their types."""
@@ -96,8 +98,9 @@ def annotate_scores(
     -------
     DataFrame
         One row per completion and run, columns as `SCORE_DTYPES`: ``score`` on the judge's own
-        scale, ``expected_score`` in points of `TARGET_SCALE`, ``covered`` the probability that
-        was told for numbers on the scale. With evidence ``samples`` both are of all runs of a
+        scale, from ``scale_low`` to ``scale_high``, ``expected_score`` in points of
+        `TARGET_SCALE`, ``covered`` the probability that was told for numbers on the scale. With
+        evidence ``samples`` both are of all runs of a
         completion, the same in each; with ``none`` they are null.
 
     Raises
@@ -129,7 +132,9 @@ def annotate_scores(
             run.shown.replicate,
             run.status,
             run.said,
-            *found,
+            *found[:2],
+            *form.scale,
+            found[2],
             *_kept(run, judge),
         )
         for run, found in zip(read, soft, strict=True)

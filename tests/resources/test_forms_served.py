@@ -2,7 +2,9 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from batch_server import BatchServer
 from batch_server import answered as batch_answer
 from fault_server import FaultServer, said, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
+from starlette.responses import Response
 from upath import UPath
 
 from judgeline.soft_scores import aggregate_orders
@@ -19,9 +22,11 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
-from resources.judges.forms.asked import form_of
+from resources.judges.forms.asked import evidence_of, form_of
+from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import FormName
-from resources.judges.judge import Judge
+from resources.judges.judge import Judge, Presentation
+from resources.judges.served.replies import read_reply
 from resources.judges.soft_account import evidence_entries
 from resources.judges.soft_annotation import (
     CHOICE_DTYPES,
@@ -29,6 +34,7 @@ from resources.judges.soft_annotation import (
     annotate_choices,
     annotate_scores,
 )
+from resources.judges.soft_readings import read_runs, told_choices
 from resources.verdict_store.store import VerdictStore
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
@@ -341,6 +347,29 @@ def test_a_reply_without_log_probabilities_keeps_its_words_and_has_no_chances(
     assert table["evidence"].eq("log-probabilities").sum() == len(table) - 2
 
 
+def told(word: str, chance: float, listed: Sequence[Any] = ()) -> SimpleNamespace:
+    return SimpleNamespace(**{"token": word}, logprob=math.log(chance), top_logprobs=[*listed])
+
+
+def test_what_a_judge_thought_takes_no_places_from_its_answer() -> None:
+    """Alternatives are kept for the first tokens of the answer, not of what came before it."""
+    listed = [told("A", 0.75), told("B", 0.25)]
+    own = [told("A", 0.75, listed), told("\nGood", 0.75), told("<|im_end|>", 1e-4)]
+    choice = SimpleNamespace(
+        message=SimpleNamespace(content="A\nGood", refusal=None),
+        finish_reason="stop",
+        logprobs=SimpleNamespace(content=[told("hm ", 0.05)] * 30 + own),
+    )
+    shown = Presentation("b0", "AB", 0, "q", "x", "y", "m", "n")
+    answer = read_reply(SimpleNamespace(choices=[choice]), shown, ChoiceForm()).answer
+    ((chances, covered, perplexity, evidence),) = told_choices(
+        read_runs([shown], [answer], ChoiceForm())
+    )
+    assert chances == pytest.approx((0.75, 0.0, 0.25))
+    assert (covered, evidence) == (pytest.approx(1.0), "log-probabilities")
+    assert perplexity == pytest.approx(4 / 3)
+
+
 def test_log_probabilities_without_alternatives_are_none() -> None:
     server = saying([("87", {"87": 0.5}), *REASON])
     with serving(server):
@@ -352,6 +381,25 @@ def test_log_probabilities_without_alternatives_are_none() -> None:
     assert bare["evidence"].eq("none").all()
 
 
+def test_an_endpoint_that_never_lists_alternatives_is_asked_for_samples() -> None:
+    server = saying(SURE_OF_A)
+    strip(server)
+    warm = {"temperature": 1.0, "max_tokens": 100}
+    with serving(server):
+        table = choices(server, decoding=warm, choice={"samples": 3})
+        again = opened(server, "choice", decoding=warm)
+        n_bodies = len(server.bodies)
+        assert evidence_of(again) == "samples"
+        assert len(server.bodies) == n_bodies  # remembered
+        with pytest.raises(ValueError, match="demands 'log_probabilities'"):
+            choices(server, decoding=warm, log_probabilities="on")
+        assert opened(server, "rubric", asks=["rubric"], log_probabilities="auto").identity[
+            "log_probabilities"
+        ] == "on"  # fmt: skip
+    assert table["evidence"].unique().tolist() == ["samples"]
+    assert set(table["replicate"]) == {0, 1, 2}
+
+
 def strip(server: SoftServer) -> None:
     """Let a server tell what was said, and nothing of what could have been."""
     told = server._reply
@@ -361,7 +409,7 @@ def strip(server: SoftServer) -> None:
         content = json.loads(reply.body)
         for token in (content["choices"][0]["logprobs"] or {}).get("content", []):
             token["top_logprobs"] = []
-        return type(reply)(json.dumps(content), media_type="application/json")
+        return Response(json.dumps(content), media_type="application/json")
 
     server._reply = bare  # type: ignore[method-assign]
 

@@ -48,6 +48,8 @@ def score(model: str, said: float | None, expected: float | None = None, **more)
         "status": "ok",
         "evidence": "none" if expected is None else "log-probabilities",
         "completion_id": completion_ids(battles((model, model)), "a")[0],
+        "scale_low": SCALE[0],
+        "scale_high": SCALE[1],
     }
     return {**defaults, "model": model, "score": said, "expected_score": expected, **more}
 
@@ -63,6 +65,10 @@ def outcomes(table: pd.DataFrame, choices=(), scores=(), **settings) -> pd.DataF
         pd.DataFrame(list(scores), columns=SCORE_COLUMNS),
         **{"scale": SCALE, **settings},
     )
+
+
+def on_scale(scale: tuple[int, int], scores: list[dict]) -> list[dict]:
+    return [{**one, "scale_low": scale[0], "scale_high": scale[1]} for one in scores]
 
 
 def of_source(table: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -239,7 +245,8 @@ def test_swapping_the_sides_mirrors_every_outcome(ab, ba, tolerance) -> None:
             {},
             "choice_verdicts rest on log-probabilities and samples",
         ),
-        ([], [score("ant", 60)], {"scale": (1, 10)}, "outside 1 to 10, the first is 60"),
+        ([], [score("ant", 60)], {"scale": (1, 10)}, "are on a scale of 1 to 100"),
+        ([], [score("ant", 101)], {}, "outside 1 to 100, the first is 101"),
         ([], [score("ant", 60, 60.0)], {}, "expected_score lie outside 1 to 10"),
         ([choice("b0", o, 1.0, (0.9, 0.9, 0)) for o in ("AB", "BA")], [], {}, "adds up to 1.8"),
         ([], [], {"tolerance": -0.1}, "got -0.1"),
@@ -262,3 +269,24 @@ def test_battles_without_texts_need_none_where_nothing_was_scored() -> None:
     silent = ONE.assign(completion_a=None, completion_b=None)
     said = [choice("b0", "mean", None, (0.7, 0.0, 0.3), evidence="published")]
     assert outcomes(silent, said)["soft_outcome"].tolist() == [pytest.approx(0.7)]
+
+
+@pytest.mark.parametrize("asked", [(1, 10), (0, 100), (None, None)])
+def test_scores_of_another_scale_are_refused_though_they_fit(asked: tuple[int, int]) -> None:
+    scores = on_scale(asked, [score("ant", 9, 9.0), score("bee", 1, 1.0)])
+    with pytest.raises(ValueError, match="remake score_verdicts"):
+        outcomes(ONE, scores=scores)
+    assert len(outcomes(ONE, scores=on_scale(SCALE, scores))) == 2
+
+
+def test_what_differs_by_rounding_alone_is_level_and_no_conflict() -> None:
+    """The same numbers in another order have the same mean, and another sum in floats."""
+    said = {"ant": [81, 99, 38, 69, 96], "bee": [99, 38, 69, 81, 96]}
+    scores = [
+        score(model, one, 1 + (one - 1) / 99 * 9, replicate=n)
+        for model, values in said.items()
+        for n, one in enumerate(values)
+    ]
+    found = outcomes(ONE, scores=scores)
+    assert found["outcome"].tolist() == [0.5, 0.5]
+    assert found["score_difference"].tolist() == [0.0, 0.0]

@@ -16,16 +16,14 @@ def require_demands(
         If it lacks what the definition demands, its context is shorter than the answers, or
         the same question would have to be asked several times at temperature 0.
     """
-    for key, has in (
-        ("structured_output", found.json_schema),
-        ("log_probabilities", found.log_probabilities),
-    ):
+    comes = found.has_logs(with_alternatives=form.needs_alternatives)
+    for key, has in (("structured_output", found.json_schema), ("log_probabilities", comes)):
         if getattr(fields, key) == "on" and not has:
             raise ValueError(
                 f"judge {slug!r} demands {key!r}, which {url} does not do for {fields.model!r}; "
                 f"set {key}: auto or off in config/judges.yaml"
             )
-    has_logs = found.log_probabilities and fields.log_probabilities != "off"
+    has_logs = comes and fields.log_probabilities != "off"
     if form.needs_alternatives and not has_logs:
         require_chance(slug, form.name, form.samples, fields.decoding)
     limit = fields.decoding.max_tokens

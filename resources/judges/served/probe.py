@@ -36,7 +36,7 @@ class Capabilities(NamedTuple):
 
     `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
     None where the endpoint does not say. `alternatives` is of how many tokens it tells the
-    log-probability at a place; None where it was not asked for that.
+    log-probability at a place: 0 where of none but the one said; None where it was not asked.
     """
 
     limit_field: str
@@ -44,6 +44,10 @@ class Capabilities(NamedTuple):
     log_probabilities: bool
     max_context: int | None
     alternatives: int | None = None
+
+    def has_logs(self, *, with_alternatives: bool) -> bool:
+        """Return whether log-probabilities come, and those of alternatives if these are needed."""
+        return self.log_probabilities and not (with_alternatives and self.alternatives == 0)
 
 
 MOST_ALTERNATIVES = 20
@@ -89,7 +93,7 @@ def _is_whole(found: Capabilities) -> bool:
         found.limit_field in (_LEGACY_LIMIT, _LIMIT)
         and all(type(flag) is bool for flag in flags)
         and (found.max_context is None or type(found.max_context) is int)
-        and found.alternatives in (None, FEW_ALTERNATIVES, MOST_ALTERNATIVES)
+        and found.alternatives in (None, 0, FEW_ALTERNATIVES, MOST_ALTERNATIVES)
     )
 
 
@@ -157,10 +161,12 @@ async def count_alternatives(
         **sampling(decoding),
         found.limit_field: min(_ROOM, decoding.max_tokens),
     }
-    what = f"log-probabilities of {MOST_ALTERNATIVES} tokens"
-    reply = await _unless_refused(send, request, listing(MOST_ALTERNATIVES), what)
-    n = MOST_ALTERNATIVES if reply is not None and _holds_logs(reply) else FEW_ALTERNATIVES
-    return found._replace(alternatives=n)
+    for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
+        what = f"log-probabilities of {n} tokens"
+        reply = await _unless_refused(send, request, listing(n), what)
+        if reply is not None and _holds_alternatives(reply):
+            return found._replace(alternatives=n)
+    return found._replace(alternatives=0)
 
 
 async def _patiently(send: Send, request: dict[str, Any]) -> Any:
@@ -210,6 +216,13 @@ async def _has_log_probabilities(send: Send, base: dict[str, Any]) -> bool:
 
 def _holds_logs(reply: Any) -> bool:
     return bool(getattr(getattr(reply.choices[0], "logprobs", None), "content", None))
+
+
+def _holds_alternatives(reply: Any) -> bool:
+    """Whether anything is listed beside a token: some servers list nothing, and do not say so."""
+    return _holds_logs(reply) and any(
+        getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
+    )
 
 
 async def _unless_refused(

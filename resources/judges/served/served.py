@@ -223,7 +223,9 @@ class ServedJudge:
     @property
     def _has_log_probabilities(self) -> bool:
         wanted = self._fields.log_probabilities
-        return self.capabilities.log_probabilities if wanted == "auto" else wanted == "on"
+        if wanted != "auto":
+            return wanted == "on"
+        return self.capabilities.has_logs(with_alternatives=self.form.needs_alternatives)
 
     @property
     def _alternatives(self) -> int | None:
