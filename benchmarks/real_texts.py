@@ -102,14 +102,13 @@ def furnish(folder: Path, battles: pd.DataFrame, given: argparse.Namespace) -> P
         "score": {"scale": [1, 9], "digits_per_token": 1, "structured": True},
         "choice": {"structured": True},
         "structured_output": "on",
-        "decoding": {"max_tokens": 300},
+        "decoding": {"max_tokens": 200},
         "concurrency": 16,
         "vllm": {"max_model_len": 4096},
     }
-    vectors: dict[str, Any] = {"display_name": "Hashed words", "kind": "hashed"}
+    vectors: dict[str, Any] = {"kind": "hashed"}
     if given.embeddings_url:
         vectors = {
-            "display_name": given.embeddings_model,
             "kind": "openai",
             "base_url": given.embeddings_url,
             "model": given.embeddings_model,
