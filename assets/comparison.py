@@ -17,6 +17,7 @@ from assets.judge_gate import withheld_judges
 from assets.partitions import (
     CORPUS,
     by_judge,
+    if_there,
     of_every_judge,
     previews_silenced,
 )
@@ -167,16 +168,23 @@ with previews_silenced():
     code_version="1",
     automation_condition=FANS_IN,
     check_specs=[SELF_CONTAINED],
-    ins={name: of_every_judge() for name in (*REPORTED, *COMPANIONS)},
+    ins={
+        "judge_comparison": if_there(),
+        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS)},
+    },
 )
 def report(
     context: dg.AssetExecutionContext,
-    judge_comparison: pd.DataFrame,
+    judge_comparison: pd.DataFrame | None,
     method_comparison: pd.DataFrame,
     catalog: Catalog,
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
 ) -> dg.MaterializeResult:
-    """The report of a corpus: one HTML file with the leaderboard and figures of every judge."""
+    """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
+
+    Where no judge has ratings on the human scale it compares their scoring methods, and says so.
+    """
+    judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     corpus = catalog.corpus(context.partition_key)
     by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
     path = write_report(
@@ -184,10 +192,7 @@ def report(
         title=f"Judges of {corpus.display_name}",
         corpus_name=corpus.display_name,
         simulated=corpus.reader == "arena",
-        judges=[
-            _tables_of(context, catalog, judge, by_asset)
-            for judge in judge_comparison["judge"].unique()
-        ],
+        judges=[_tables_of(context, catalog, judge, by_asset) for judge in judges],
         provenance=_provenance(corpus),
         comparison=judge_comparison,
         methods=method_comparison,
@@ -195,7 +200,7 @@ def report(
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(path),
-            "judges": judge_comparison["judge"].unique().tolist(),
+            "judges": judges,
             "kilobytes": path.stat().st_size / 1000,
         },
         check_results=[self_contained(path)],

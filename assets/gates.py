@@ -107,6 +107,13 @@ def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
         "status": status,
         "blocking": spec.blocking,
         "passed": status == "SUCCEEDED",
-        "observed": told.get("observed", "not run: something before it failed"),
+        "observed": told.get("observed") or _seen(found),
         "remedy": told.get("remedy", ""),
     }
+
+
+def _seen(found: Any) -> str:
+    """Return what a check without an observation said, or that it never came to it."""
+    if found is None:
+        return "not run: something before it failed"
+    return found.description or "nothing to check"

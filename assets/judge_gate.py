@@ -16,7 +16,7 @@ from resources.reliability_panel import by_run
 from resources.self_consistency import ALL, CONFLICT, OVERALL, VIOLATION
 
 _DIAGNOSTICS = {
-    "kappa": "cohen_kappa",
+    "kappa": "kappa_both_ways",
     "position_flip_rate": "position_flip_rate",
     "position_effect": "position_first_score",
 }

@@ -19,12 +19,19 @@ from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.method_table import (
+    SUMMARY_COLUMNS,
     count_spending,
     gather_methods,
     tabulate_methods,
 )
 
 SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
+
+
+_NO_VOTES = (
+    "nobody voted on a scored battle: methods have no human rating to be held against; "
+    "reference_ratings need none"
+)
 
 
 @dg.asset(
@@ -44,6 +51,9 @@ def method_ratings(
     """
     corpus, judge = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
+    if scored_battles["human_outcome"].isna().all():
+        empty = pd.DataFrame(columns=list(HeldOutRatings._fields))
+        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
     battles = gathered.battles
     ratings = rate_by_methods(
@@ -89,6 +99,9 @@ def scoring_methods(
     """
     corpus, _ = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
+    if method_ratings.empty:
+        empty = pd.DataFrame(columns=list(SUMMARY_COLUMNS))
+        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
     ratings = as_columns(HeldOutRatings, method_ratings)
     intervals = calibrate_intervals(
         ratings,
@@ -134,7 +147,6 @@ def methods_have_ratings(
             explained=np.isfinite(compared["mae"]) | compared["note"].ne(""),
         ),
         [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method scored battles"),
             gxe.ExpectColumnValuesToBeInSet(
                 column="n_unplaced", value_set=[0], notes="a method has a row for every model"
             ),

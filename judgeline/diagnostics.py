@@ -114,6 +114,9 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
     judge = battles.judge_outcome[voted] / 4
     n = int(voted.sum())
     yield "cohen_kappa", "", cohen_kappa(judge, human[voted]), "kappa", n
+    # which model is called A says nothing; where it goes with strength, chance agreement does
+    both = (np.concatenate([side, 1 - side]) for side in (judge, human[voted]))
+    yield "kappa_both_ways", "", cohen_kappa(*both), "kappa", n
     yield "mean_absolute_score", "", float(np.abs(score).mean()), "rubric points", score.size
     signs = np.sign(judge - 0.5), np.sign(score[voted])
     yield "verdict_score_disagreement", "", float((signs[0] * signs[1] < 0).mean()), "share", n

@@ -41,17 +41,29 @@ def stored_leaderboards(
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge is not None and judge not in stored:
         raise ValueError(_no_leaderboard(corpus, judge, stored))
-    anchored = UPath(tables_uri()) / "reference_ratings" / corpus
-    if not stored and anchored.exists():
-        raise ValueError(
-            f"{corpus!r} has no leaderboard on the human scale, since its verdicts have no rubric "
-            f"scores; its reference-anchored ratings are in {anchored}"
-        )
     if not stored:
-        raise ValueError(f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}")
+        raise ValueError(_none_yet(corpus))
     chosen = sorted(stored) if judge is None else [judge]
     boards = [_with_judge(stored[name], name) for name in chosen]
     return pd.concat(boards, ignore_index=True), known[corpus]
+
+
+def _none_yet(corpus: str) -> str:
+    tables = UPath(tables_uri())
+    told = f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}"
+    anchored = tables / "reference_ratings" / corpus
+    if not anchored.exists():
+        return told
+    scored = tables / "scored_battles" / corpus
+    why = (
+        "ran into a gate before it, which a run names"
+        if scored.exists()
+        else "has verdicts without rubric scores"
+    )
+    return (
+        f"{corpus!r} has no leaderboard on the human scale: it {why}; its reference-anchored "
+        f"ratings, which need no votes, are in {anchored}"
+    )
 
 
 def _no_leaderboard(corpus: str, judge: str, stored: dict[str, UPath]) -> str:

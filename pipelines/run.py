@@ -25,7 +25,7 @@ from pipelines.outcome import (
     print_outcome,
 )
 from pipelines.plan import ASKED, plan_run
-from pipelines.supported import WHOLE, Part, common_part, supported_part
+from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.budget import Budget
@@ -171,6 +171,7 @@ class _Lineage:
         self._failed_checks: list[FailedCheck] = []
         self._errors: list[str] = []
         self._report: Path | None = None
+        self._made: set[dg.AssetKey] = set()
 
     def run(self, corpus: str, judges: Sequence[str]) -> RunOutcome:
         """Run the corpus, each judge, and the comparison of those that got through."""
@@ -181,7 +182,10 @@ class _Lineage:
                 judge: self._job("judge_job", corpus_judge_key(corpus, judge), part)
                 for judge, part in parts.items()
             }
-            if (part := common_part(parts, done)) is not None:
+            part = common_part(parts, done)
+            if part is None and not self._errors:
+                part = methods_part(self._graph, self._made)
+            if part is not None:
                 self._job("comparison_job", corpus, part)
         return RunOutcome(
             exit_code(self._failed_checks, self._errors),
@@ -241,6 +245,7 @@ class _Lineage:
         if not result.success and not failures:
             self._errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
+            self._made.add(event.asset_key)
             if event.asset_key == dg.AssetKey("report"):
                 self._report = Path(event.materialization.metadata["path"].value)
 

@@ -1,5 +1,6 @@
 """Which part of the lineage a judge's verdicts support: preferences alone support some of it."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import dagster as dg
@@ -81,3 +82,17 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
         return WHOLE
     able = [parts[judge] for judge in parts if succeeded[judge]]
     return min(able, key=lambda part: len(part.left_out)) if able else None
+
+
+def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
+    """Return the part of a comparison left where gates stopped every judge: scoring methods.
+
+    None where not even those were made.
+    """
+    if dg.AssetKey("scoring_methods") not in made:
+        return None
+    kept = {dg.AssetKey("method_comparison"), dg.AssetKey("report")}
+    return Part(
+        frozenset(graph.executable_asset_keys - kept),
+        "no judge has ratings on the human scale: scoring methods are compared all the same",
+    )

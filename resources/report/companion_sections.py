@@ -209,7 +209,8 @@ SECTIONS = (
     _Section(
         "Adjusted win rates",
         "How often people would prefer each model to its opponents, from the judge's outcomes and "
-        "what it gets wrong where people voted.",
+        "what it gets wrong where people voted. The adjustment buys intervals that hold; with few "
+        "labels its points can lie further from people's than the judge's own.",
         (_WIN_RATES, _COVERAGE, _PLAN),
         places_models=True,
     ),
@@ -255,7 +256,19 @@ def companions_of(
     """
     shown_of = [section for section in SECTIONS if not (withheld and section.places_models)]
     made = [(section, _tables(section.parts, tables, key)) for section in shown_of]
-    return [Companion(section.title, [section.sentence], shown) for section, shown in made if shown]
+    return [
+        Companion(section.title, [section.sentence, *_particulars(section, tables)], shown)
+        for section, shown in made
+        if shown
+    ]
+
+
+def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return what has to be said of this corpus: to whom gaps are."""
+    if section.parts[0].asset != "reference_ratings":
+        return []
+    names = tables["reference_ratings"]["reference_model"].unique()
+    return [f"The reference is {', '.join(names)}; another one gives other gaps."]
 
 
 def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str) -> list[Table]:

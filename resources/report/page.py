@@ -19,6 +19,10 @@ from resources.report.methods import methods_section
 from resources.report.sections import comparison_grid, section_of
 from resources.report.wording import count
 
+_UNRATED = (
+    "No judge has ratings on the human scale here: each was stopped by a quality gate, such as "
+    "scores that contradict people. What follows compares their scoring methods all the same."
+)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -44,7 +48,7 @@ def write_report(
     simulated : bool
         Whether the corpus is generated: the page then says so at every point of it.
     judges : sequence of JudgeTables
-        At least one; sections follow this order.
+        Sections follow this order; at least one, unless there are methods to show.
     provenance : mapping of str to str
         Where the numbers came from, shown at the end in this order.
     comparison : DataFrame or None
@@ -63,7 +67,7 @@ def write_report(
         If there is no judge, a slug comes twice, or the comparison lacks a column.
     """
     slugs = [tables.judge for tables in judges]
-    if not slugs or len(set(slugs)) < len(slugs):
+    if len(set(slugs)) < len(slugs) or not (slugs or methods is not None):
         raise ValueError(f"a report needs judges, each once; got {slugs}")
     if comparison is not None:
         require_columns(comparison, COMPARISON_COLUMNS, "judge_comparison")
@@ -75,7 +79,8 @@ def write_report(
         simulated=simulated,
         headline=_headline(judges),
         sections=[section_of(tables, f"j{place}") for place, tables in enumerate(judges, start=1)],
-        comparison=None if comparison is None else comparison_grid(comparison, judges),
+        comparison=comparison_grid(comparison, judges) if comparison is not None else None,
+        unrated="" if judges else _UNRATED,
         methods=None if methods is None else methods_section(methods, _names(judges)),
         provenance=dict(provenance),
         policy=_policy(script),
@@ -123,6 +128,8 @@ def _write_atomically(path: Path, text: str) -> Path:
 
 def _headline(judges: Sequence[JudgeTables]) -> list[tuple[str, str]]:
     """Numbers of the whole corpus and what each counts."""
+    if not judges:
+        return []
     boards = pd.concat([tables.leaderboard[["model", "human_rating"]] for tables in judges])
     new = boards.loc[boards["human_rating"].isna(), "model"].nunique()
     battles = pd.concat(

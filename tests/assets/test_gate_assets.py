@@ -47,7 +47,7 @@ def runs() -> pd.DataFrame:
 @pytest.fixture
 def diagnostics() -> pd.DataFrame:
     rows = [
-        ("cohen_kappa", "", 0.25, 200),
+        ("kappa_both_ways", "", 0.25, 200),
         ("position_first_score", "", -0.75, 300),
         ("position_flip_rate", "", 0.125, 280),
         ("beta_by_language", "en", 0.9, 100),
@@ -187,7 +187,7 @@ def test_tables_that_are_not_there_measure_nothing_and_say_so(verdicts, runs, ab
     unknown = {name for name, one in measured.items() if math.isnan(one.value)}
     assert unknown == set(CRITERIA) - {"parse_rate"}
     assert "see reliability_panel" in measured["icc_average"].note
-    assert "no cohen_kappa" in measured["kappa"].note
+    assert "no kappa_both_ways" in measured["kappa"].note
     assert measured["conflict_ratio"].note == "consistency has no rows"
     assert math.isnan(judge_gate.measure(verdicts.head(0), none, None)["parse_rate"].value)
 

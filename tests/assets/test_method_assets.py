@@ -198,3 +198,16 @@ def test_the_comparison_is_checked(scored_battles, choices, verdicts, catalog):
     assert not comparing.methods_have_figures(pd.concat([compared, compared])).passed
     assert not comparing.methods_have_figures(compared.assign(spearman=1.5)).passed
     assert not comparing.methods_have_figures(compared.assign(method="guess")).passed
+
+
+def test_without_votes_there_is_nothing_to_hold_methods_against(
+    scored_battles, choices, verdicts, catalog
+):
+    unvoted = scored_battles.assign(human_outcome=np.nan)
+    made = rate(unvoted, choices, NO_LEARNT, catalog)
+    assert made.value.empty
+    assert "nobody voted" in made.metadata["note"]
+    table = summarise(made.value, unvoted, choices, NO_LEARNT, verdicts, catalog)
+    assert list(table.columns) == list(SUMMARY_COLUMNS)
+    assert table.empty
+    assert module.methods_have_ratings(table, made.value).passed

@@ -242,3 +242,28 @@ def test_pooled_slope_is_one_number_everywhere() -> None:
     votes = [b for b in battles if b.human is not None]
     direct = fit_beta([b.score for b in votes], [b.human for b in votes])
     assert diagnose(battles)["beta_pooled", ""] == (pytest.approx(direct.beta), direct.n_battles)
+
+
+def test_kappa_both_ways_does_not_depend_on_who_is_called_a() -> None:
+    """The weaker model as A in every battle: the marginals agree with the outcome by chance."""
+    rng = np.random.default_rng(11)
+    pairs = [sorted(rng.choice(12, size=2, replace=False)) for _ in range(2000)]
+    strengths = np.linspace(-1.5, 1.5, 12)
+    listed = play(rng, [(int(a), int(b)) for a, b in pairs], strengths)
+    turned = [b.swapped() if rng.random() < 0.5 else b for b in listed]
+    found = [values(battles) for battles in (listed, turned)]
+    assert found[0]["kappa_both_ways"] == pytest.approx(found[1]["kappa_both_ways"], abs=1e-12)
+    assert found[1]["cohen_kappa"] - found[0]["cohen_kappa"] > 0.05
+    assert found[0]["kappa_both_ways"] == pytest.approx(found[1]["cohen_kappa"], abs=0.02)
+
+
+def values(battles: list[Battle]) -> dict[str, float]:
+    coded = code(battles)
+    folds = fit_beta_folds(coded)
+    ratings = fit_heldout_ratings(coded, folds, RatingSettings(n_resamples=0))
+    named = diagnose_judge(coded, folds, ratings)
+    return {
+        str(name): float(value)
+        for name, level, value in zip(named.diagnostic, named.level, named.value, strict=True)
+        if not level
+    }
