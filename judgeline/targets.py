@@ -139,8 +139,9 @@ def outcome_target(
     own_wins = own_wins[:, voted]
     among_anchors = totals[:, voted]
     fold_wins = among_anchors[voted] - (n_battles[voted] - own_wins[voted])
-    shared = among_anchors[~voted][:1] if not voted.all() else among_anchors
-    known = shared[np.isfinite(shared).all(axis=1)]
+    shared = among_anchors[~voted][:1]
+    candidates = shared if shared.size and np.isfinite(shared).all() else among_anchors
+    known = candidates[np.isfinite(candidates).all(axis=1)]
     full_wins = known.mean(axis=0) if known.size else np.full(int(voted.sum()), np.nan)
     return Target(n_battles, own_wins, own_squares, fold_wins, full_wins)
 

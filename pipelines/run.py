@@ -83,6 +83,8 @@ def run_lineage(
     try:
         definition = catalog.corpus(corpus)
         chosen = judges_of(definition, catalog, judges)
+        if definition.embeddings is not None:
+            catalog.embedder(definition.embeddings)  # a wrong name costs no call
         store = tables.create_io_manager(None)
         if dry_run:
             buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))

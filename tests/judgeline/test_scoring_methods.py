@@ -151,3 +151,23 @@ def test_a_score_that_contradicts_votes_has_no_rating(battles: list[Battle]) -> 
     rated = rate_by_methods(coded, {"against": method}, PLAIN)
     assert np.isnan(rated.rating[rated.method == "against"]).all()
     assert np.isfinite(rated.rating[rated.method == "hard"]).all()
+
+
+def test_folds_without_outcomes_for_new_models_leave_the_others_theirs(
+    battles: list[Battle],
+) -> None:
+    learnt = learnt_outcomes(battles)
+    learnt[list(NEW)] = np.nan
+    coded = code(battles)
+    rows = by_model_and_method(
+        rate_by_methods(coded, {"learnt": ScoringMethod(outcome=learnt)}, PLAIN)
+    )
+    whole = by_model_and_method(
+        rate_by_methods(coded, {"learnt": ScoringMethod(outcome=learnt_outcomes(battles))}, PLAIN)
+    )
+    for model in all_models(battles):
+        found, known = rows[model, "learnt"]["rating"], whole[model, "learnt"]["rating"]
+        if model in voted_models(battles):
+            assert found == pytest.approx(known, abs=1e-6)
+        else:
+            assert np.isnan(found)

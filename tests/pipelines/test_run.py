@@ -390,3 +390,25 @@ def test_released_sample_reproduces_the_published_ratings(make_workshop, sample,
     ):
         difference = ours[column].reindex(theirs.index) - theirs[published]
         assert difference[theirs[published].notna()].abs().max() < tolerance, column
+
+
+def test_a_misspelt_embedding_is_told_before_anything_is_asked(workshop):
+    workshop.tiny["embeddings"] = "hashd"
+    outcome = workshop.run("careful")
+    assert outcome.exit_code == 1
+    assert "did you mean 'hashed'" in outcome.errors[0]
+    assert not workshop.files()
+
+
+def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(workshop):
+    """A judge whose scores go against the votes: no leaderboard, and a page that says so."""
+    outcome = workshop.run("contrary")
+    assert outcome.exit_code == 2
+    assert outcome.errors == ()
+    assert any(check.check == "beta_is_usable" for check in outcome.failed_checks)
+    assert workshop.stored("leaderboard", "tiny", "contrary") is None
+    compared = workshop.stored("method_comparison", "tiny")
+    rows = compared.set_index("method")
+    assert rows.loc["hard", "mae"] > 0
+    assert pd.isna(rows.loc["soft", "mae"])
+    assert "No judge has ratings on the human scale" in outcome.report.read_text(encoding="utf-8")
