@@ -97,6 +97,7 @@ class Installation:
             "reader": "battles",
             "location": str(self.folder / "battles.parquet"),
             "rating": {"n_resamples": 20},
+            "gate": {"withhold": []},  # lasting faults cost it verdicts, which is the point here
         }
         judge = {
             "display_name": "J",

@@ -282,7 +282,11 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
         "label_plan",
     }
     # leaderboard and gate do not wait for the panel, which nobody asked for
-    assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
+    assert after("scored_battles+ and not group:comparison") == {
+        "judge_comparison",
+        "method_comparison",
+        "report",
+    }
     assert after("judge_comparison", "report") == set()
     assert after("reliability_panel") == {"judge_gate", "leaderboard"}
     assert "scored_battles" in after("sampled_battles")
