@@ -71,5 +71,5 @@ def test_a_real_server_tells_the_probabilities_that_its_model_has(
     assert choices["choice"].tolist() == [0.0, 1.0] * 5  # the second place, whoever stands there
     chances = choices.loc[choices["order"].eq("AB"), ["p_a", "p_tie", "p_b"]].to_numpy()
     assert chances == pytest.approx(np.tile([0.3, 0.1, 0.6], (5, 1)), rel=ROUNDING)
-    # of the letter, the line's end and the answer's: the last two are certain
-    assert choices["perplexity"].to_numpy() == pytest.approx(0.6 ** (-1 / 3), rel=ROUNDING)
+    # of the letter and of the line's end, which is certain; the end of the turn is no word
+    assert choices["perplexity"].to_numpy() == pytest.approx(0.6 ** (-1 / 2), rel=ROUNDING)
