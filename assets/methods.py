@@ -144,7 +144,7 @@ def methods_have_ratings(
     return evaluate(
         compared.assign(
             n_unplaced=method_ratings["model"].nunique() - n_rows.to_numpy(),
-            explained=np.isfinite(compared["mae"]) | compared["note"].ne(""),
+            explained=np.isfinite(compared["mae"].astype(float)) | compared["note"].ne(""),
         ),
         [
             gxe.ExpectColumnValuesToBeInSet(

@@ -165,5 +165,8 @@ def test_there_is_no_leaderboard_and_the_message_says_what_there_is(star, monkey
     workshop.catalog  # noqa: B018 - writes the configuration that is read here
     monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
     monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
-    with pytest.raises(ValueError, match="no rubric scores; its reference-anchored ratings are in"):
+    with pytest.raises(
+        ValueError,
+        match="without rubric scores; its reference-anchored ratings, which need no votes, are in",
+    ):
         stored_leaderboards("tiny")
