@@ -9,7 +9,14 @@ from resources.report.companion_sections import COMPANIONS, SECTIONS, companions
 @pytest.fixture
 def tables() -> dict[str, pd.DataFrame]:
     gate = {"criterion": "kappa", "value": 0.1, "direction": "at least", "threshold": 0.2}
-    placed = {"rank": 1, "model": "ant", "gap": 61.0, "lower": 10.0, "upper": 99.0}
+    placed = {
+        "rank": 1,
+        "model": "ant",
+        "reference_model": "hub",
+        "gap": 61.0,
+        "lower": 10.0,
+        "upper": 99.0,
+    }
     reach = {"diagnostic": "models_within_reach", "value": 0.5, "passed": pd.NA}
     won = {"model": "ant", "win_rate": 0.875, "headline": True, "status": "ok"}
     shared = {"category": "all", "dimension": "overall", "measure": "conflict-ratio", "n": 9}
@@ -27,6 +34,11 @@ def tables() -> dict[str, pd.DataFrame]:
 def test_everything_there_is_has_a_section_in_the_order_of_the_page(tables) -> None:
     shown = [part.title for part in companions_of(tables, "j1")]
     assert shown == ["Judge gate", "Adjusted win rates", "Against a reference", "Consistency"]
+
+
+def test_gaps_come_with_the_name_of_their_reference(tables) -> None:
+    said = [" ".join(part.sentences) for part in companions_of(tables, "j1")]
+    assert "The reference is hub" in said[2]
 
 
 def test_a_withheld_judge_keeps_what_places_no_model(tables) -> None:
