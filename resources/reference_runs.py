@@ -37,8 +37,9 @@ def preferences_by_run(
 
 def _chosen(choice_verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over orders of A's probability with half that of a tie."""
-    known = choice_verdicts[choice_verdicts["status"].eq("ok")].dropna(subset=["p_a", "p_b"])
-    share = known["p_a"] + known["p_tie"].fillna(0) / 2
+    answered_well = choice_verdicts[choice_verdicts["status"].eq("ok")]
+    known = answered_well.dropna(subset=["p_a", "p_tie", "p_b"])
+    share = known["p_a"] + known["p_tie"] / 2
     by_run = known.assign(share=share).groupby(["battle_id", "replicate"])["share"]
     asked = choice_verdicts.groupby("battle_id")["order"].nunique()
     answered = by_run.size()

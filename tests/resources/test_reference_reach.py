@@ -115,7 +115,8 @@ def test_runs_are_means_over_complete_orders() -> None:
         ("b0", "BA", 0, "ok", 0.4, 0.2, 0.4),
         ("b0", "AB", 1, "ok", 1.0, 0.0, 0.0),
         ("b0", "BA", 1, "parse_error", None, None, None),
-        ("b1", "mean", 0, "ok", 0.25, None, 0.75),
+        ("b1", "mean", 0, "ok", 0.25, 0.0, 0.75),
+        ("b2", "mean", 0, "ok", 0.25, None, 0.75),  # a tie of unknown odds is not one of none
     ]
     columns = ["battle_id", "order", "replicate", "status", "p_a", "p_tie", "p_b"]
     chosen = pd.DataFrame(rows, columns=columns)
