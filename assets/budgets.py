@@ -1,0 +1,134 @@
+"""What a run may spend: by its resource, by its tag, and by the environment of this installation.
+
+A cap by tag or environment is one cap on a run with all its retries, or on all the runs of a
+backfill: what those spent is kept in a tag of each run, and counts.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+import dagster as dg
+
+from resources.judges.budget import Budget, Cost, JointBudget
+
+BUDGET_TAG = "judgeline/budget"
+"""Run tag that caps what judges are asked, such as ``2000calls 5USD``."""
+SPENT_TAG = "judgeline/spent"
+"""Run tag in which a capped run says what it has spent, as JSON."""
+VARIABLE = "JUDGELINE_BUDGET"
+"""Environment variable that caps each run, and each backfill, of this installation."""
+
+_BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
+_PAUSE_S = 5.0
+
+
+def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
+    """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of the run that is about to ask.
+    budget : Budget
+        The resource; returned as it is where nothing else caps the run.
+
+    Raises
+    ------
+    ValueError
+        If a text caps nothing, or the currencies differ; nothing has been asked then.
+    """
+    texts = {
+        f"the run tag {BUDGET_TAG}": _tag(context),
+        f"the environment variable {VARIABLE}": os.environ.get(VARIABLE),
+    }
+    stated = [parse_cap(text, where) for where, text in texts.items() if text is not None]
+    if not stated:
+        return budget
+    if context.run_id == "EPHEMERAL":  # called as a function: there is no run to remember
+        return JointBudget([budget, *stated])
+    spent = _spent_by(_family(context))
+    for cap in stated:
+        cap.spent = reduce(Cost.plus, spent.values(), Cost())
+    return RunBudget(context, [budget, *stated], before=spent.get(context.run_id, Cost()))
+
+
+def parse_cap(text: str, where: str) -> Budget:
+    """Return the budget that one text describes, several caps separated by blanks.
+
+    Raises
+    ------
+    ValueError
+        If it describes none; `where` says in the message where the text stands.
+    """
+    try:
+        cap = Budget.parse(text.split())
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if str(cap) == str(Budget()):
+        raise ValueError(
+            f"{where} is empty, which caps nothing; write such as 2000calls or 5USD, or remove it"
+        )
+    return cap
+
+
+class RunBudget(JointBudget):
+    """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of the run.
+    caps : sequence of Budget
+        All that must be kept.
+    before : Cost
+        What the run spent on what it asked before.
+    """
+
+    def __init__(
+        self, context: dg.AssetExecutionContext, caps: Sequence[Budget], before: Cost
+    ) -> None:
+        super().__init__(caps)
+        self._instance, self._run_id, self._before = context.instance, context.run_id, before
+        self._recorded_at = time.monotonic()
+
+    def settle(self, most: Cost, spent: Cost) -> None:
+        """Replace a reservation by what the request did cost."""
+        super().settle(most, spent)
+        if time.monotonic() - self._recorded_at >= _PAUSE_S:
+            self.record()
+
+    def record(self) -> None:
+        """Keep what was spent so far in the tags of the run."""
+        self._recorded_at = time.monotonic()
+        total = self._before.plus(self.spent)
+        told = json.dumps({"run": self._run_id, **total._asdict()})
+        self._instance.add_run_tags(self._run_id, {SPENT_TAG: told})
+
+
+def _tag(context: dg.AssetExecutionContext) -> str | None:
+    return context.get_tag(BUDGET_TAG) if context.has_tag(BUDGET_TAG) else None
+
+
+def _family(context: dg.AssetExecutionContext) -> Iterable[dg.DagsterRun]:
+    """Return the runs that share a cap: those of a backfill, or a run and what it retries."""
+    run, instance = context.run, context.instance
+    if backfill := run.tags.get(_BACKFILL):
+        return instance.get_runs(dg.RunsFilter(tags={_BACKFILL: backfill}))
+    root = run.root_run_id or run.run_id
+    first = instance.get_run_by_id(root)
+    retries = instance.get_runs(dg.RunsFilter(tags={_ROOT: root}))
+    return [*([first] if first else []), *retries]
+
+
+def _spent_by(runs: Iterable[dg.DagsterRun]) -> dict[str, Cost]:
+    """Return what each run spent; a retry is born with the tag of the run that it repeats."""
+    spent: dict[str, Cost] = {}
+    for run in runs:
+        told: dict[str, Any] = json.loads(run.tags.get(SPENT_TAG, "{}"))
+        if told.pop("run", None) == run.run_id:
+            spent[run.run_id] = Cost(**told)
+    return spent
