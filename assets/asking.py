@@ -4,22 +4,28 @@ The assets that ask are verdicts, score_verdicts, choice_verdicts and reliabilit
 in what they ask.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
 import dagster as dg
 import pandas as pd
 
+from assets.budgets import RunBudget, capped
 from assets.partitions import corpus_and_judge
 from resources.catalog import Catalog
+from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.catalog import open_judge
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.expected_calls import expect_calls
 from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
+from resources.judges.judge_plan import plan_of, told
 from resources.judges.ledger import Ledger
 from resources.judges.managed.pool import hosting_of
 from resources.judges.soft_account import evidence_entries
@@ -86,10 +92,11 @@ def ask_judge(
     BudgetError
         If the budget is spent; what was bought is kept.
     ValueError
-        If the judge cannot be opened, or a battle has no text.
+        If the judge cannot be opened, a battle has no text, or a cap on the run says nothing.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
+    budget = capped(context, budget)
     buyer = Buyer(
         verdict_store.open(),
         budget,
@@ -98,10 +105,11 @@ def ask_judge(
     )
     if n_covered:
         buyer = buyer.repeating(n_covered)
+    expected = _state(context, judge, form, catalog.corpus(corpus), battles, buyer, n_replicates)
     ledger = Ledger(slug, judge.price_per_million)
-    told = partial(_say, context, slug)
-    with hosting_of(context, told) as hosting:
-        opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting, form=form)
+    say = partial(_say, context, slug)
+    with hosting_of(context, say) as hosting, _recorded(budget):
+        opened = open_judge(judge, catalog.corpus(corpus), on_news=say, hosting=hosting, form=form)
         answers = annotate(
             opened,
             battles,
@@ -117,8 +125,34 @@ def ask_judge(
     if asked.needs_alternatives:
         entries |= evidence_entries(answers, asked)
     return dg.MaterializeResult(
-        value=answers, metadata={**account_of(answers), **_as_metadata(entries)}
+        value=answers, metadata={**expected, **account_of(answers), **_as_metadata(entries)}
     )
+
+
+def _state(
+    context: dg.AssetExecutionContext,
+    judge: JudgeDefinition,
+    form: FormName,
+    corpus: CorpusDefinition,
+    battles: pd.DataFrame,
+    buyer: Buyer,
+    n_replicates: int | None,
+) -> dict[str, Any]:
+    """Say in the run's log what asking would take, before it begins; return it as metadata."""
+    calls = expect_calls(judge, form, corpus, battles, buyer, n_replicates=n_replicates)
+    plan = plan_of(judge, context.partition_key, {form: calls})
+    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
+    return {f"expected_{name}": value for name, value in plan.entries().items()}
+
+
+@contextmanager
+def _recorded(budget: Budget) -> Iterator[None]:
+    """Keep at the end, however it comes, what was spent under the caps of a run."""
+    try:
+        yield
+    finally:
+        if isinstance(budget, RunBudget):
+            budget.record()
 
 
 def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:

@@ -13,12 +13,9 @@ from typing import Any
 
 import dagster as dg
 
+from assets.run_tags import BUDGET_TAG, SPENT_TAG, has_run, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
-BUDGET_TAG = "judgeline/budget"
-"""Run tag that caps what judges are asked, such as ``2000calls 5USD``."""
-SPENT_TAG = "judgeline/spent"
-"""Run tag in which a capped run says what it has spent, as JSON."""
 VARIABLE = "JUDGELINE_BUDGET"
 """Environment variable that caps each run, and each backfill, of this installation."""
 
@@ -42,13 +39,13 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
         If a text caps nothing, or the currencies differ; nothing has been asked then.
     """
     texts = {
-        f"the run tag {BUDGET_TAG}": _tag(context),
+        f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
         f"the environment variable {VARIABLE}": os.environ.get(VARIABLE),
     }
     stated = [parse_cap(text, where) for where, text in texts.items() if text is not None]
     if not stated:
         return budget
-    if context.run_id == "EPHEMERAL":  # called as a function: there is no run to remember
+    if not has_run(context):  # there is nothing to remember
         return JointBudget([budget, *stated])
     spent = _spent_by(_family(context))
     for cap in stated:
@@ -107,10 +104,6 @@ class RunBudget(JointBudget):
         total = self._before.plus(self.spent)
         told = json.dumps({"run": self._run_id, **total._asdict()})
         self._instance.add_run_tags(self._run_id, {SPENT_TAG: told})
-
-
-def _tag(context: dg.AssetExecutionContext) -> str | None:
-    return context.get_tag(BUDGET_TAG) if context.has_tag(BUDGET_TAG) else None
 
 
 def _family(context: dg.AssetExecutionContext) -> Iterable[dg.DagsterRun]:

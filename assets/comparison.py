@@ -184,9 +184,13 @@ def report(
 
     Where no judge has ratings on the human scale it compares their scoring methods, and says so.
     """
-    judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     corpus = catalog.corpus(context.partition_key)
     by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
+    if judge_comparison is not None:  # it may be older than the retirement of a judge
+        judge_comparison = judge_comparison[
+            judge_comparison["judge"].isin(by_asset["leaderboard"])
+        ].reset_index(drop=True)
+    judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",
         title=f"Judges of {corpus.display_name}",

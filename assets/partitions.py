@@ -92,3 +92,15 @@ def register(
         fresh = set(keys) - set(instance.get_dynamic_partitions(dimension))
         if fresh:
             instance.add_dynamic_partitions(dimension, sorted(fresh))
+
+
+def retire(
+    instance: dg.DagsterInstance, *, corpora: Iterable[str] = (), judges: Iterable[str] = ()
+) -> None:
+    """Take corpora and judges off the instance; names that it does not know are left out.
+
+    Their tables, verdicts and materialisations stay: registered again, they are as they were.
+    """
+    for dimension, keys in {"corpus": corpora, "judge": judges}.items():
+        for key in sorted(set(keys) & set(instance.get_dynamic_partitions(dimension))):
+            instance.delete_dynamic_partition(dimension, key)

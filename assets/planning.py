@@ -13,11 +13,10 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.judges.buying import Buyer
 from resources.judges.calls import present
 from resources.judges.definitions import JudgeDefinition
-from resources.judges.estimates import total
 from resources.judges.expected_calls import expect_calls
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
-from resources.judges.judge_plan import JudgePlan
+from resources.judges.judge_plan import JudgePlan, plan_of
 from resources.judges.recorded_choices import recorded_choices
 from resources.tables import ParquetStore
 
@@ -95,31 +94,9 @@ def _plan(
     }
     if more and "rubric" in judge.asks and "rubric" not in asked:
         asked["rubric"] = expect_calls(judge, "rubric", corpus, sample.head(0), buyer, more=more)
-    n_stored = sum(one.n_stored for one in asked.values())
-    n_needed = {form: len(one.needed) for form, one in asked.items()}
-    if not any(n_needed.values()):
-        return JudgePlan(judge.slug, partition, 0, n_stored)
-    counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
-    tokens = total(counted) if counted else None
-    price = judge.price_per_million
-    expected = most = None
-    if price is not None and tokens is not None:
-        expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
-        most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
-    n_rubric = n_needed.get("rubric", 0)
-    return JudgePlan(
-        judge.slug,
-        partition,
-        sum(n_needed.values()),
-        n_stored,
-        tokens,
-        expected,
-        most,
-        price.currency if price else "",
-        _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else "",
-        n_needed,
-        "; ".join(filter(None, (one.note for one in asked.values()))),
-    )
+    n_rubric = len(asked["rubric"].needed) if "rubric" in asked else 0
+    half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
+    return plan_of(judge, partition, asked, half_width)
 
 
 def _panel(

@@ -6,6 +6,8 @@ that names it asks for it.
 
 import dagster as dg
 
+from pipelines.partition_sensor import configured_partitions
+
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
@@ -13,4 +15,7 @@ automation = dg.AutomationConditionSensorDefinition(
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
-SENSORS = (automation,)
+SENSORS = (
+    automation,
+    configured_partitions,
+)

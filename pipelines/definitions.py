@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    call_plan,
     choices,
     comparison,
     corpus,
@@ -38,6 +39,7 @@ from resources.verdict_store.resource import StoredVerdicts
 
 STAGES = (
     corpus,
+    call_plan,
     judging,
     panel,
     single_scores,

@@ -3,7 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from resources.judges.estimates import TokenEstimate
+from resources.judges.definitions import JudgeDefinition
+from resources.judges.estimates import TokenEstimate, total
+from resources.judges.expected_calls import Expected
+
+PLAN_COLUMNS = (
+    "judge",
+    "n_needed",
+    "n_stored",
+    "prompt_tokens",
+    "completion_tokens",
+    "price",
+    "most_price",
+    "currency",
+    "note",
+)
+"""Columns of a plan as a table."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,60 @@ class JudgePlan:
     def n_tokens(self) -> int:
         """Expected prompt and completion tokens together."""
         return self.tokens.prompt_tokens + self.tokens.completion_tokens if self.tokens else 0
+
+    def entries(self) -> dict[str, int | float | str]:
+        """Return the numbers by name, as metadata: money only where the judge has a price."""
+        found: dict[str, int | float | str] = {"calls": self.n_calls}
+        if self.tokens is not None:
+            found["prompt_tokens"] = self.tokens.prompt_tokens
+            found["completion_tokens"] = self.tokens.completion_tokens
+        if self.money is not None and self.most_money is not None:
+            found["price"] = round(self.money, 6)
+            found["most_price"] = round(self.most_money, 6)
+            found["currency"] = self.currency
+        return found
+
+
+def plan_of(
+    judge: JudgeDefinition, partition: str, asked: Mapping[str, Expected], half_width: str = ""
+) -> JudgePlan:
+    """Return the plan that what a judge would be asked in each form makes together.
+
+    Parameters
+    ----------
+    judge : JudgeDefinition
+        With the price of its tokens.
+    partition : str
+        Its partition of the corpus.
+    asked : mapping of str to Expected
+        By form.
+    half_width : str
+        What the ratings' intervals would gain, in words.
+    """
+    n_stored = sum(one.n_stored for one in asked.values())
+    n_needed = {form: len(one.needed) for form, one in asked.items()}
+    if not any(n_needed.values()):
+        return JudgePlan(judge.slug, partition, 0, n_stored)
+    counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
+    tokens = total(counted) if counted else None
+    price = judge.price_per_million
+    expected = most = None
+    if price is not None and tokens is not None:
+        expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
+        most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
+    return JudgePlan(
+        judge.slug,
+        partition,
+        sum(n_needed.values()),
+        n_stored,
+        tokens,
+        expected,
+        most,
+        price.currency if price else "",
+        half_width,
+        n_needed,
+        "; ".join(filter(None, (one.note for one in asked.values()))),
+    )
 
 
 def told(plan: JudgePlan) -> list[str]:

@@ -12,6 +12,7 @@ GRAPH = {
     "battles": ("corpus", CORPUS, {"raw_battles"}),
     "sampled_battles": ("corpus", CORPUS, {"battles"}),
     "verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
+    "call_plan": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
     "scored_battles": ("judging", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
     "reliability_panel": (
         "judging",
@@ -273,10 +274,10 @@ def test_every_check_says_what_it_guards(graph):
         assert len(graph.get_check_spec(key).description or "") > 40, key
 
 
-def test_three_jobs_make_every_asset_once():
+def test_jobs_make_every_asset_once():
     keys = [
         key.to_user_string()
-        for name in ("corpus_job", "judge_job", "comparison_job")
+        for name in ("corpus_job", "judge_job", "comparison_job", "call_plan_job")
         for key in defs.resolve_job_def(name).asset_layer.executable_asset_keys
     ]
     assert sorted(keys) == sorted(GRAPH)

@@ -15,6 +15,7 @@ from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
+from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
 from resources.quantitative import OUTCOME_COLUMNS
@@ -28,6 +29,7 @@ from resources.system_comparison import SYSTEM_COLUMNS
 
 SHOWN = {
     *SUMMARY_COLUMNS,
+    *PLAN_COLUMNS,
     *BATTLE_DTYPES,
     *QUARANTINE_DTYPES,
     *VERDICT_DTYPES,

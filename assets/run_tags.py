@@ -1,0 +1,22 @@
+"""Tags of runs by which a schedule, a sensor or a person tells an asset something."""
+
+import dagster as dg
+
+BUDGET_TAG = "judgeline/budget"
+"""Caps what judges are asked, such as ``2000calls 5USD``."""
+SPENT_TAG = "judgeline/spent"
+"""In which a capped run says what it has spent, as JSON."""
+SAMPLE_TAG = "judgeline/sample_size"
+"""How many battles to choose, where that is more than the corpus' own ``sample_size``."""
+REFRESH_TAG = "judgeline/refresh"
+"""Marks the runs that a scheduled refresh of a corpus consists of."""
+
+
+def has_run(context: dg.AssetExecutionContext) -> bool:
+    """Return whether an asset is made by a run, and not called as a function."""
+    return context.run_id != "EPHEMERAL"
+
+
+def tag_of(context: dg.AssetExecutionContext, name: str) -> str | None:
+    """Return a tag of the run that makes an asset, None where there is none."""
+    return context.run.tags.get(name) if has_run(context) else None

@@ -1,0 +1,120 @@
+"""The sensor that makes partitions equal to what the configuration holds."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import dagster as dg
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+
+from assets.partitions import CORPUS, JUDGE, corpus_judge_key
+from pipelines.jobs import comparison_job
+from resources.catalog import Catalog
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.MANAGED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+_BOARD = dg.AssetKey("leaderboard")
+
+
+class Changes(NamedTuple):
+    """What the configuration adds to a dimension, and what is no longer in it."""
+
+    added: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+@dg.sensor(
+    jobs=[comparison_job],
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Adds corpora and judges of the configuration as partitions, and retires those "
+    "that are gone; deletes no table and no verdict.",
+)
+def configured_partitions(
+    context: dg.SensorEvaluationContext, catalog: Catalog
+) -> dg.SensorResult | dg.SkipReason:
+    """Make partitions equal to the configured corpora and judges.
+
+    A file that cannot be read changes nothing. Nobody is retired while a run or a backfill could
+    be at work on them. The comparison of a corpus whose judges changed is made again.
+    """
+    try:
+        corpora, judges = catalog.corpora(), catalog.judges()
+    except (ValueError, OSError) as error:
+        told = f"partitions stay as they are: {error}"
+        context.log.error(told)
+        return dg.SkipReason(told)
+    instance = context.instance
+    by_dimension = {
+        "corpus": _changes(instance, "corpus", corpora),
+        "judge": _changes(instance, "judge", judges),
+    }
+    told = [line for name, found in by_dimension.items() for line in _told(name, found)]
+    if not told:
+        return dg.SkipReason(f"{len(corpora)} corpora and {len(judges)} judges, all known")
+    if any(found.gone for found in by_dimension.values()) and (busy := _busy(instance)):
+        by_dimension = {name: Changes(found.added, ()) for name, found in by_dimension.items()}
+        told = [line for name, found in by_dimension.items() for line in _told(name, found)]
+        told.append(f"nobody is retired before {busy} has ended")
+    context.log.info("; ".join(told))
+    requests = [
+        request
+        for definition, found in ((CORPUS, by_dimension["corpus"]), (JUDGE, by_dimension["judge"]))
+        for request in _requests(definition, found)
+    ]
+    if not requests:
+        return dg.SkipReason("; ".join(told))
+    compared = _compared_again(instance, list(corpora), list(judges), by_dimension["judge"])
+    return dg.SensorResult(dynamic_partitions_requests=requests, run_requests=list(compared))
+
+
+def _changes(instance: dg.DagsterInstance, dimension: str, wanted: dict[str, object]) -> Changes:
+    known = set(instance.get_dynamic_partitions(dimension))
+    return Changes(tuple(sorted(set(wanted) - known)), tuple(sorted(known - set(wanted))))
+
+
+def _told(dimension: str, found: Changes) -> list[str]:
+    lines = []
+    if found.added:
+        lines.append(f"{dimension} added: {', '.join(found.added)}")
+    if found.gone:
+        lines.append(f"{dimension} retired, tables and verdicts stay: {', '.join(found.gone)}")
+    return lines
+
+
+def _requests(
+    definition: dg.DynamicPartitionsDefinition, found: Changes
+) -> Iterator[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest]:
+    if found.added:
+        yield definition.build_add_request(list(found.added))
+    if found.gone:
+        yield definition.build_delete_request(list(found.gone))
+
+
+def _busy(instance: dg.DagsterInstance) -> str:
+    """Return what is at work and could need a partition, in words; empty where nothing is."""
+    at_work = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING]
+    backfills = instance.get_backfills(filters=BulkActionsFilter(statuses=at_work), limit=1)
+    if backfills:
+        return f"backfill {backfills[0].backfill_id}"
+    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED), limit=1)
+    return f"run {runs[0].run_id}" if runs else ""
+
+
+def _compared_again(
+    instance: dg.DagsterInstance, corpora: list[str], judges: list[str], changed: Changes
+) -> Iterator[dg.RunRequest]:
+    """Request comparisons that a judge joins or leaves, where at least one judge has ratings."""
+    rated = instance.get_materialized_partitions(_BOARD)
+    known = set(instance.get_dynamic_partitions("corpus"))
+    moved = (*changed.added, *changed.gone)
+    for corpus in sorted(known.intersection(corpora)):
+        if any(corpus_judge_key(corpus, judge) in rated for judge in moved) and any(
+            corpus_judge_key(corpus, judge) in rated for judge in judges
+        ):
+            yield dg.RunRequest(job_name=comparison_job.name, partition_key=corpus)
