@@ -190,6 +190,8 @@ def report(
         judge_comparison = judge_comparison[
             judge_comparison["judge"].isin(by_asset["leaderboard"])
         ].reset_index(drop=True)
+    if judge_comparison is not None and judge_comparison.empty:
+        judge_comparison = None
     judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",

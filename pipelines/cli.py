@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from pipelines.backfill_command import register_backfill
 from pipelines.terminal import open_console, plain
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -478,6 +479,9 @@ def ui(
     from pipelines.ui import serve
 
     raise typer.Exit(serve(port, open_console()))
+
+
+register_backfill(app)
 
 
 def _judges_of(definition: Any) -> str:

@@ -19,7 +19,8 @@ def stored_leaderboards(
     corpus : str
         Slug of a configured corpus.
     judge : str, optional
-        Slug of a judge; every judge with a leaderboard where none is named.
+        Slug of a judge; every configured judge with a leaderboard where none is named. One that
+        was retired has to be named.
 
     Returns
     -------
@@ -43,9 +44,20 @@ def stored_leaderboards(
         raise ValueError(_no_leaderboard(corpus, judge, stored))
     if not stored:
         raise ValueError(_none_yet(corpus))
-    chosen = sorted(stored) if judge is None else [judge]
+    chosen = _configured(corpus, stored) if judge is None else [judge]
     boards = [_with_judge(stored[name], name) for name in chosen]
     return pd.concat(boards, ignore_index=True), known[corpus]
+
+
+def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:
+    """Return the judges with a leaderboard that were not retired."""
+    if chosen := sorted(stored.keys() & load_judges().keys()):
+        return chosen
+    raise ValueError(
+        f"all judges with a leaderboard of {corpus!r} are retired: {', '.join(sorted(stored))} no "
+        "longer stand in config/judges.yaml; name one with --judge to see what it left, or run a "
+        f"judge: judgeline run --corpus {corpus}"
+    )
 
 
 def _none_yet(corpus: str) -> str:
