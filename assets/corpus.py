@@ -10,11 +10,13 @@ import pandas as pd
 from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
 from assets.figures import bars
 from assets.partitions import CORPUS
+from assets.run_tags import SAMPLE_TAG, tag_of
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.catalog import Catalog
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.reading import read_corpus
+from resources.corpora.revision import content_revision
 from resources.expectations import evaluate
 from resources.tables import ParquetStore
 
@@ -64,12 +66,18 @@ def published_corpus(
     context: dg.AssetExecutionContext, catalog: Catalog
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """Read a corpus once, into battles, rows that could not be read, and verdicts."""
-    battles, quarantine, verdicts = read_corpus(catalog.corpus(context.partition_key))
+    corpus = catalog.corpus(context.partition_key)
+    revision = content_revision(corpus)  # before reading: what comes later is new next time
+    battles, quarantine, verdicts = read_corpus(corpus)
     reasons = quarantine["reason"].value_counts()
     yield dg.MaterializeResult(
         asset_key="raw_battles",
         value=battles,
-        metadata={**_description(battles), "n_quarantined": len(quarantine)},
+        metadata={
+            **_description(battles),
+            "n_quarantined": len(quarantine),
+            "content_revision": revision,
+        },
     )
     yield dg.MaterializeResult(
         asset_key="quarantined_battles",
@@ -112,9 +120,9 @@ def sampled_battles(
     """One battle chosen for judging, in the order of choice, balanced over models.
 
     Battles chosen before stay chosen, so that a larger corpus or sample adds calls and repeats
-    none.
+    none. The run tag `SAMPLE_TAG` asks for a larger one than the corpus' own.
     """
-    definition = catalog.corpus(context.partition_key)
+    definition = _enlarged(catalog.corpus(context.partition_key), tag_of(context, SAMPLE_TAG))
     before = io_manager.stored("sampled_battles", context.partition_key)
     chosen = choose(battles, definition, before)
     spread = appearances(battles["model_a"], battles["model_b"], _places(battles, chosen))
@@ -125,6 +133,15 @@ def sampled_battles(
             **{f"appearances_{name}": value for name, value in spread._asdict().items()},
         },
     )
+
+
+def _enlarged(corpus: CorpusDefinition, asked: str | None) -> CorpusDefinition:
+    """Return a corpus with at least the sample size that a run's tag asks for."""
+    if asked is None or corpus.sample_size is None:
+        return corpus
+    if not asked.isdecimal() or int(asked) < 1:
+        raise ValueError(f"the run tag {SAMPLE_TAG} is {asked!r}; expected a number of battles")
+    return corpus.model_copy(update={"sample_size": max(corpus.sample_size, int(asked))})
 
 
 def choose(

@@ -7,6 +7,7 @@ that names it asks for it.
 import dagster as dg
 
 from pipelines.partition_sensor import configured_partitions
+from pipelines.refresh import refreshed_corpora, weekly_refresh
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -18,4 +19,6 @@ automation = dg.AutomationConditionSensorDefinition(
 SENSORS = (
     automation,
     configured_partitions,
+    refreshed_corpora,
 )
+SCHEDULES = (weekly_refresh,)

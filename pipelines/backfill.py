@@ -136,7 +136,8 @@ def require_daemon(instance: dg.DagsterInstance) -> None:
         Otherwise, with how to start one.
     """
     heartbeats = instance.get_daemon_heartbeats()
-    for kind in set(_NEEDED_DAEMONS).intersection(instance.get_required_daemon_types()):
+    required = instance.get_required_daemon_types()
+    for kind in (kind for kind in _NEEDED_DAEMONS if kind in required):
         beat = heartbeats.get(kind)
         silent_for = time.time() - beat.timestamp if beat is not None else None
         if silent_for is None or silent_for > _LONGEST_SILENCE_S:

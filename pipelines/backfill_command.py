@@ -125,7 +125,9 @@ def _stated(
 
 def _together(plan: "Sequence[JudgePlan]") -> str:
     n_calls = sum(step.n_calls for step in plan)
-    told = [f"{n_calls:,} calls", f"about {sum(step.n_tokens for step in plan):,} tokens"]
+    told = [f"{n_calls:,} calls"]
+    if n_tokens := sum(step.n_tokens for step in plan):
+        told.append(f"about {n_tokens:,} tokens")
     for currency in sorted({step.currency for step in plan if step.money is not None}):
         money = sum(step.money or 0.0 for step in plan if step.currency == currency)
         told.append(f"about {money:,.2f} {currency}")

@@ -47,9 +47,21 @@ def corpus_files(definition: CorpusDefinition) -> list[Path]:
     if "://" not in location:
         return _local_files(location, definition.slug)
     address = _hub_address(location, definition)
-    if _offline():
+    if is_offline():
         return _cached_files(address, definition.slug)
     return _downloaded_files(address, definition.slug)
+
+
+def hub_address(definition: CorpusDefinition) -> HubAddress | None:
+    """Return where on the hub a corpus lies, None if it lies on this machine.
+
+    Raises
+    ------
+    ValueError
+        If the location is missing, asks for a variable that is not set, or is no address.
+    """
+    location = _require_location(definition)
+    return _hub_address(location, definition) if "://" in location else None
 
 
 def _require_location(definition: CorpusDefinition) -> str:
@@ -127,7 +139,8 @@ def _hub_address(location: str, definition: CorpusDefinition) -> HubAddress:
     return HubAddress(found["repo"], found["pattern"], revision)
 
 
-def _offline() -> bool:
+def is_offline() -> bool:
+    """Return whether the hub's local cache is all that may be used."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
 
 
