@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.partitions import corpus_judge_key
-from pipelines.run import judges_of
+from pipelines.able import judges_of
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.definitions import JudgeDefinition

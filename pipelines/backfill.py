@@ -17,7 +17,7 @@ from dagster._core.utils import make_new_backfill_id
 from assets.partitions import corpus_judge_key, register
 from assets.planning import plan_judge
 from assets.run_tags import BUDGET_TAG
-from pipelines.run import judges_of
+from pipelines.able import judges_of
 from pipelines.supported import common_part, supported_part
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
