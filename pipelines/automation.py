@@ -6,6 +6,8 @@ that names it asks for it.
 
 import dagster as dg
 
+from pipelines.candidate_sensors import new_candidates, place_candidates
+
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
@@ -13,4 +15,8 @@ automation = dg.AutomationConditionSensorDefinition(
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
-SENSORS = (automation,)
+SENSORS = (
+    automation,
+    new_candidates,
+    place_candidates,
+)

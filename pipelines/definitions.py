@@ -7,6 +7,7 @@ import dagster as dg
 
 from assets import (
     calibration,
+    candidates,
     choices,
     comparison,
     corpus,
@@ -58,6 +59,7 @@ STAGES = (
     comparison,
     method_comparison,
     rating_systems,
+    candidates,
 )
 
 

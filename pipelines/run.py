@@ -13,6 +13,7 @@ import dagster as dg
 from rich.console import Console
 
 from assets.partitions import corpus_judge_key, previews_silenced, register
+from pipelines.activity import judges_of
 from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
@@ -27,10 +28,8 @@ from pipelines.outcome import (
 from pipelines.plan import ASKED, plan_run
 from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
 from resources.catalog import Catalog
-from resources.corpora.definitions import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
-from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetStore, ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
@@ -110,47 +109,6 @@ def run_lineage(
         outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
     print_outcome(outcome, console)
     return outcome
-
-
-def judges_of(
-    corpus: CorpusDefinition, catalog: Catalog, named: Sequence[str] | None = None
-) -> list[JudgeDefinition]:
-    """Return the judges to run on a corpus: those named, those it names, or all that can.
-
-    Raises
-    ------
-    ValueError
-        If a name is not configured, a judge cannot judge the corpus, or none can.
-    """
-    wanted = named or corpus.judges
-    if wanted is not None:
-        chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
-        for judge in chosen:
-            _require_able(judge, corpus)
-        if not chosen:
-            raise ValueError(
-                f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
-                "the key so that every judge that can is taken"
-            )
-        return chosen
-    kind = "builtin" if corpus.reader == "arena" else "recorded"
-    able = [judge for judge in catalog.judges().values() if judge.kind == kind]
-    if not able:
-        raise ValueError(
-            f"no judge of kind {kind!r} is configured, and others cost money: name who is to judge "
-            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in config/corpora.yaml"
-        )
-    return able
-
-
-def _require_able(judge: JudgeDefinition, corpus: CorpusDefinition) -> None:
-    simulated = corpus.reader == "arena"
-    if (judge.kind == "builtin" and not simulated) or (judge.kind == "recorded" and simulated):
-        can = "the built-in arena only" if judge.kind == "builtin" else "what came with a corpus"
-        raise ValueError(
-            f"judge {judge.slug!r} of kind {judge.kind!r} knows {can}, not corpus {corpus.slug!r}; "
-            "choose another judge. Verdicts of your own are rated by: judgeline rank FILE --out DIR"
-        )
 
 
 class _Lineage:
