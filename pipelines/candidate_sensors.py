@@ -22,6 +22,8 @@ from resources.corpora.definitions import CorpusDefinition
 CANDIDATES_TAG = "judgeline/candidates"
 """Tag of a placing run: the fingerprint of the candidate battles that it is about."""
 BUDGET_TAG = "judgeline/budget"
+PLACES_TAG = "judgeline/places"
+"""Tag of a candidate run that is followed by its own placing runs: `judgeline run` does that."""
 _SETTLED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 
 
@@ -79,7 +81,9 @@ def _look(
     made, run_id = _made(instance, corpus.slug)
     if now == (made or ""):
         return None, _waiting(files), memory._replace(requested="")
-    if now == before.requested:
+    if any(seen.content_hash for seen in files if seen.state != "complete"):
+        return None, _waiting(files), memory  # it is being replaced, not withdrawn
+    if (now or "none") == before.requested:
         return None, "the run for what was dropped has been requested", memory
     if reason := _not_ready(instance, catalog, corpus):
         return None, reason, memory
@@ -133,6 +137,8 @@ def place_candidates(
 ) -> dg.SensorResult | dg.SkipReason:
     """Request `placing_job` for each active judge of the corpus whose candidates were read."""
     corpus = context.dagster_run.tags.get("dagster/partition", "")
+    if PLACES_TAG in context.dagster_run.tags:
+        return dg.SkipReason(f"{corpus}: whoever started that run places them")
     record = _latest(context.instance, "candidate_battles", corpus)
     if record is None:
         return dg.SkipReason(f"{corpus!r} has no candidate battles; run candidate_job for it")

@@ -29,8 +29,8 @@ State = Literal["complete", "settling", "no-end"]
 class Seen(NamedTuple):
     """A file as it was last seen: name, bytes, time of change (seconds), sha256 of its content.
 
-    The hash is empty as long as the file is not complete, and of a file over `MAX_BYTES` it is
-    that of its name and size: nobody reads it.
+    Of a file that is not complete the hash is that of what it held when it was, or empty. Of a
+    file over `MAX_BYTES` it is that of its name and size: nobody reads it.
     """
 
     name: str
@@ -87,19 +87,19 @@ def _look(path: UPath, known: Mapping[str, Seen], now: float) -> Seen | None:
     try:
         size, changed = _size_and_time(path)
         before = known.get(path.name)
-        if before is not None and (size, changed) == (before.size, before.changed):
-            if before.state == "complete":
-                return before
-        if now - changed < SETTLED_SECONDS:
-            return Seen(path.name, size, changed, "", "settling")
+        if before is not None and before[1:3] == (size, changed) and before.state == "complete":
+            return before
+        held = before.content_hash if before else ""
+        if 0 <= now - changed < SETTLED_SECONDS:
+            return Seen(path.name, size, changed, held, "settling")
         if size > MAX_BYTES:
             name = f"{path.name}\x1f{size}".encode("utf-8", "surrogatepass")
             return Seen(path.name, size, changed, hashlib.sha256(name).hexdigest(), "complete")
         content = path.read_bytes()
     except FileNotFoundError:  # gone since the folder was listed
         return None
-    if not _has_end(path.name, content) and now - changed < PATIENCE_SECONDS:
-        return Seen(path.name, size, changed, "", "no-end")
+    if not _has_end(path.name, content) and 0 <= now - changed < PATIENCE_SECONDS:
+        return Seen(path.name, size, changed, held, "no-end")
     return Seen(path.name, size, changed, hashlib.sha256(content).hexdigest(), "complete")
 
 

@@ -82,10 +82,8 @@ def _json_rows(name: str, content: bytes) -> Rows:
             f"{told(name)}, line {line}: byte {told(content[error.start : error.start + 1])} is "
             "not UTF-8; save the file in that encoding",
         ) from None
-    records: list[dict[str, Any]] = []
     numbers = [number for number, line in enumerate(lines, start=1) if line.strip()]
-    for number in numbers:
-        records.append(_record(name, number, lines[number - 1]))
+    records = [_record(name, number, lines[number - 1]) for number in numbers]
     columns = list(dict.fromkeys(key for record in records for key in record))
     return Rows({c: [record.get(c) for record in records] for c in columns}, numbers, "line")
 
