@@ -8,6 +8,7 @@ import dagster as dg
 
 from pipelines.partition_sensor import configured_partitions
 from pipelines.refresh import refreshed_corpora, weekly_refresh
+from pipelines.candidate_sensors import new_candidates, place_candidates
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -22,3 +23,6 @@ SENSORS = (
     refreshed_corpora,
 )
 SCHEDULES = (weekly_refresh,)
+    new_candidates,
+    place_candidates,
+)

@@ -8,6 +8,7 @@ import dagster as dg
 from assets import (
     calibration,
     call_plan,
+    candidates,
     choices,
     comparison,
     corpus,
@@ -60,6 +61,7 @@ STAGES = (
     comparison,
     method_comparison,
     rating_systems,
+    candidates,
 )
 
 

@@ -1,4 +1,4 @@
-"""The three jobs of the lineage: one run cannot mix partitions of different kinds."""
+"""The jobs of the lineage: one run cannot mix partitions of different kinds."""
 
 import dagster as dg
 
@@ -7,6 +7,20 @@ COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
 PLANNING_ASSETS = dg.AssetSelection.assets("call_plan")
 """For a person who is about to ask; a run that asks says the same in its log."""
 JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS - PLANNING_ASSETS
+CANDIDATE_ASSETS = dg.AssetSelection.groups("candidates")
+JUDGED_ASSETS = (
+    dg.AssetSelection.all()
+    - CORPUS_ASSETS
+    - COMPARISON_ASSETS
+    - CANDIDATE_ASSETS
+    - dg.AssetSelection.groups("drift")
+    - dg.AssetSelection.key_substring("candidate_verdicts")  # asked in placing_job only
+)
+PLACED_ASSETS = (
+    dg.AssetSelection.groups("placing")
+    | dg.AssetSelection.assets("leaderboard")
+    | dg.AssetSelection.key_substring("battle_influences")
+)
 
 corpus_job = dg.define_asset_job(
     "corpus_job",
@@ -29,3 +43,20 @@ call_plan_job = dg.define_asset_job(
     description="What a judge would be asked about a corpus, and its price; asks nobody.",
 )
 JOBS = (corpus_job, judge_job, comparison_job, call_plan_job)
+candidate_job = dg.define_asset_job(
+    "candidate_job",
+    CANDIDATE_ASSETS,
+    description="Reads what was dropped for new models, and chooses their battles; asks nobody.",
+)
+placing_job = dg.define_asset_job(
+    "placing_job",
+    PLACED_ASSETS,
+    description="One judge on the battles of new models: asks it, and places them among anchors.",
+)
+JOBS = (
+    corpus_job,
+    judge_job,
+    comparison_job,
+    candidate_job,
+    placing_job,
+)

@@ -35,6 +35,11 @@ def embeddings_uri() -> str:
     return os.environ.get("JUDGELINE_EMBEDDINGS") or str(home() / "embeddings")
 
 
+def candidates_uri() -> str:
+    """Return the path or URI of dropped candidates: ``JUDGELINE_CANDIDATES``, or those at home."""
+    return os.environ.get("JUDGELINE_CANDIDATES") or str(home() / "candidates")
+
+
 def _folder(variable: str, default: Path) -> Path:
     chosen = os.environ.get(variable)
     return Path(chosen).expanduser().resolve() if chosen else default

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from judgeline.heldout import JUDGE_METHODS
 from resources.configuration import Entries, read_entries
+from resources.corpora.candidate_options import CandidateOptions
 from resources.corpora.gate_options import GateOptions, PanelOptions
 from resources.corpora.languages import language_code
 from resources.corpora.refresh_options import RefreshOptions
@@ -194,6 +195,8 @@ class CorpusDefinition(BaseModel):
         Who anchors reference-anchored ratings; in the file a model's name is enough.
     refresh : RefreshOptions or None
         What the weekly schedule does with it; None leaves it alone.
+    candidates : CandidateOptions
+        How new models are placed, and which attack controls stand beside them.
     arena : dict
         Options of the built-in arena, and of no other reader.
     arena_hard : ArenaHardOptions or None
@@ -217,6 +220,7 @@ class CorpusDefinition(BaseModel):
     gate: GateOptions = Field(default_factory=GateOptions)
     reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
     refresh: RefreshOptions | None = None
+    candidates: CandidateOptions = Field(default_factory=CandidateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -245,6 +249,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "gate": GateOptions,
     "reference": ReferenceOptions,
     "refresh": RefreshOptions,
+    "candidates": CandidateOptions,
     "arena_hard": ArenaHardOptions,
 }
 

@@ -1,0 +1,202 @@
+"""Battles of candidates against anchors: how many each takes, and which, as tables."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judgeline.candidate_battles import (
+    NeededBattles,
+    choose_battles,
+    needed_battles,
+    strength_bands,
+)
+from judgeline.identity import text_hash
+from judgeline.sampling import tiebreak_keys
+from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
+from resources.corpora.candidate_options import CandidateOptions
+from resources.corpora.definitions import RatingOptions
+from resources.corpora.schema import BATTLE_DTYPES, empty, typed
+
+CANDIDATE_BATTLE_DTYPES: dict[str, str] = {
+    **BATTLE_DTYPES,
+    "selection_order": "int64",
+    "candidate": "str",
+    "opponent": "str",
+    "control": "str",
+    "content_hash": "str",
+}
+"""Columns of candidate battles: those of sampled battles, and whose battle it is."""
+
+_SEPARATOR = ":"
+_HASH_LENGTH = 12
+
+
+class Needs(NamedTuple):
+    """Battles that a candidate takes: the largest need over judges, and that of each.
+
+    `n_battles` is what to judge; `by_judge` may be empty, and then nothing is known yet.
+    """
+
+    n_battles: int
+    by_judge: dict[str, NeededBattles]
+
+    def half_width(self, n_battles: int) -> float:
+        """Return the widest half-width to expect of any judge after some battles, in Elo points."""
+        if not self.by_judge or n_battles < 1:
+            return math.inf
+        return max(
+            need.half_width * math.sqrt(need.n_battles / n_battles)
+            for need in self.by_judge.values()
+        )
+
+    @property
+    def unbounded(self) -> list[str]:
+        """Judges of whom no number of battles gives the half-width that is aimed at."""
+        return [judge for judge, need in self.by_judge.items() if math.isinf(need.wanted)]
+
+
+def needs_of(
+    heldout: Mapping[str, pd.DataFrame],
+    calibration: Mapping[str, pd.DataFrame],
+    options: CandidateOptions,
+    rating: RatingOptions,
+) -> Needs:
+    """Return how many battles a candidate takes, by the leave-one-out pools of the judges.
+
+    Parameters
+    ----------
+    heldout, calibration : mapping of str to DataFrame
+        Held-out ratings and conformal calibration by judge; a judge without both is left out.
+    options : CandidateOptions
+        With the half-width that is aimed at and the most battles.
+    rating : RatingOptions
+        Of the corpus: the method that ranks, and the standard error that intervals are made of.
+    """
+    column = "std_error_analytic" if rating.std_error == "analytic" else "std_error"
+    needs = {}
+    for judge in sorted(heldout.keys() & calibration.keys()):
+        pool = heldout[judge]
+        pool = pool[pool["method"].eq(rating.method) & pool["residual"].notna()]
+        thresholds = calibration[judge]
+        own = thresholds.loc[thresholds["method"].eq(rating.method), "threshold"]
+        needs[judge] = needed_battles(
+            pool[column].to_numpy(dtype=float, na_value=np.nan),
+            pool["n_battles"].to_numpy(dtype=float),
+            threshold=math.inf if own.empty else float(own.iloc[0]),
+            half_width=options.half_width,
+            max_battles=options.max_battles,
+        )
+    n_battles = max((need.n_battles for need in needs.values()), default=options.max_battles)
+    return Needs(n_battles, needs)
+
+
+def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str]) -> pd.Series:
+    """Return the strength of each anchor by name: its human rating, the median over judges.
+
+    Those that every judge with ratings has placed among people's; where no judge has ratings
+    yet, all models with votes, as equals.
+    """
+    rated = [
+        table.loc[table["human_rating"].notna(), ["model", "human_rating"]]
+        .drop_duplicates("model")
+        .set_index("model")["human_rating"]
+        for table in heldout.values()
+    ]
+    if not rated:
+        return pd.Series(0.0, index=sorted(voted), dtype=float)
+    every = pd.concat(rated, axis=1, join="inner").median(axis=1)
+    return every[every.index.isin(voted)].sort_index()
+
+
+def choose_for_all(
+    candidates: pd.DataFrame,
+    answers: pd.DataFrame,
+    strengths: pd.Series,
+    *,
+    n_battles: int,
+    seed: int,
+    before: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return the battles of all candidates: those chosen before and still possible, then others.
+
+    Parameters
+    ----------
+    candidates : DataFrame
+        The table of candidates.
+    answers : DataFrame
+        Of `resources.candidates.questions.AnchorAnswers`.
+    strengths : Series
+        Strength by name of the anchors that may be met.
+    n_battles : int
+        How many battles each candidate takes.
+    seed : int
+        Of ties and sides.
+    before : DataFrame, optional
+        Candidate battles as they were chosen before.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `CANDIDATE_BATTLE_DTYPES`; the first battles of every candidate come before
+        the second of any, so that a budget that ends early is shared.
+    """
+    met = answers[answers["model"].isin(strengths.index)]
+    bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
+    shares = language_shares(met) if len(met) else pd.Series(dtype=float)
+    old = {} if before is None else before.set_index("battle_id")["selection_order"].to_dict()
+    chosen = [empty({**CANDIDATE_BATTLE_DTYPES, "turn": "int64"})]
+    for _, own in candidates.groupby("model", sort=True):
+        possible = _possible(own, met, seed)
+        kept = possible["battle_id"].map(old)
+        rows = choose_battles(
+            possible["opponent"].map(bands).to_numpy(dtype=np.int64),
+            possible["language"].to_numpy(dtype=str),
+            possible["question_id"].to_numpy(dtype=str),
+            possible["opponent"].to_numpy(dtype=str),
+            tiebreak_keys(possible["battle_id"], seed),
+            share=possible["language"].map(shares).to_numpy(dtype=float),
+            n_battles=n_battles,
+            chosen=np.argsort(kept.to_numpy(), kind="stable")[: int(kept.notna().sum())],
+        )
+        chosen.append(possible.iloc[rows].assign(turn=np.arange(len(rows))))
+    table = pd.concat(chosen, ignore_index=True)
+    kept = table["battle_id"].map(old)
+    table = table.assign(kept=kept).sort_values(["kept", "turn", "candidate"], na_position="last")
+    table["selection_order"] = np.arange(len(table), dtype=np.int64)
+    table["language"] = table["language"].mask(table["language"].eq(UNKNOWN_LANGUAGE))
+    return typed(table.drop(columns=["kept", "turn"]), CANDIDATE_BATTLE_DTYPES)
+
+
+def fingerprint(battles: pd.DataFrame) -> str:
+    """Return a hash of which candidate battles there are; empty text where there is none."""
+    return text_hash("\n".join(sorted(battles["battle_id"]))) if len(battles) else ""
+
+
+def _possible(own: pd.DataFrame, met: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return every battle of one candidate that could be judged, its side drawn by a hash."""
+    first = own.iloc[0]
+    carrier = json.loads(first["metadata"] or "{}").get("carrier")
+    theirs = met[~met["model"].isin([first["model"], carrier])]
+    theirs = theirs.rename(columns={"model": "opponent", "completion": "their_completion"})
+    columns = ["question_id", "model", "control", "content_hash", "completion"]
+    pairs = theirs.merge(own[columns].rename(columns={"model": "candidate"}), on="question_id")
+    said = pairs["completion"].fillna(pairs["their_completion"])  # a copy says what they said
+    short = str(first["content_hash"])[:_HASH_LENGTH]
+    ids = pairs["question_id"].str.cat([pairs["candidate"], pairs["opponent"]], _SEPARATOR)
+    ids = ids + _SEPARATOR + short
+    is_a = tiebreak_keys(ids, seed + 1) % 2 == 0
+    return pairs.assign(
+        battle_id=ids,
+        cluster_id=pairs["question_id"],
+        model_a=pairs["candidate"].where(is_a, pairs["opponent"]),
+        model_b=pairs["opponent"].where(is_a, pairs["candidate"]),
+        human_outcome=np.nan,
+        completion_a=said.where(is_a, pairs["their_completion"]),
+        completion_b=pairs["their_completion"].where(is_a, said),
+        n_turns=1,
+        selection_order=0,
+    )

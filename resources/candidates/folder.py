@@ -1,0 +1,130 @@
+"""What lies in the folder of a corpus' candidates: which files, whether complete, which content.
+
+A folder or an object-store prefix. Nothing here looks at what a file says, except for its end.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from upath import UPath
+
+from resources.paths import candidates_uri
+from resources.tables import require_slug
+
+SETTLED_SECONDS = 5.0
+"""A file that was changed more recently may still be growing."""
+PATIENCE_SECONDS = 60.0
+"""A file without an end that nobody has changed for longer is taken as it is, and refused."""
+MAX_BYTES = 200_000_000
+_UNFINISHED = (".part", ".tmp", ".crdownload", ".partial", ".swp", "~")
+_PARQUET = (".parquet", ".pq")
+_MAGIC = b"PAR1"
+
+State = Literal["complete", "settling", "no-end"]
+
+
+class Seen(NamedTuple):
+    """A file as it was last seen: name, bytes, time of change (seconds), sha256 of its content.
+
+    Of a file that is not complete the hash is that of what it held when it was, or empty. Of a
+    file over `MAX_BYTES` it is that of its name and size: nobody reads it.
+    """
+
+    name: str
+    size: int
+    changed: float
+    content_hash: str
+    state: State
+
+
+def folder_of(corpus: str, uri: str | None = None) -> UPath:
+    """Return the folder of a corpus' candidates; it need not exist.
+
+    Raises
+    ------
+    ValueError
+        If the corpus is no slug.
+    """
+    return UPath(uri or candidates_uri()) / require_slug(corpus)
+
+
+def list_files(
+    folder: UPath, known: Mapping[str, Seen] | None = None, *, now: float | None = None
+) -> list[Seen]:
+    """Return the files of a folder by name, with a content hash where they are complete.
+
+    Parameters
+    ----------
+    folder : UPath
+        Of one corpus. Sub-folders, dot-files, and files whose name says that they are being
+        written are passed over.
+    known : mapping of str to Seen, optional
+        Files as seen before: one of the same name, size and time of change is not read again.
+    now : float, optional
+        Seconds since the epoch; the present by default.
+    """
+    if not folder.exists():
+        return []
+    moment = time.time() if now is None else now
+    paths = [path for path in folder.iterdir() if _counts(path.name) and path.is_file()]
+    seen = (_look(path, known or {}, moment) for path in sorted(paths, key=lambda path: path.name))
+    return [one for one in seen if one is not None]
+
+
+def printable_name(name: str) -> str:
+    """Return a file's name as text that can be stored, whatever bytes it was made of."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _counts(name: str) -> bool:
+    return not name.startswith(".") and not name.lower().endswith(_UNFINISHED)
+
+
+def _look(path: UPath, known: Mapping[str, Seen], now: float) -> Seen | None:
+    try:
+        size, changed = _size_and_time(path)
+        before = known.get(path.name)
+        if before is not None and before[1:3] == (size, changed) and before.state == "complete":
+            return before
+        held = before.content_hash if before else ""
+        if 0 <= now - changed < SETTLED_SECONDS:
+            return Seen(path.name, size, changed, held, "settling")
+        if size > MAX_BYTES:
+            name = f"{path.name}\x1f{size}".encode("utf-8", "surrogatepass")
+            return Seen(path.name, size, changed, hashlib.sha256(name).hexdigest(), "complete")
+        content = path.read_bytes()
+    except FileNotFoundError:  # gone since the folder was listed
+        return None
+    if not _has_end(path.name, content) and 0 <= now - changed < PATIENCE_SECONDS:
+        return Seen(path.name, size, changed, held, "no-end")
+    return Seen(path.name, size, changed, hashlib.sha256(content).hexdigest(), "complete")
+
+
+def _size_and_time(path: UPath) -> tuple[int, float]:
+    """Return size and time of change; object stores have the latter under several names."""
+    if path.protocol in ("", "file", "local"):
+        stat = path.stat()
+        return int(stat.st_size), float(stat.st_mtime)
+    info = path.fs.info(path.path)
+    return int(info.get("size") or 0), _seconds(info)
+
+
+def _seconds(info: Mapping[str, Any]) -> float:
+    names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+    for value in (info[name] for name in names if info.get(name)):
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+        return datetime.fromisoformat(str(value).replace("Z", "+00:00")).timestamp()
+    return 0.0  # nothing is known: an object is there as a whole or not at all
+
+
+def _has_end(name: str, content: bytes) -> bool:
+    """Return whether a file has the end that a writer gives it last."""
+    if name.lower().endswith(_PARQUET):
+        return len(content) > 8 and content[-4:] == _MAGIC
+    return content.endswith((b"\n", b"\r"))
