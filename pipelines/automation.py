@@ -6,6 +6,8 @@ that names it asks for it.
 
 import dagster as dg
 
+from pipelines.drift_schedule import drift_watch
+
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
@@ -14,3 +16,4 @@ automation = dg.AutomationConditionSensorDefinition(
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
 SENSORS = (automation,)
+SCHEDULES = (drift_watch,)

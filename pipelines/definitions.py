@@ -11,6 +11,7 @@ from assets import (
     comparison,
     corpus,
     diagnostics,
+    drift,
     embeddings,
     judge_gate,
     judging,
@@ -28,7 +29,7 @@ from assets import (
     uncertainty,
     win_rates,
 )
-from pipelines.automation import SENSORS
+from pipelines.automation import SCHEDULES, SENSORS
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
@@ -49,6 +50,7 @@ STAGES = (
     ratings,
     uncertainty,
     diagnostics,
+    drift,
     judge_gate,
     missingness,
     missing_bounds,
@@ -93,6 +95,7 @@ def build_definitions(
         asset_checks=dg.load_asset_checks_from_modules(STAGES),
         jobs=JOBS,
         sensors=SENSORS,
+        schedules=SCHEDULES,
         executor=dg.in_process_executor,
         loggers=loggers,
         resources={

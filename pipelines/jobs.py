@@ -1,10 +1,11 @@
-"""The three jobs of the lineage: one run cannot mix partitions of different kinds."""
+"""The jobs of the lineage: one run cannot mix partitions of different kinds."""
 
 import dagster as dg
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
-JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS
+DRIFT_ASSETS = dg.AssetSelection.groups("drift")
+JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS - DRIFT_ASSETS
 
 corpus_job = dg.define_asset_job(
     "corpus_job",
@@ -21,4 +22,14 @@ comparison_job = dg.define_asset_job(
     COMPARISON_ASSETS,
     description="Compares the judges of a corpus and writes its report.",
 )
-JOBS = (corpus_job, judge_job, comparison_job)
+drift_job = dg.define_asset_job(
+    "drift_job",
+    DRIFT_ASSETS,
+    description="Asks a judge about its panel afresh, and says whether it still judges the same.",
+)
+JOBS = (
+    corpus_job,
+    judge_job,
+    comparison_job,
+    drift_job,
+)

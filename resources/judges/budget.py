@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple, Self
 
@@ -129,6 +130,54 @@ class Budget:
             and (self.tokens is None or tokens <= self.tokens)
             and (self.money is None or total.money <= self.money + 1e-9)  # sums of floats
         )
+
+
+class JointBudget(Budget):
+    """Several caps at once: what is asked must fit each of them, and counts towards each.
+
+    Parameters
+    ----------
+    caps : sequence of Budget
+        What was spent of one before counts against that one; `spent` begins at nothing.
+
+    Raises
+    ------
+    ValueError
+        If two of them are in different currencies.
+    """
+
+    def __init__(self, caps: Sequence[Budget]) -> None:
+        currencies = sorted({cap.currency for cap in caps if cap.currency is not None})
+        if len(currencies) > 1:
+            raise ValueError(
+                f"the budgets {' and '.join(map(str, caps))} are in {' and '.join(currencies)}, "
+                "which cannot be compared; state them in one currency"
+            )
+        super().__init__(
+            min((cap.calls for cap in caps if cap.calls is not None), default=None),
+            tokens=min((cap.tokens for cap in caps if cap.tokens is not None), default=None),
+            money=min((cap.money for cap in caps if cap.money is not None), default=None),
+            currency=currencies[0] if currencies else None,
+        )
+        self._caps = tuple(caps)
+
+    def reserve(self, most: Cost) -> bool:
+        """Return whether every cap has room for a request, and hold it back in each."""
+        held: list[Budget] = []
+        for cap in self._caps:
+            if not cap.reserve(most):
+                for other in held:
+                    other.settle(most, Cost())
+                self.has_refused = True
+                return False
+            held.append(cap)
+        return super().reserve(most)
+
+    def settle(self, most: Cost, spent: Cost) -> None:
+        """Replace a reservation by what the request did cost, in each cap."""
+        for cap in self._caps:
+            cap.settle(most, spent)
+        super().settle(most, spent)
 
 
 def _limit(text: str) -> dict[str, object]:
