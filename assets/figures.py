@@ -69,6 +69,27 @@ def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue
         return picture(path.read_bytes(), "Ratings with their intervals, in Elo points")
 
 
+def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
+    """Return each statistic's change since the baseline by epoch, in standard errors.
+
+    Filled marks are changes beyond chance.
+    """
+    with _axes(height=3.4) as (axes, file):
+        axes.axhline(0, color="0.8")
+        for number, (name, rows) in enumerate(drift.groupby("statistic", sort=False)):
+            colour, marker = f"C{number}", "osv^D<>p"[number % 8]
+            axes.plot(rows["epoch"], rows["z"], color=colour, linewidth=1)
+            for moved, face in ((True, colour), (False, "white")):
+                part = rows[rows["moved"].eq(moved)]
+                axes.plot(part["epoch"], part["z"], marker, color=colour, markerfacecolor=face)
+            axes.plot([], [], marker, color=colour, label=str(name))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel("epoch (filled: moved beyond chance)")
+        axes.set_ylabel("standard errors from baseline")
+        axes.legend(fontsize="x-small", ncols=2)
+    return picture(file.getvalue(), "Change of each statistic since the baseline, by epoch")
+
+
 @contextmanager
 def _axes(*, height: float) -> "Iterator[tuple[Axes, io.BytesIO]]":
     """Give axes to draw on, and the file that holds the PNG afterwards; inches."""

@@ -9,6 +9,7 @@ import dagster as dg
 from pipelines.partition_sensor import configured_partitions
 from pipelines.refresh import refreshed_corpora, weekly_refresh
 from pipelines.candidate_sensors import new_candidates, place_candidates
+from pipelines.drift_schedule import drift_watch
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -26,3 +27,5 @@ SCHEDULES = (weekly_refresh,)
     new_candidates,
     place_candidates,
 )
+SENSORS = (automation,)
+SCHEDULES = (drift_watch,)

@@ -21,6 +21,8 @@ PLACED_ASSETS = (
     | dg.AssetSelection.assets("leaderboard")
     | dg.AssetSelection.key_substring("battle_influences")
 )
+DRIFT_ASSETS = dg.AssetSelection.groups("drift")
+JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS - DRIFT_ASSETS
 
 corpus_job = dg.define_asset_job(
     "corpus_job",
@@ -52,6 +54,10 @@ placing_job = dg.define_asset_job(
     "placing_job",
     PLACED_ASSETS,
     description="One judge on the battles of new models: asks it, and places them among anchors.",
+drift_job = dg.define_asset_job(
+    "drift_job",
+    DRIFT_ASSETS,
+    description="Asks a judge about its panel afresh, and says whether it still judges the same.",
 )
 JOBS = (
     corpus_job,
@@ -59,4 +65,5 @@ JOBS = (
     comparison_job,
     candidate_job,
     placing_job,
+    drift_job,
 )

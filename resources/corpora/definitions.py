@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from judgeline.heldout import JUDGE_METHODS
 from resources.configuration import Entries, read_entries
 from resources.corpora.candidate_options import CandidateOptions
+from resources.corpora.drift_options import DriftOptions
 from resources.corpora.gate_options import GateOptions, PanelOptions
 from resources.corpora.languages import language_code
 from resources.corpora.refresh_options import RefreshOptions
@@ -189,6 +190,8 @@ class CorpusDefinition(BaseModel):
         How models are rated.
     panel : PanelOptions or None
         Battles that a judge judges several times, so that its reliability is known; None for none.
+    drift : DriftOptions or None
+        Battles that judges judge again on a schedule, so that a change is seen; None for none.
     gate : GateOptions
         What a judge must do well enough before ratings by it are shown.
     reference : ReferenceOptions
@@ -217,6 +220,7 @@ class CorpusDefinition(BaseModel):
     embeddings: str | None = Field(default=None, pattern=SLUG)
     rating: RatingOptions = Field(default_factory=RatingOptions)
     panel: PanelOptions | None = None
+    drift: DriftOptions | None = None
     gate: GateOptions = Field(default_factory=GateOptions)
     reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
     refresh: RefreshOptions | None = None
@@ -246,6 +250,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "rating": RatingOptions,
     "filters": Filters,
     "panel": PanelOptions,
+    "drift": DriftOptions,
     "gate": GateOptions,
     "reference": ReferenceOptions,
     "refresh": RefreshOptions,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -46,6 +47,7 @@ def annotate(
     *,
     slug: str,
     n_replicates: int = 1,
+    first_replicate: int = 0,
     on_progress: Progress | None = None,
     buyer: Buyer | None = None,
 ) -> pd.DataFrame:
@@ -61,6 +63,8 @@ def annotate(
         What the judge is called in the table.
     n_replicates : int
         How often each order is shown.
+    first_replicate : int
+        Number of the first of these runs; runs of other numbers are other calls.
     on_progress : callable, optional
         Called with the buyer's account after each answer that is given now.
     buyer : Buyer, optional
@@ -82,6 +86,10 @@ def annotate(
     """
     require_replicates(n_replicates)
     presentations = RUBRIC.present(battles, n_replicates)
+    if first_replicate:
+        presentations = [
+            replace(one, replicate=one.replicate + first_replicate) for one in presentations
+        ]
     answers = answers_to(judge, presentations, slug=slug, on_progress=on_progress, buyer=buyer)
     verdicts = _tabulate(zip(presentations, answers, strict=True), judge, slug)
     enter_failures(buyer, verdicts)

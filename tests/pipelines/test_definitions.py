@@ -64,6 +64,16 @@ GRAPH = {
         CORPUS_JUDGE,
         {"verdicts", "judge_diagnostics", "reliability_panel", "consistency"},
     ),
+    "drift_answers": (
+        "drift",
+        CORPUS_JUDGE,
+        {"sampled_battles", "recorded_verdicts", "verdicts", "reliability_panel"},
+    ),
+    "judge_drift": (
+        "drift",
+        CORPUS_JUDGE,
+        {"drift_answers", "sampled_battles", "reliability_panel"},
+    ),
     "missingness": ("diagnostics", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
     "missing_bounds": (
         "diagnostics",
@@ -207,6 +217,7 @@ WARNING = {
     ("judge_diagnostics", "diagnostics_could_be_computed"),
     ("judge_gate", "judge_passed_the_gate"),
     ("judge_gate", "judge_meets_the_other_criteria"),
+    ("judge_drift", "judge_has_not_drifted"),
     ("missingness", "models_are_missing_alike"),
     ("missing_bounds", "missing_battles_matter_little"),
     ("adjusted_win_rates", "judge_is_better_than_chance"),
@@ -278,6 +289,15 @@ def test_jobs_make_every_asset_once():
     keys = [
         key.to_user_string()
         for name in ("corpus_job", "judge_job", "comparison_job", "call_plan_job")
+def test_the_jobs_make_every_asset_once():
+    keys = [
+        key.to_user_string()
+        for name in (
+            "corpus_job",
+            "judge_job",
+            "comparison_job",
+            "drift_job",
+        )
         for key in defs.resolve_job_def(name).asset_layer.executable_asset_keys
     ]
     assert sorted(keys) == sorted(GRAPH)

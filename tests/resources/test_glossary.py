@@ -12,10 +12,12 @@ from judgeline.split_coverage import SplitCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.anchoring import RATING_COLUMNS
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
+from resources.drift import DRIFT_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.judge_plan import PLAN_COLUMNS
+from resources.judges.epochs import EPOCH_DTYPES
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
 from resources.quantitative import OUTCOME_COLUMNS
@@ -28,6 +30,8 @@ from resources.soft_scoring import SOFT_DTYPES
 from resources.system_comparison import SYSTEM_COLUMNS
 
 SHOWN = {
+    *DRIFT_DTYPES,
+    *EPOCH_DTYPES,
     *SUMMARY_COLUMNS,
     *PLAN_COLUMNS,
     *BATTLE_DTYPES,

@@ -1,0 +1,264 @@
+"""Changes between two judgements of the same battles: estimates, standard errors and tests.
+
+The battles and their votes are the same both times, so that an error of the change is that of
+paired differences; the errors of the two estimates, taken apart, would be far too large. Without
+a change the two judgements of a battle are exchangeable, and a difference is as likely as its
+opposite. All tests here rest on that, and on calls that are independent of each other.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc, expit, stdtr
+
+from judgeline.beta import BetaFit, fit_beta
+
+LEAST_BATTLES = 20
+"""Battles judged both times, from which on a change is estimated."""
+
+_ROUNDING = 1e-9  # differences this much alike, relative to their size, are equal
+
+Floats = NDArray[np.float64]
+
+
+class PairedChange(NamedTuple):
+    """A statistic at the baseline and now, and its change.
+
+    `baseline`, `now`, `change` and `std_error`, that of the change, are in the unit of the
+    statistic; `z` is the change in standard errors; `p_value` the probability of one at least as
+    large without a change. What cannot be had is NaN, and `note` says why.
+    """
+
+    baseline: float
+    now: float
+    change: float
+    std_error: float
+    z: float
+    p_value: float
+    n_battles: int
+    note: str
+
+
+def refused(note: str, n_battles: int, baseline: float = math.nan) -> PairedChange:
+    """Return a change that cannot be had, with the reason."""
+    return PairedChange(baseline, *(math.nan,) * 5, n_battles, note)
+
+
+def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False) -> PairedChange:
+    """Return the change of a mean, tested by Student's t on the differences.
+
+    Parameters
+    ----------
+    before, after : array_like, shape (n,)
+        A quantity of each battle at the baseline and now; battles with NaN are left out.
+    only_rises : bool
+        Whether only a rise counts.
+
+    Returns
+    -------
+    PairedChange
+        In the unit of the quantity. Equal differences have no standard error: where all are
+        zero there is no p-value, else it is that of their signs.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    B. Efron (1969), "Student's t-test under symmetry conditions", JASA 64(328): differences
+    that are symmetric about zero, however distributed, keep the tails of t from growing.
+    """
+    first, second = _paired(before, after)
+    if first.size < LEAST_BATTLES:
+        return _too_few(first.size)
+    centre, difference = (float(first.mean()), float(second.mean())), second - first
+    if np.ptp(difference) <= _ROUNDING * np.abs(difference).max():
+        return _alike(*centre, difference, only_rises)
+    change = float(difference.mean())
+    std_error = float(difference.std(ddof=1)) / math.sqrt(first.size)
+    return _tested(*centre, change, std_error, first.size, only_rises)
+
+
+def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
+    """Return the change of a share, tested exactly on the battles that changed sides.
+
+    Parameters
+    ----------
+    before, after : array_like, shape (n,)
+        1 for a battle that counts, 0 for one that does not; those with NaN are left out.
+
+    Returns
+    -------
+    PairedChange
+        Shares; `p_value` is McNemar's in its exact form, doubled for both directions.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or a value is none of 1, 0 and NaN.
+
+    References
+    ----------
+    Q. McNemar (1947), Psychometrika 12(2).
+    """
+    first, second = _paired(before, after)
+    values = np.concatenate([first, second])
+    if not np.isin(values, (0, 1)).all():
+        odd = float(values[~np.isin(values, (0, 1))][0])
+        raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
+    told = mean_change(first, second)
+    if math.isnan(told.z):
+        return told
+    return told._replace(p_value=_sign_test(second - first, only_rises=False))
+
+
+def beta_change(
+    score_before: ArrayLike, score_after: ArrayLike, human_outcome: ArrayLike
+) -> PairedChange:
+    """Return the change of a judge's slope on the same votes.
+
+    The two fits solve stacked estimating equations, a pair of which belongs to each battle:
+    with the margin ``m = s (2 y - 1)`` the influence of a battle on a slope is
+    ``m sigma(-beta m) / I``, where ``I`` is the fit's information. What the two fits share, the
+    votes above all, cancels in the difference of a battle's two influences. Scores on another
+    scale multiply the slope, so that the test is of the ratio of the slopes: with influences
+    relative to their slope, the variance of its logarithm is the sum of squared differences,
+    times ``n / (n - 1)``. `std_error` is that error times the logarithmic mean of the two slopes,
+    so that change and logarithm are the same number of standard errors.
+
+    Parameters
+    ----------
+    score_before, score_after : array_like, shape (n,)
+        Judge score of A minus B at the baseline and now, in rubric points; battles with NaN are
+        left out.
+    human_outcome : array_like, shape (n,)
+        A's share of the human win; only decisive votes, 1 and 0, count.
+
+    Returns
+    -------
+    PairedChange
+        Logits per rubric point; `p_value` by Student's t. Without two usable slopes there is no
+        change, and the note has the status of the fit.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a vote is none of 1, 0.5, 0 and NaN.
+
+    References
+    ----------
+    L. A. Stefanski and D. D. Boos (2002), "The Calculus of M-Estimation", The American
+    Statistician 56(1), on stacked equations. H. White (1982), Econometrica 50(1).
+    """
+    votes = np.asarray(human_outcome, dtype=float)
+    first, second = _paired(score_before, score_after, votes)
+    votes = votes[_both(score_before, score_after, votes)]
+    fits = fit_beta(first, votes), fit_beta(second, votes)
+    n_battles = fits[0].n_battles
+    if n_battles < LEAST_BATTLES:
+        return _too_few(n_battles, "with a decisive vote ")
+    for when, fit in zip(("at the baseline", "now"), fits, strict=True):
+        if fit.status != "ok":
+            return refused(f"there is no slope {when}: {fit.status}", n_battles, fits[0].beta)
+    decisive = votes != 0.5
+    before, after = first[decisive], second[decisive]
+    signs = 2 * votes[decisive] - 1
+    difference = _influence(fits[1], after * signs) - _influence(fits[0], before * signs)
+    betas, ratio = (fits[0].beta, fits[1].beta), math.log(fits[1].beta / fits[0].beta)
+    std_error = math.sqrt(float(difference @ difference) * n_battles / (n_battles - 1))
+    if std_error <= _ROUNDING * max(abs(ratio), 1.0):
+        return _alike(*betas, np.abs(before) - np.abs(after), only_rises=False)
+    mean = (betas[1] - betas[0]) / ratio if ratio else betas[0]
+    return _tested(*betas, betas[1] - betas[0], std_error * mean, n_battles, only_rises=False)
+
+
+def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
+    """Return how much further the judge is from its earlier runs than those from each other.
+
+    Without a change the runs and now are exchangeable, battle by battle, so that the mean
+    distance from now to the runs is expected to be the mean distance between two of them. Only
+    a larger one counts. Its differences are skewed to the right, which makes t too small rather
+    than too large.
+
+    Parameters
+    ----------
+    now : array_like, shape (n,)
+        Score differences now, in rubric points; battles with NaN anywhere are left out.
+    runs : array_like, shape (n, k)
+        Those of k runs of the time of the baseline, the baseline's own included.
+
+    Returns
+    -------
+    PairedChange
+        Rubric points between two judgements of one battle: between runs, and to now.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two runs, or the numbers of battles differ.
+    """
+    latest, earlier = np.asarray(now, dtype=float), np.asarray(runs, dtype=float)
+    if earlier.ndim != 2 or earlier.shape[1] < 2 or latest.shape != earlier.shape[:1]:
+        raise ValueError(
+            f"runs must have shape (n, k) with k of 2 or more and n as now has, got "
+            f"{earlier.shape} for now {latest.shape}"
+        )
+    first, second = np.triu_indices(earlier.shape[1], 1)
+    between = np.abs(earlier[:, first] - earlier[:, second]).mean(axis=1)
+    return mean_change(between, np.abs(latest[:, None] - earlier).mean(axis=1), only_rises=True)
+
+
+def _paired(before: ArrayLike, after: ArrayLike, *others: Floats) -> tuple[Floats, Floats]:
+    kept = _both(before, after, *others)
+    return np.asarray(before, dtype=float)[kept], np.asarray(after, dtype=float)[kept]
+
+
+def _both(*columns: ArrayLike) -> NDArray[np.bool_]:
+    arrays = [np.asarray(column, dtype=float) for column in columns]
+    if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
+        raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
+    kept: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
+    return kept
+
+
+def _influence(fit: BetaFit, margin: Floats) -> Floats:
+    """Return the influence of battles on the logarithm of a slope."""
+    influence: Floats = margin * expit(-fit.beta * margin) * fit.std_error**2 / fit.beta
+    return influence
+
+
+def _tested(
+    baseline: float, now: float, change: float, std_error: float, n: int, only_rises: bool
+) -> PairedChange:
+    z = change / std_error
+    tail = float(stdtr(n - 1, -z if only_rises else -abs(z)))
+    p_value = tail if only_rises else min(1.0, 2 * tail)
+    return PairedChange(baseline, now, change, std_error, z, p_value, n, "")
+
+
+def _alike(baseline: float, now: float, difference: Floats, only_rises: bool) -> PairedChange:
+    """Return the change where all differences are equal, so that they have no spread."""
+    n = difference.size
+    if not difference.any():
+        return PairedChange(
+            baseline, now, 0.0, 0.0, math.nan, math.nan, n, "nothing differs from the baseline"
+        )
+    told = "every battle changed by the same: a change without spread has no standard error"
+    change, p_value = now - baseline, _sign_test(difference, only_rises)
+    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, told)
+
+
+def _sign_test(difference: Floats, only_rises: bool) -> float:
+    n_up, n_down = int((difference > 0).sum()), int((difference < 0).sum())
+    tail = float(bdtrc((n_up if only_rises else max(n_up, n_down)) - 1, n_up + n_down, 0.5))
+    return tail if only_rises else min(1.0, 2 * tail)
+
+
+def _too_few(n_battles: int, what: str = "") -> PairedChange:
+    return refused(
+        f"{n_battles} battles {what}were judged both times; {LEAST_BATTLES} are needed", n_battles
+    )
