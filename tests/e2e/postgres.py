@@ -106,9 +106,7 @@ class Server:
         command = [str(self.programs / "postgres"), "-D", str(self.data), f"-p{self.port}"]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _as_server(
-                    [str(self.programs / "postgres"), "-D", str(self.data), f"-p{self.port}"]
-                ),
+                _as_server(command),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
