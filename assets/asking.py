@@ -12,6 +12,8 @@ import dagster as dg
 import pandas as pd
 
 from assets.partitions import corpus_and_judge
+from assets.pools import turn_of
+from assets.retries import retried_later
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
@@ -70,7 +72,7 @@ def ask_judge(
     battles : DataFrame
         What to ask about.
     annotate : Annotate
-        What asks it.
+        What asks it. Before anything is asked for it waits for a place in the judge's pool.
     form : str
         The form that the judge is opened in.
     catalog, verdict_store, budget : resources
@@ -85,22 +87,25 @@ def ask_judge(
     ------
     BudgetError
         If the budget is spent; what was bought is kept.
+    RetryRequested
+        If the endpoint does not answer now, in a run that nobody watches; see `retried_later`.
     ValueError
         If the judge cannot be opened, or a battle has no text.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
+    told = partial(_say, context, slug)
     buyer = Buyer(
         verdict_store.open(),
         budget,
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+        turn=turn_of(context, judge, told),
     )
     if n_covered:
         buyer = buyer.repeating(n_covered)
     ledger = Ledger(slug, judge.price_per_million)
-    told = partial(_say, context, slug)
-    with hosting_of(context, told) as hosting:
+    with retried_later(context), hosting_of(context, told) as hosting:
         opened = open_judge(judge, catalog.corpus(corpus), on_news=told, hosting=hosting, form=form)
         answers = annotate(
             opened,

@@ -1,10 +1,14 @@
-"""The sensor that keeps cheap tables up to date; what each asset waits for stands beside it.
+"""What happens by itself: sensors and schedules.
 
-`verdicts` carries no condition: it costs money, so that only a person, a schedule or a sensor
-that names it asks for it.
+One sensor keeps cheap tables up to date; what each asset waits for stands beside it. `verdicts`
+carries no condition: it costs money, so that only a person, a schedule or a sensor that names it
+asks for it.
 """
 
 import dagster as dg
+
+from pipelines.log_retention import weekly_pruning
+from pipelines.lost_runs import lost_runs
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -13,4 +17,8 @@ automation = dg.AutomationConditionSensorDefinition(
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
-SENSORS = (automation,)
+SENSORS = (
+    automation,
+    lost_runs,
+)
+SCHEDULES = (weekly_pruning,)

@@ -28,7 +28,8 @@ from assets import (
     uncertainty,
     win_rates,
 )
-from pipelines.automation import SENSORS
+from pipelines.automation import SCHEDULES, SENSORS
+from pipelines.executor import in_process_on_named_host
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
@@ -93,7 +94,8 @@ def build_definitions(
         asset_checks=dg.load_asset_checks_from_modules(STAGES),
         jobs=JOBS,
         sensors=SENSORS,
-        executor=dg.in_process_executor,
+        schedules=SCHEDULES,
+        executor=in_process_on_named_host,
         loggers=loggers,
         resources={
             "catalog": catalog or Catalog(),

@@ -1,6 +1,8 @@
-"""The three jobs of the lineage: one run cannot mix partitions of different kinds."""
+"""The jobs of the lineage, since one run cannot mix partitions of different kinds; and upkeep."""
 
 import dagster as dg
+
+from pipelines.log_retention import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
@@ -21,4 +23,9 @@ comparison_job = dg.define_asset_job(
     COMPARISON_ASSETS,
     description="Compares the judges of a corpus and writes its report.",
 )
-JOBS = (corpus_job, judge_job, comparison_job)
+JOBS = (
+    corpus_job,
+    judge_job,
+    comparison_job,
+    prune_logs,
+)
