@@ -1,7 +1,7 @@
 # `make` alone lists what there is. PYTHON=/path/to/python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm ui check format bench chromium clean
+.PHONY: help demo test test-vllm ui check format bench chromium postgresql clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 VENV ?= .venv
@@ -60,7 +60,19 @@ chromium:
 	    "(as root: apt-get install $(PACKAGES))." >&2; \
 	fi
 
-test: $(VENV)/.test chromium ## install what the tests need and run everything
+postgresql:
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing postgresql for the tests of the production instance (once) ..."; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } || \
+	    echo "Could not install postgresql: the tests that need it will be skipped." >&2; \
+	else \
+	  echo "No PostgreSQL server here: the tests that need one will be skipped" \
+	    "(as root: apt-get install postgresql)." >&2; \
+	fi
+
+test: $(VENV)/.test chromium postgresql ## install what the tests need and run everything
 	@$(MAKE) --no-print-directory check
 
 $(VLLM_VENV)/.ready: tests/vllm/requirements.txt tests/vllm/server.txt | $(BIN)/python

@@ -14,6 +14,8 @@ import pandas as pd
 
 from assets.budgets import RunBudget, capped
 from assets.partitions import corpus_and_judge
+from assets.pools import turn_of
+from assets.retries import retried_later
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
@@ -76,7 +78,7 @@ def ask_judge(
     battles : DataFrame
         What to ask about.
     annotate : Annotate
-        What asks it.
+        What asks it. Before anything is asked for it waits for a place in the judge's pool.
     form : str
         The form that the judge is opened in.
     catalog, verdict_store, budget : resources
@@ -91,24 +93,27 @@ def ask_judge(
     ------
     BudgetError
         If the budget is spent; what was bought is kept.
+    RetryRequested
+        If the endpoint does not answer now, in a run that nobody watches; see `retried_later`.
     ValueError
         If the judge cannot be opened, a battle has no text, or a cap on the run says nothing.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     budget = capped(context, budget)
+    say = partial(_say, context, slug)
     buyer = Buyer(
         verdict_store.open(),
         budget,
         RETRIED.union(verdict_store.retry_also),
         on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+        turn=turn_of(context, judge, say),
     )
     if n_covered:
         buyer = buyer.repeating(n_covered)
     expected = _state(context, judge, form, catalog.corpus(corpus), battles, buyer, n_replicates)
     ledger = Ledger(slug, judge.price_per_million)
-    say = partial(_say, context, slug)
-    with hosting_of(context, say) as hosting, _recorded(budget):
+    with retried_later(context), hosting_of(context, say) as hosting, _recorded(budget):
         opened = open_judge(judge, catalog.corpus(corpus), on_news=say, hosting=hosting, form=form)
         answers = annotate(
             opened,

@@ -33,7 +33,6 @@ MIN_AGREEMENT = 0.5
     **OF_CORPUS_AND_JUDGE,
     group_name="judging",
     code_version="1",
-    pool="judging",
     ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
 )
 def choice_verdicts(

@@ -28,7 +28,6 @@ WARN_JUDGED = 0.95
     **OF_CORPUS_AND_JUDGE,
     group_name="judging",
     code_version="1",
-    pool="judging",
     ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
 )
 def verdicts(

@@ -32,7 +32,6 @@ _NOT_ASKED = "the judge has no verdicts by the rubric, so there is none to repea
     **OF_CORPUS_AND_JUDGE,
     group_name="judging",
     code_version="1",
-    pool="judging",
     ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
 )
 def reliability_panel(

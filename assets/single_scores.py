@@ -26,7 +26,6 @@ from resources.verdict_store.resource import StoredVerdicts
     **OF_CORPUS_AND_JUDGE,
     group_name="judging",
     code_version="2",
-    pool="judging",
     ins={"sampled_battles": of_corpus()},
 )
 def score_verdicts(

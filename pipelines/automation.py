@@ -1,7 +1,8 @@
-"""The sensor that keeps cheap tables up to date; what each asset waits for stands beside it.
+"""What happens by itself: sensors and schedules.
 
-`verdicts` carries no condition: it costs money, so that only a person, a schedule or a sensor
-that names it asks for it.
+One sensor keeps cheap tables up to date; what each asset waits for stands beside it. `verdicts`
+carries no condition: it costs money, so that only a person, a schedule or a sensor that names it
+asks for it.
 """
 
 import dagster as dg
@@ -10,6 +11,8 @@ from pipelines.partition_sensor import configured_partitions
 from pipelines.refresh import refreshed_corpora, weekly_refresh
 from pipelines.candidate_sensors import new_candidates, place_candidates
 from pipelines.drift_schedule import drift_watch
+from pipelines.log_retention import weekly_pruning
+from pipelines.lost_runs import lost_runs
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -29,3 +32,6 @@ SCHEDULES = (weekly_refresh,)
 )
 SENSORS = (automation,)
 SCHEDULES = (drift_watch,)
+    lost_runs,
+)
+SCHEDULES = (weekly_pruning,)

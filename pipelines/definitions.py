@@ -32,6 +32,7 @@ from assets import (
     win_rates,
 )
 from pipelines.automation import SCHEDULES, SENSORS
+from pipelines.executor import in_process_on_named_host
 from pipelines.jobs import JOBS
 from resources.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
@@ -101,6 +102,7 @@ def build_definitions(
         sensors=SENSORS,
         schedules=SCHEDULES,
         executor=dg.in_process_executor,
+        executor=in_process_on_named_host,
         loggers=loggers,
         resources={
             "catalog": catalog or Catalog(),

@@ -1,13 +1,14 @@
 """The Dagster instance of this installation: where runs are recorded, and clearing up after one."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import yaml
 
+from pipelines import postgres
+from pipelines.workers import is_gone, is_here
 from resources.paths import ROOT, home
 
 _DEFAULT_HOME = ".judgeline"
@@ -22,11 +23,21 @@ def prepare_home() -> Path:
 
     Otherwise it is the home of this installation, into which the root's ``dagster.yaml`` is
     written with its folders made absolute: Dagster would read them relative to the current
-    folder of every process.
+    folder of every process. Where the environment chooses PostgreSQL it is the file that is
+    made for it, which holds the names of variables and no password.
+
+    Raises
+    ------
+    ValueError
+        If the home cannot be written, or PostgreSQL is chosen and not there.
     """
     if chosen := os.environ.get("DAGSTER_HOME"):
         return Path(chosen)
-    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    file = ROOT / "dagster.yaml"
+    if postgres.is_chosen():
+        postgres.require_server()
+        file = ROOT / "deploy" / "dagster.postgres.yaml"
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
     return _write(_absolute(settings, home()), "dagster.yaml")
 
 
@@ -48,14 +59,13 @@ def recover(instance: dg.DagsterInstance) -> list[str]:
     """Fail the runs whose process is gone, free what they held, and return their ids.
 
     A killed process leaves its run STARTED for ever, and with it a slot of every pool it was
-    in. Runs of live processes, and runs that never said which process they are, stay as they
-    are. For instances whose runs all happen on this host.
+    in. Runs of live processes, runs of other hosts, and runs that never said which process or
+    host they are of, stay as they are.
     """
     unfinished = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     gone = []
     for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
-        pids = set(_worker_pids(instance, run.run_id))
-        if pids and not any(_is_alive(pid) for pid in pids):
+        if is_here(instance, run) and is_gone(instance, run.run_id):
             instance.report_run_failed(run, "The process of this run is gone.")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             gone.append(run.run_id)
@@ -84,30 +94,3 @@ def _absolute(settings: Any, folder: Path) -> Any:
     if isinstance(settings, str) and settings.startswith(f"{_DEFAULT_HOME}/"):
         return str(folder.absolute() / settings.removeprefix(f"{_DEFAULT_HOME}/"))
     return settings
-
-
-def _worker_pids(instance: dg.DagsterInstance, run_id: str) -> Iterator[int]:
-    events = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
-    for record in events.records:
-        metadata = record.event_log_entry.dagster_event.event_specific_data.metadata
-        if "pid" in metadata:
-            yield int(metadata["pid"].value)
-
-
-def _is_alive(pid: int) -> bool:
-    """Return whether a process runs; one that ended and waits to be collected does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False if Path("/proc/self").exists() else _answers(pid)
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,6 +1,9 @@
 """The jobs of the lineage: one run cannot mix partitions of different kinds."""
+"""The jobs of the lineage, since one run cannot mix partitions of different kinds; and upkeep."""
 
 import dagster as dg
+
+from pipelines.log_retention import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
@@ -66,4 +69,5 @@ JOBS = (
     candidate_job,
     placing_job,
     drift_job,
+    prune_logs,
 )

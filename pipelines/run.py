@@ -27,6 +27,7 @@ from pipelines.outcome import (
 )
 from pipelines.plan import ASKED, plan_run
 from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
+from pipelines.workers import HOST_TAG, this_host
 from resources.catalog import Catalog
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
@@ -178,6 +179,7 @@ class _Lineage:
             instance=self._instance,
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {}}}},
+            tags={HOST_TAG: this_host()},
         )
         self._take(result, partition)
         return result.success

@@ -10,7 +10,7 @@ from types import FrameType
 
 from rich.console import Console
 
-from pipelines.instance import prepare_home
+from pipelines.instance import open_instance, prepare_home, recover
 from resources.paths import ROOT, home, tables_uri
 
 HOST = "127.0.0.1"  # there is no login: never listen to the network
@@ -31,9 +31,12 @@ def serve(port: int, console: Console) -> int:
     Raises
     ------
     ValueError
-        If the port is taken.
+        If the port is taken, or the instance cannot be opened.
     """
     _require_free(port)
+    with open_instance() as instance:
+        for run_id in recover(instance):
+            console.print(f"Run {run_id} had lost its process: it is failed, and tried again")
     console.print(f"Lineage, checks and runs of {home()}", soft_wrap=True)
     console.print(f"Open [bold]http://{HOST}:{port}{LINEAGE}[/bold]", soft_wrap=True)
     console.print(

@@ -5,6 +5,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -104,6 +105,9 @@ class Buyer:
     n_covered : int
         First runs of each presentation that another table asks too: of their failures only those
         of transport are asked again, since that table has asked for the others.
+    turn : callable
+        Gives what is entered before anything is asked for and left after it, and may wait: a
+        place at the judge's endpoint, say. What the store answers needs none.
     """
 
     store: VerdictStore
@@ -113,6 +117,7 @@ class Buyer:
     account: Account = field(default_factory=Account)
     retried_once: Collection[str] = RETRIED_ONCE
     n_covered: int = 0
+    turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
     def repeating(self, n_covered: int) -> "Buyer":
         """Return a buyer for a table that repeats what another asks, its first runs included.
@@ -165,7 +170,8 @@ class Buyer:
             self.account = _opened(scan, calls, needed, set(found["identity"]))
             if needed:
                 _acknowledge(judge, needed, found)
-                self._ask(judge, needed, slug, on_progress)
+                with self.turn():
+                    self._ask(judge, needed, slug, on_progress)
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
         return _in_order(found, [call_identity(judge, one) for one in presentations])

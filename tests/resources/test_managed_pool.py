@@ -53,7 +53,7 @@ def work(folder: Path, run_id: str, rounds: int) -> None:
     """Claim again and again; write down when it was inside."""
     with open_instance(folder) as instance:
         for _ in range(rounds):
-            with claimed(instance, run_id, "gpu", tell=lambda text: None):
+            with claimed(instance, run_id, "gpu", limit=1, tell=lambda text: None):
                 began = time.monotonic()
                 time.sleep(0.05)
                 with (folder / "inside").open("a", encoding="ascii") as stream:
@@ -95,7 +95,7 @@ def test_two_processes_are_never_inside_together(folder, instance):
 
 
 def test_the_pool_has_one_slot_whatever_the_default_limit_is(instance):
-    with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+    with claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None):
         info = instance.event_log_storage.get_concurrency_info("gpu")
         assert (info.slot_count, info.active_run_ids) == (1, {"run-1"})
 
@@ -103,15 +103,15 @@ def test_the_pool_has_one_slot_whatever_the_default_limit_is(instance):
 def test_a_limit_that_somebody_set_is_kept(instance):
     instance.event_log_storage.set_concurrency_slots("gpu", 2)
     with (
-        claimed(instance, "run-1", "gpu", tell=lambda text: None),
-        claimed(instance, "run-2", "gpu", tell=lambda text: None),
+        claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None),
+        claimed(instance, "run-2", "gpu", limit=1, tell=lambda text: None),
     ):
         assert holders(instance) == {"run-1", "run-2"}
 
 
 def test_a_slot_is_given_back_after_an_error(instance):
     def fail() -> None:
-        with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+        with claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None):
             assert holders(instance) == {"run-1"}
             raise ZeroDivisionError
 
@@ -124,7 +124,7 @@ def test_giving_back_leaves_the_other_slots_of_the_run_alone(instance):
     storage = instance.event_log_storage
     storage.set_concurrency_slots("judging", 1)
     assert storage.claim_concurrency_slot("judging", "run-1", "verdicts").is_claimed
-    with claimed(instance, "run-1", "gpu", tell=lambda text: None):
+    with claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None):
         pass
     assert holders(instance, "judging") == {"run-1"}
 
@@ -136,17 +136,20 @@ def test_one_who_waits_is_told_for_whom_and_stops_waiting_when_interrupted(insta
         told.append(text)
         raise KeyboardInterrupt
 
-    with claimed(instance, "run-1", "gpu", tell=told.append):
-        with pytest.raises(KeyboardInterrupt), claimed(instance, "run-2", "gpu", tell=tell):
+    with claimed(instance, "run-1", "gpu", limit=1, tell=told.append):
+        with (
+            pytest.raises(KeyboardInterrupt),
+            claimed(instance, "run-2", "gpu", limit=1, tell=tell),
+        ):
             pytest.fail("run-1 is still inside")
         info = instance.event_log_storage.get_concurrency_info("gpu")
         assert info.pending_run_ids == set()
         assert holders(instance) == {"run-1"}
-    assert told == ["vllm: waiting for pool gpu, held by run run-1"]
+    assert told == ["waiting for pool gpu, held by run run-1"]
 
 
 def test_slots_of_a_run_whose_process_died_are_freed_with_the_run(instance, folder):
-    claim = claimed(instance, "run-1", "gpu", tell=lambda text: None)
+    claim = claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None)
     claim.__enter__()  # and never left, as after kill -9
     instance.event_log_storage.free_concurrency_slots_for_run("run-1")  # as `recover` does
     work(folder, "run-2", 1)
@@ -161,7 +164,7 @@ def claim_for_good(folder: Path, run_id: str) -> None:
         def tell(text: str) -> None:
             (folder / f"{run_id} waits").touch()
 
-        with claimed(instance, run_id, "gpu", tell=tell):
+        with claimed(instance, run_id, "gpu", limit=1, tell=tell):
             (folder / f"{run_id} holds").touch()
             time.sleep(600)
 
@@ -183,7 +186,10 @@ def keeper(folder: Path, run_id: str, what: str) -> Iterator[multiprocessing.Pro
 
 def waiter(folder: Path, told: list[str], done: threading.Event) -> threading.Thread:
     def wait() -> None:
-        with open_instance(folder) as instance, claimed(instance, "late", "gpu", tell=told.append):
+        with (
+            open_instance(folder) as instance,
+            claimed(instance, "late", "gpu", limit=1, tell=told.append),
+        ):
             done.set()
 
     return threading.Thread(target=wait, daemon=True)
@@ -196,19 +202,19 @@ def test_one_who_waits_gets_the_slot_of_a_holder_that_is_killed_meanwhile(folder
         thread = waiter(folder, told, done)
         thread.start()
         managed.wait_for(lambda: told, "the wait is told")
-        assert told == ["vllm: waiting for pool gpu, held by run run-1"]
+        assert told == ["waiting for pool gpu, held by run run-1"]
         assert not done.wait(0.5)  # many looks: it lives, and keeps its slot
         process.kill()
         managed.wait_for(done.is_set, "the slot of the dead is taken")
     thread.join()
-    assert told[1:] == ["vllm: the process of run run-1 is gone; its place in pool gpu is free"]
+    assert told[1:] == ["the process of run run-1 is gone; its place in pool gpu is free"]
     assert holders(instance) == set()
     assert list((folder / "artifacts" / "pools").iterdir()) == []
 
 
 def test_one_who_is_killed_in_the_queue_is_passed_over(folder, instance):
     with (
-        claimed(instance, "run-1", "gpu", tell=lambda text: None),
+        claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None),
         keeper(folder, "run-2", "waits"),
     ):
         assert holders(instance) == {"run-1"}
@@ -245,7 +251,7 @@ def test_one_run_is_never_inside_twice(folder, instance):
 def test_an_instance_in_memory_has_nobody_to_share_with():
     with (
         dg.DagsterInstance.ephemeral() as instance,
-        claimed(instance, "run-1", "gpu", tell=lambda text: None),
-        claimed(instance, "run-2", "gpu", tell=lambda text: None),
+        claimed(instance, "run-1", "gpu", limit=1, tell=lambda text: None),
+        claimed(instance, "run-2", "gpu", limit=1, tell=lambda text: None),
     ):
         assert not instance.event_log_storage.supports_global_concurrency_limits

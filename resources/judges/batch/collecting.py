@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from resources.judges.batch.lines import LOST, NOTHING, Result, read_lines, read_result
-from resources.judges.batch.provider import OutOfReachError, Provider
+from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Record, Records
 from resources.judges.batch.submitting import Awaited
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
-from resources.judges.served.endpoint import EndpointError
+from resources.judges.served.endpoint import EndpointError, OutOfReachError
 from resources.judges.served.troubles import RetryPolicy
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})

@@ -11,7 +11,7 @@ import openai
 
 from resources.judges.batch.lines import CHAT
 from resources.judges.batch.records import Record
-from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.served.replies import MalformedReplyError
 from resources.judges.served.troubles import TROUBLES, RetryPolicy, diagnose
 
@@ -20,10 +20,6 @@ MARK = "judgeline"
 
 _PAGE = 100
 _UNCLEAR = {408, 409, 425}  # it may have been done, and the reply lost on the way
-
-
-class OutOfReachError(EndpointError):
-    """The endpoint could not be asked however often it was tried; later it may be."""
 
 
 class Provider:

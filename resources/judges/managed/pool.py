@@ -1,4 +1,8 @@
-"""A slot of a Dagster pool, held while a server runs: two judges never share a GPU unasked."""
+"""A slot of a Dagster pool, held while a server runs or a hosted endpoint is asked.
+
+Two judges never share a GPU unasked, and a hosted endpoint is asked by as few runs at a time as
+its pool allows.
+"""
 
 import fcntl
 import time
@@ -12,6 +16,9 @@ import dagster as dg
 from resources.judges.managed.hosting import Hosting, hosting
 from resources.judges.managed.slot import Slot
 
+ONE_SERVER = 1
+"""Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
+
 _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
 
@@ -19,19 +26,28 @@ _TELL_EVERY_S = 60.0
 @contextmanager
 def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -> Iterator[Hosting]:
     """Give a place for servers within a step; its slots are those of the step's run."""
-    claim = partial(claimed, context.instance, context.run.run_id, tell=tell)
+
+    def tell_of_server(text: str) -> None:
+        tell(f"vllm: {text}")
+
+    run_id = context.run.run_id
+    claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
     with hosting(tell, claim) as place:
         yield place
 
 
 @contextmanager
 def claimed(
-    instance: dg.DagsterInstance, run_id: str, pool: str, *, tell: Callable[[str], None]
+    instance: dg.DagsterInstance,
+    run_id: str,
+    pool: str,
+    *,
+    limit: int | None = None,
+    tell: Callable[[str], None],
 ) -> Iterator[None]:
     """Hold a slot of a pool; wait for one while others hold them all.
 
-    A pool without a limit gets one slot, whatever the default limit is: the pool in which
-    judges answer may be raised for judges that need no GPU.
+    The interface shows the pool, who is in it and who waits, and there its limit is changed.
 
     Parameters
     ----------
@@ -42,6 +58,9 @@ def claimed(
         frees it.
     pool : str
         The pool.
+    limit : int, optional
+        How many slots the pool gets if nobody gave it a limit; by default as many as the
+        instance's default says, and where that says nothing no slot is needed.
     tell : callable
         Is told who holds the slots while this waits.
     """
@@ -50,8 +69,10 @@ def claimed(
         yield
         return
     with _alone(instance):
-        if pool not in storage.get_concurrency_keys():
-            storage.set_concurrency_slots(pool, 1)
+        is_limited = _has_limit(instance, pool, limit)
+    if not is_limited:
+        yield
+        return
     slot = Slot(instance, run_id, pool)
     try:
         _wait(slot, tell)
@@ -61,13 +82,30 @@ def claimed(
             slot.give_back()
 
 
+def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bool:
+    """Return whether a pool has a limit, given to it now if it had none.
+
+    A default limit that was changed since is taken over, as Dagster does for its own steps.
+    """
+    storage = instance.event_log_storage
+    known = {one.name: one for one in storage.get_pool_limits()}.get(pool)
+    if limit is not None:
+        if known is None:
+            storage.set_concurrency_slots(pool, limit)
+        return True
+    default = storage.get_pool_config().default_pool_limit
+    if known is not None and not (known.from_default and known.limit != default):
+        return True
+    return bool(default is not None and storage.initialize_concurrency_limit_to_default(pool))
+
+
 def _wait(slot: Slot, tell: Callable[[str], None]) -> None:
     told = -_TELL_EVERY_S
     while not _claims(slot, tell):
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
             runs = ", ".join(slot.holders()) or "(none)"
-            tell(f"vllm: waiting for pool {slot.pool}, held by run {runs}")
+            tell(f"waiting for pool {slot.pool}, held by run {runs}")
         time.sleep(_LOOK_EVERY_S)
 
 
@@ -76,7 +114,7 @@ def _claims(slot: Slot, tell: Callable[[str], None]) -> bool:
         freed = slot.free_the_dead()
         is_claimed = slot.claim()
     for run_id in freed:
-        tell(f"vllm: the process of run {run_id} is gone; its place in pool {slot.pool} is free")
+        tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
     return is_claimed
 
 

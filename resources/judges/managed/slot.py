@@ -10,7 +10,7 @@ import dagster as dg
 
 
 class Slot:
-    """A slot that a run holds, or waits for, on behalf of its server.
+    """A slot that a run holds, or waits for, while it asks a judge.
 
     From the first try on, a file is locked, which the operating system undoes when the process
     ends, however it ends: a slot whose file nobody locks was left by the dead. Dagster itself
@@ -30,8 +30,8 @@ class Slot:
     def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
         self.instance, self.run_id, self.pool = instance, run_id, pool
         self._storage = instance.event_log_storage
-        # a name of its own: freeing the step's would free its slot of the judging pool as well
-        self._name = f"server-in-{pool}"
+        # a name of its own: freeing the step's would free its slots of other pools as well
+        self._name = f"asking-in-{pool}"
         self._lock: IO[str] | None = None
 
     def claim(self) -> bool:

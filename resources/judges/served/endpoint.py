@@ -21,6 +21,10 @@ class EndpointError(RuntimeError):
     """The endpoint cannot be used as configured: no further request could succeed."""
 
 
+class OutOfReachError(EndpointError):
+    """The endpoint could not be asked however often it was tried; later it may be."""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A URL and the key to it; the key shows in no representation.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import openai
 
 from judgeline.identity import identity_hash
-from resources.judges.served.endpoint import EndpointError
+from resources.judges.served.endpoint import EndpointError, OutOfReachError
 from resources.judges.served.fields import Decoding
 from resources.judges.served.prompt import named_schema
 from resources.judges.served.troubles import Trouble
@@ -175,7 +175,7 @@ async def _patiently(send: Send, request: dict[str, Any]) -> Any:
             return await send(request)
     except TimeoutError:
         message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
-    raise EndpointError(f"{message}. See whether it is up and serves the model, then run again")
+    raise OutOfReachError(f"{message}. See whether it is up and serves the model, then run again")
 
 
 async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
@@ -185,7 +185,8 @@ async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
         if not isinstance(reply, Trouble):
             return _LIMIT
     if isinstance(reply, Trouble):
-        raise EndpointError(
+        kind = OutOfReachError if reply.action == "retry" else EndpointError
+        raise kind(
             f"the endpoint did not answer a plain request with model {base['model']!r} and this "
             f"judge's decoding: {reply.message}. Check that it is up and correct 'base_url', "
             "'model' or 'decoding' (null leaves a setting out of the request)"
@@ -241,7 +242,8 @@ async def _unless_refused(
             return None
         is_alive = (reply.status or 0) >= 500 and not isinstance(await send(base), Trouble)
         if not is_alive:
-            raise EndpointError(f"asking for {what} got no reply: {reply.message}; run again later")
+            message = f"asking for {what} got no reply: {reply.message}; run again later"
+            raise OutOfReachError(message)
     return None
 
 

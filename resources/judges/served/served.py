@@ -20,7 +20,7 @@ from resources.judges.judge import Answer, Presentation
 from resources.judges.served.asking import Asker
 from resources.judges.served.bridge import as_completed, run_once
 from resources.judges.served.demands import require_demands
-from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.served.fields import Decoding, ServedFields
 from resources.judges.served.probe import (
     LOG_PROBABILITIES,
@@ -180,7 +180,7 @@ class ServedJudge:
                 yield position, answer
                 lost = lost + 1 if answer.failure == "transport" else 0
                 if lost >= _SILENT:
-                    raise EndpointError(
+                    raise OutOfReachError(
                         f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} "
                         f"all failed for good ({asker.last_said}); see whether it is up, then run "
                         "again"
@@ -287,7 +287,8 @@ class ServedJudge:
             found = run_once(ask(send, client), client.close)
         except EndpointError as error:
             message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
+            kind = type(error)
         else:
             remember(self._probes, self._place, self._model, found)
             return found
-        raise EndpointError(message)
+        raise kind(message)

@@ -1,0 +1,89 @@
+"""Which host and process works on a run, and whether that process is still there."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import dagster as dg
+
+HOST_TAG = "judgeline/host"
+"""Tag of a run with the name of the host on which its worker runs."""
+
+_CLOCK_SLACK_S = 60.0
+
+
+class Worker(NamedTuple):
+    """A process that said it works on a run, and when it said so in seconds since the epoch."""
+
+    pid: int
+    told_at: float
+
+
+def this_host() -> str:
+    """Return the name under which runs of this host are known."""
+    return socket.gethostname()
+
+
+def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Return whether a run's worker is, or was, a process of this host.
+
+    A run that does not say where it runs is one of this host only where nobody else can record
+    runs: in a file, or in memory.
+    """
+    named = run.tags.get(HOST_TAG)
+    return _is_private(instance) if named is None else named == this_host()
+
+
+def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Return whether the processes that said they work on a run have all ended.
+
+    False for a run of which none has said so.
+    """
+    workers = list(_workers(instance, run_id))
+    return bool(workers) and not any(_is_alive(worker) for worker in workers)
+
+
+def _is_private(instance: dg.DagsterInstance) -> bool:
+    return "sqlite" in type(instance.run_storage).__name__.lower() or instance.is_ephemeral
+
+
+def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[Worker]:
+    events = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
+    for record in events.records:
+        entry = record.event_log_entry
+        metadata = entry.dagster_event.event_specific_data.metadata
+        if "pid" in metadata:
+            yield Worker(int(metadata["pid"].value), entry.timestamp)
+
+
+def _is_alive(worker: Worker) -> bool:
+    """Return whether a worker runs; one that ended and waits to be collected does not.
+
+    Numbers of processes are given again, after a restart of the machine to any: a process that
+    began after the worker spoke is another one.
+    """
+    try:
+        stat = Path(f"/proc/{worker.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False if Path("/proc/self").exists() else _answers(worker.pid)
+    fields = stat.rpartition(")")[2].split()
+    return fields[0] != "Z" and _began(int(fields[19])) <= worker.told_at + _CLOCK_SLACK_S
+
+
+def _began(ticks: int) -> float:
+    """Return when a process began, in seconds since the epoch, from its ticks since the boot."""
+    lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+    booted = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
+    return booted + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
