@@ -64,12 +64,17 @@ def published_corpus(
     context: dg.AssetExecutionContext, catalog: Catalog
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """Read a corpus once, into battles, rows that could not be read, and verdicts."""
-    battles, quarantine, verdicts = read_corpus(catalog.corpus(context.partition_key))
+    corpus = catalog.corpus(context.partition_key)
+    battles, quarantine, verdicts = read_corpus(corpus)
     reasons = quarantine["reason"].value_counts()
     yield dg.MaterializeResult(
         asset_key="raw_battles",
         value=battles,
-        metadata={**_description(battles), "n_quarantined": len(quarantine)},
+        metadata={
+            **_description(battles),
+            "n_quarantined": len(quarantine),
+            "corpus_revision": corpus.revision or "none is stated",
+        },
     )
     yield dg.MaterializeResult(
         asset_key="quarantined_battles",
@@ -122,6 +127,7 @@ def sampled_battles(
         value=chosen,
         metadata={
             "n_kept": 0 if before is None else len(_places(chosen, before)),
+            "sample_seed": definition.seed,
             **{f"appearances_{name}": value for name, value in spread._asdict().items()},
         },
     )

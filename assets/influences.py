@@ -37,6 +37,17 @@ _FOLLOWS = (
     & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
 ).with_label("follows its inputs, with or without candidates")
 
+_LINEAGE = columns_from(
+    {
+        "outcome": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "expected": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "influence": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "battle_id": {"scored_battles": ("battle_id",)},
+        "opponent": {"scored_battles": ("model_a", "model_b")},
+        "model": {"scored_battles": ("model_a", "model_b")},
+    }
+)
+
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
@@ -45,16 +56,7 @@ _FOLLOWS = (
     automation_condition=_FOLLOWS,
     ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},
     deps=["heldout_ratings"],
-    metadata=columns_from(
-        {
-            "outcome": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
-            "expected": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
-            "influence": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
-            "battle_id": {"scored_battles": ("battle_id",)},
-            "opponent": {"scored_battles": ("model_a", "model_b")},
-            "model": {"scored_battles": ("model_a", "model_b")},
-        }
-    ),
+    metadata=_LINEAGE,
 )
 def battle_influences(
     context: dg.AssetExecutionContext,
@@ -86,6 +88,7 @@ def battle_influences(
             "n_battles": int(table["battle_id"].nunique()),
             "largest_influence": float(table["influence"].abs().max()),
             "median_influence": float(table["influence"].abs().median()),
+            **_LINEAGE,
             "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
         },
     )

@@ -117,6 +117,7 @@ class ParquetStore(dg.UPathIOManager):
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
         return {
             f"dagster/{scope}": len(obj),
+            "dagster/table_name": context.asset_key.to_user_string(),
             "dagster/column_schema": dg.TableSchema(columns),
             "preview": dg.MetadataValue.md(preview(obj)),
         }
