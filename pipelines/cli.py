@@ -15,6 +15,8 @@ import typer
 from rich.markup import escape
 
 from pipelines.terminal import open_console, plain
+from pipelines.why_command import EPILOG as WHY_EPILOG
+from pipelines.why_command import why
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
 _USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
@@ -464,6 +466,9 @@ def labels(
     if not rows:
         raise ValueError(f"corpus {corpus!r} has no votes: without some there is nothing to plan")
     open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
+
+
+app.command(epilog=f"{WHY_EPILOG}\n\n{_EXIT_CODES}")(why)
 
 
 @app.command()
