@@ -21,6 +21,7 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
+from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.expected_calls import expect_calls
@@ -127,6 +128,8 @@ def ask_judge(
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = form_of(opened)
     entries = ledger.entries(buyer.account, opened)
+    if len(answers):  # a judge that was not asked may not know itself yet
+        entries |= origin_of(opened)
     if asked.needs_alternatives:
         entries |= evidence_entries(answers, asked)
     return dg.MaterializeResult(

@@ -77,6 +77,7 @@ def published_corpus(
             **_description(battles),
             "n_quarantined": len(quarantine),
             "content_revision": revision,
+            "corpus_revision": corpus.revision or "none is stated",
         },
     )
     yield dg.MaterializeResult(
@@ -130,6 +131,7 @@ def sampled_battles(
         value=chosen,
         metadata={
             "n_kept": 0 if before is None else len(_places(chosen, before)),
+            "sample_seed": definition.seed,
             **{f"appearances_{name}": value for name, value in spread._asdict().items()},
         },
     )

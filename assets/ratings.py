@@ -6,7 +6,9 @@ import pandas as pd
 
 from assets.columns import as_coded, as_columns, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
+from assets.provenance import sources_of
 from judgeline.beta import BetaFolds
 from judgeline.heldout import RatingSettings, fit_heldout_ratings
 from judgeline.summary import summarise
@@ -19,9 +21,29 @@ MEDIAN_STD_ERROR_RATIO = 1.25
 RANKED = ("hard", "soft")
 LARGEST_RATING = 100_000
 
+_OUTCOMES = {
+    "scored_battles": ("model_a", "model_b", "score_difference", "judge_outcome"),
+    "beta_folds": ("beta",),
+}
+_MADE_FROM = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
+_VOTES = {"scored_battles": ("model_a", "model_b", "human_outcome")}
+
+_LINEAGE = columns_from(
+    {
+        **dict.fromkeys(("rating", "std_error", "std_error_analytic"), _OUTCOMES),
+        "human_rating": _VOTES,
+        "residual": {**_OUTCOMES, **_VOTES},
+        "beta": {"beta_folds": ("beta",)},
+    }
+)
+
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="ratings", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE,
+    group_name="ratings",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    metadata=_LINEAGE,
 )
 def heldout_ratings(
     context: dg.AssetExecutionContext,
@@ -50,6 +72,9 @@ def heldout_ratings(
         value=as_table(ratings),
         metadata={
             "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
+            "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
+            **sources_of(context, *_MADE_FROM),
+            **_LINEAGE,
             **{
                 f"mae_{method}": float(mae)
                 for method, mae in zip(summary["method"], summary["mae"], strict=True)

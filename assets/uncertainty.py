@@ -8,13 +8,40 @@ from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import intervals
 from assets.judge_gate import gate_of
+from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
+from assets.provenance import sources_of
 from judgeline.conformal import calibrate_intervals, coverage_limits
 from judgeline.gate import failures
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import WITHHELD, rank_models, withhold
 from resources.catalog import Catalog
 from resources.expectations import evaluate
+
+_PLACED = {"heldout_ratings": ("rating", "method")}
+_BOUNDED = {
+    "heldout_ratings": ("rating", "residual", "std_error", "std_error_analytic"),
+    "judge_gate": ("passed", "withholds"),
+}
+_MADE_FROM = (
+    "raw_battles",
+    "sampled_battles",
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "judge_gate",
+)
+
+_LINEAGE = columns_from(
+    {
+        **dict.fromkeys(("rating", "rank", "hard_rating", "soft_rating"), _PLACED),
+        **dict.fromkeys(("lower", "upper", "tier"), _BOUNDED),
+        "human_rating": {"heldout_ratings": ("human_rating",)},
+        "beta": {"heldout_ratings": ("beta",)},
+    }
+)
 
 
 @dg.asset(
@@ -49,6 +76,7 @@ def conformal_calibration(
     code_version="1",
     automation_condition=FOLLOWS,
     deps=[conformal_calibration],
+    metadata=_LINEAGE,
 )
 def leaderboard(
     context: dg.AssetExecutionContext,
@@ -71,7 +99,8 @@ def leaderboard(
     )
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
-            value=as_table(withhold(board, reason)), metadata={"withheld": reason}
+            value=as_table(withhold(board, reason)),
+            metadata={"withheld": reason, **sources_of(context, *_MADE_FROM)},
         )
     table = as_table(board)
     return dg.MaterializeResult(
@@ -81,6 +110,8 @@ def leaderboard(
             "n_tiers": int(table["tier"].nunique()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             "plot": intervals(table, f"{judge} on {corpus}"),
+            **sources_of(context, *_MADE_FROM),
+            **_LINEAGE,
         },
     )
 

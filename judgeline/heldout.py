@@ -56,11 +56,12 @@ _QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
 Ruling = tuple[str, Callable[[Floats, Floats], Ruler]]
 
-_RULERS: dict[str, Ruling] = {
+RULERS: dict[str, Ruling] = {
     f"{base}-{name}": (base, fit)
     for base in ("hard", "soft")
     for name, fit in (("recalibrated", fit_ruler), ("rescaled", fit_scale))
 }
+"""By method that is another one on a ruler: its base, and how its ruler is fitted."""
 
 
 class HeldOutRatings(NamedTuple):
@@ -148,7 +149,7 @@ def fit_heldout_ratings(
         errors,
         tally,
         beta={"soft": beta_folds.beta},
-        rulers=_RULERS,
+        rulers=RULERS,
     )
 
 
@@ -189,11 +190,44 @@ def place_by_judge(
     ValueError, RuntimeError
         As there.
     """
+    placed = place_everywhere(battles, beta_folds, l2=l2)
+    return {name: placed[name] for name in ("hard", "soft")}
+
+
+def place_everywhere(
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    *,
+    l2: float,
+    smoothing_levels: tuple[float, ...] = (),
+) -> dict[str, JudgePlacement]:
+    """Return the placements that ratings are made from: by votes, and by the judge.
+
+    Parameters
+    ----------
+    battles, beta_folds
+        As of `fit_heldout_ratings`.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+    smoothing_levels : tuple of float
+        Levels of label smoothing to place by as well.
+
+    Returns
+    -------
+    dict of str to JudgePlacement
+        By ``"human"``, ``"hard"``, ``"soft"`` and ``"smoothed-c"``; models without votes have no
+        strength by ``"human"``.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As there.
+    """
     _require_matching(battles, beta_folds)
     voted = require_votes(battles)
-    settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=())
+    settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=smoothing_levels)
     targets = dict(_targets(battles, beta_folds.beta, voted, tally_outcomes(battles), settings))
-    require_anchors_connected(targets.pop("human"), voted, battles.models)
+    require_anchors_connected(targets["human"], voted, battles.models)
     names = np.array(battles.models)[voted]
     placed = {name: place_target(target, voted, l2, names) for name, target in targets.items()}
     return {

@@ -16,6 +16,8 @@ from rich.markup import escape
 
 from pipelines.backfill_command import register_backfill
 from pipelines.terminal import open_console, plain
+from pipelines.why_command import EPILOG as WHY_EPILOG
+from pipelines.why_command import why
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
 _USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
@@ -465,6 +467,9 @@ def labels(
     if not rows:
         raise ValueError(f"corpus {corpus!r} has no votes: without some there is nothing to plan")
     open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
+
+
+app.command(epilog=f"{WHY_EPILOG}\n\n{_EXIT_CODES}")(why)
 
 
 @app.command()

@@ -7,13 +7,14 @@ what the catalogue says about it. What does not: what a table means (`assets`).
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, get_origin
 
 import dagster as dg
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field
 from upath import UPath
@@ -25,6 +26,7 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PREVIEW_ROWS = 5
 PREVIEW_COLUMNS = 12
 CELL_WIDTH = 60
+_BATCH = 10_000  # rows read at a time where few are kept
 
 
 def require_slug(key: str) -> str:
@@ -115,6 +117,7 @@ class ParquetStore(dg.UPathIOManager):
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
         return {
             f"dagster/{scope}": len(obj),
+            "dagster/table_name": context.asset_key.to_user_string(),
             "dagster/column_schema": dg.TableSchema(columns),
             "preview": dg.MetadataValue.md(preview(obj)),
         }
@@ -132,6 +135,32 @@ class ParquetStore(dg.UPathIOManager):
         path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
         path = self._with_extension(path)
         return self.load_from_path(None, path) if path.exists() else None
+
+    def matching(
+        self, asset: str, *keys: str, column: str, among: Collection[str]
+    ) -> pd.DataFrame | None:
+        """Return the rows of a stored table whose column holds one of some values, or None.
+
+        Parameters
+        ----------
+        asset, *keys : str
+            As of `stored`.
+        column : str
+            Such as ``"battle_id"``.
+        among : collection of str
+            The values; memory goes with the rows that have one, not with the table.
+        """
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        if not path.exists():
+            return None
+        with path.open("rb") as source:
+            batches = pq.ParquetFile(source)
+            kept = [
+                batch.filter(pc.is_in(batch[column], value_set=pa.array(list(among), pa.string())))
+                for batch in batches.iter_batches(_BATCH)
+            ]
+            return pa.Table.from_batches(kept, batches.schema_arrow).to_pandas()
 
     def partitions(self, asset: str, corpus: str) -> list[str]:
         """Return the judges of whom an asset's table of a corpus is stored."""
@@ -155,11 +184,11 @@ def open_store(base_uri: str = "", **storage_options: Any) -> ParquetStore:
     return ParquetStore(UPath(base_uri or tables_uri(), **storage_options))
 
 
-def preview(table: pd.DataFrame) -> str:
+def preview(table: pd.DataFrame, rows: int = PREVIEW_ROWS) -> str:
     """Return the first rows as a Markdown table whose cells can neither format nor fetch."""
-    shown = table.iloc[:PREVIEW_ROWS, :PREVIEW_COLUMNS]
-    rows = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy(dtype=object).tolist()]
-    lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    shown = table.iloc[:rows, :PREVIEW_COLUMNS]
+    cells = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy(dtype=object).tolist()]
+    lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in cells]
     lines[1] = "|" + " --- |" * shown.shape[1]
     hidden = table.shape[1] - shown.shape[1]
     return "\n".join(lines) + (f"\n\nand {hidden} more columns" if hidden else "")

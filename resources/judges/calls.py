@@ -7,6 +7,21 @@ from resources.judges.judge import Judge, Presentation
 
 ORDERS: tuple[str, str] = ("AB", "BA")
 
+ORIGIN: tuple[str, ...] = (
+    "prompt_version",
+    "template_hash",
+    "judge_model",
+    "judge_revision",
+    "judge_identity",
+)
+"""What `origin_of` says of a judge; what the judge does not have is left out."""
+
+_NAMED = {
+    "prompt_version": "version",
+    "template_hash": "template",
+    "judge_model": "model",
+    "judge_revision": "revision",
+}
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _LONGEST_SETTING = 500
 
@@ -72,6 +87,19 @@ def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
 def judge_key(judge: Judge) -> str:
     """Return the name under which a judge's answers are stored; another judge has another."""
     return identity_hash(judge.identity)[:32]
+
+
+def origin_of(judge: Judge) -> dict[str, str]:
+    """Return what to record of the judge behind some answers: prompt, model, revision, identity.
+
+    The prompt version is that of what surrounds the template, whose own text has a hash; the
+    identity is the key under which its answers are stored.
+    """
+    identity = judge.identity
+    named = {name: identity.get(part, "") for name, part in _NAMED.items()}
+    return {name: value for name, value in named.items() if value} | {
+        "judge_identity": judge_key(judge)
+    }
 
 
 def _brief(value: str) -> str:

@@ -1,0 +1,101 @@
+"""What stands behind a table: the materialisations of its inputs, and what those were made of.
+
+What belongs here: reading the instance's record. What does not: what any of it means (`why`).
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.partitions import corpus_and_judge, corpus_judge_key
+from resources.judges.calls import ORIGIN
+
+OF_CORPUS = ("raw_battles", "battles", "sampled_battles", "candidates", "candidate_battles")
+OF_JUDGE = (
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "judge_gate",
+    "candidate_verdicts",
+    "candidate_scores",
+    "candidate_ratings",
+    "leaderboard",
+    "battle_influences",
+)
+"""Assets between a corpus and a rating, in the order in which they are made."""
+
+SAID = ("corpus_revision", "sample_seed", "rating_settings", *ORIGIN)
+"""Metadata of theirs that say what a rating was made of."""
+
+
+class Made(NamedTuple):
+    """One materialisation: when (UTC, ISO), by which run and code, and what it said of itself."""
+
+    asset: str
+    made_at: str
+    run_id: str
+    code_version: str
+    said: Mapping[str, Any]
+
+
+def last_made(
+    instance: dg.DagsterInstance, corpus: str, judge: str, assets: Iterable[str]
+) -> list[Made]:
+    """Return the latest materialisation of each asset's partition, of those that have one.
+
+    Parameters
+    ----------
+    instance : DagsterInstance
+        Where runs are recorded.
+    corpus, judge : str
+        Slugs; assets of a corpus alone are looked up under it.
+    assets : iterable of str
+        Names of `OF_CORPUS` or `OF_JUDGE`.
+    """
+    found = []
+    for asset in assets:
+        key = corpus if asset in OF_CORPUS else corpus_judge_key(corpus, judge)
+        wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
+        records = instance.fetch_materializations(wanted, limit=1).records
+        found += [_made(asset, record) for record in records]
+    return found
+
+
+def _made(asset: str, record: dg.EventLogRecord) -> Made:
+    materialization = record.asset_materialization
+    metadata = materialization.metadata if materialization else {}
+    tags = (materialization.tags if materialization else None) or {}
+    return Made(
+        asset,
+        datetime.fromtimestamp(record.timestamp, UTC).isoformat(timespec="seconds"),
+        record.run_id,
+        tags.get("dagster/code_version", ""),
+        {name: value.value for name, value in metadata.items()},
+    )
+
+
+def sources_of(context: dg.AssetExecutionContext, *assets: str) -> dict[str, Any]:
+    """Return as metadata what the named inputs were made of, and the runs that made them.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of an asset of a corpus and a judge.
+    *assets : str
+        What the table was made from, near and far, in the order of the lineage.
+    """
+    made = last_made(context.instance, *corpus_and_judge(context), assets)
+    runs = {
+        one.asset: {"run": one.run_id, "made_at": one.made_at, "code_version": one.code_version}
+        for one in made
+    }
+    return {**said_of(made), "inputs": dg.MetadataValue.json(runs)}
+
+
+def said_of(made: Iterable[Made]) -> dict[str, Any]:
+    """Return what materialisations say a rating was made of, by the names of `SAID`."""
+    return {name: one.said[name] for one in made for name in SAID if name in one.said}

@@ -1,0 +1,182 @@
+"""What each battle does to the rating of a model that was placed among fixed anchors.
+
+A placed model's strength solves one equation: its wins, less those expected of it, equal the
+pull of the penalty. Leaving a battle out moves the solution by one Newton step, so that every
+battle has a share of the rating that can be stated, ranked and traced to its verdicts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.battles import CodedBattles
+from judgeline.beta import BetaFolds
+from judgeline.elo import ELO_PER_LOGIT, strength_to_rating
+from judgeline.heldout import RULERS, JudgePlacement, place_everywhere
+from judgeline.outcomes import smooth_outcome
+from judgeline.own_battles import OwnBattles
+from judgeline.rating_settings import SMOOTHING_LEVELS
+
+Floats = NDArray[np.float64]
+
+
+class BattleInfluences(NamedTuple):
+    """One row per battle that counts in a model's rating; a battle may count in two models'.
+
+    `row` is the battle's place among those given. `outcome` and `expected` are shares of the
+    win from the model's side: what the method counted, and what the rating expects. `influence`
+    is in Elo points: what the rating would lose without the battle, to first order.
+    """
+
+    model: NDArray[np.str_]
+    row: NDArray[np.int64]
+    opponent: NDArray[np.str_]
+    outcome: Floats
+    expected: Floats
+    influence: Floats
+
+
+def influence_of(
+    outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
+) -> tuple[Floats, Floats]:
+    """Return what a model was expected to win in each battle, and what each does to its rating.
+
+    Parameters
+    ----------
+    outcome : array_like, shape (n,)
+        The model's share of the win.
+    strength : float
+        Where the model was placed by these battles, in logits.
+    anchors : array_like, shape (n,)
+        Strength of its opponent in each, in logits, held fixed.
+    l2 : float
+        Penalty on the squared strength, per squared logit.
+
+    Returns
+    -------
+    expected : ndarray, shape (n,)
+        ``sigmoid(strength - anchor)``.
+    influence : ndarray, shape (n,)
+        ``(outcome - expected) / (sum p (1 - p) + 2 l2)`` in Elo points. Their sum is that of the
+        penalty, ``2 l2 strength / (sum p (1 - p) + 2 l2)``, for a strength that converged.
+
+    References
+    ----------
+    R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2: the
+    one-step approximation to leaving a case out.
+    """
+    share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
+    if share.shape != fixed.shape or share.ndim != 1:
+        raise ValueError(f"outcome {share.shape} and anchors {fixed.shape} differ; one per battle")
+    expected: Floats = expit(strength - fixed)
+    information = (expected * (1 - expected)).sum() + 2 * l2
+    influence: Floats = ELO_PER_LOGIT * (share - expected) / information
+    return expected, influence
+
+
+def fit_influences(
+    battles: CodedBattles, beta_folds: BetaFolds, *, method: str = "soft", l2: float = 0.01
+) -> BattleInfluences:
+    """Return the influence of every battle on the ratings that it counts in.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles over M models, with votes on some.
+    beta_folds : BetaFolds
+        Slope per held-out model, in the order of ``battles.models``.
+    method : str
+        ``human``, or a judge method of `fit_heldout_ratings`. On a ruler, influences are
+        stretched as the rating is: the ruler was fitted to other models' ratings.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    BattleInfluences
+        Rows by model, then in the order of the battles; none of a model that has no rating, and
+        none of battles against models without votes, which are no anchors.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, nobody voted, or the slopes belong to other models.
+    RuntimeError
+        If an iteration does not converge.
+    """
+    base = _base_of(method)
+    levels = tuple(level for level in SMOOTHING_LEVELS if base == f"smoothed-{level!r}")
+    placed = place_everywhere(battles, beta_folds, l2=l2, smoothing_levels=levels)
+    stretch = _stretch(method, placed, len(battles.models))
+    anchors = battles.voted_models()
+    parts = [
+        _of_one(own, model, base, battles, beta_folds.beta, placed[base], stretch, l2)
+        for model, own in enumerate(OwnBattles.of_all(battles, anchors, None))
+        if np.isfinite(placed[base].strength[model]) and np.isfinite(stretch[model])
+    ]
+    if not parts:
+        raise ValueError(f"no model has a rating by method {method!r}; nothing has an influence")
+    return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _base_of(method: str) -> str:
+    """Return the method that a method's strengths are fitted by."""
+    base = RULERS[method][0] if method in RULERS else method
+    known = ("human", "hard", "soft", *(f"smoothed-{level!r}" for level in SMOOTHING_LEVELS))
+    if base not in known:
+        raise ValueError(
+            f"no ratings by method {method!r}; there are {', '.join((*known, *RULERS))}"
+        )
+    return base
+
+
+def _stretch(method: str, placed: dict[str, JudgePlacement], n_models: int) -> Floats:
+    """Return by how much each model's ruler stretches differences of ratings, (M,)."""
+    if method not in RULERS:
+        return np.ones(n_models)
+    base, fit = RULERS[method]
+    ratings = (strength_to_rating(placed[name].strength) for name in (base, "human"))
+    return fit(*ratings).slope
+
+
+def _of_one(
+    own: OwnBattles,
+    model: int,
+    base: str,
+    battles: CodedBattles,
+    beta: Floats,
+    placed: JudgePlacement,
+    stretch: Floats,
+    l2: float,
+) -> BattleInfluences:
+    share = _shares(own, base, beta[model])
+    counted = np.flatnonzero(np.isfinite(share))
+    counted = counted[np.argsort(own.rows[counted], kind="stable")]
+    opponent = own.opponent[counted]
+    place = np.cumsum(battles.voted_models()) - 1
+    anchors = placed.anchors[model][place[opponent]]
+    expected, influence = influence_of(
+        share[counted], float(placed.strength[model]), anchors, l2=l2
+    )
+    names = np.array(battles.models)
+    return BattleInfluences(
+        np.full(counted.size, names[model]),
+        own.rows[counted].astype(np.int64),
+        names[opponent],
+        share[counted],
+        expected,
+        stretch[model] * influence,
+    )
+
+
+def _shares(own: OwnBattles, base: str, beta: float) -> Floats:
+    """Return the model's share of the win in each own battle; NaN where the battle counts not."""
+    if base == "human":
+        return np.where(own.human >= 0, own.human / 2, np.nan)
+    if base == "soft":
+        soft: Floats = expit(beta * own.score)
+        return soft
+    hard = own.judge / 4
+    return hard if base == "hard" else smooth_outcome(hard, float(base.removeprefix("smoothed-")))

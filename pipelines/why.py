@@ -1,0 +1,358 @@
+"""Where a rating comes from: its interval, its fold, its battles, its verdicts and their origin."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+from sqlalchemy.exc import SQLAlchemyError
+
+from assets.columns import as_columns, as_table
+from assets.influences import influence_table
+from assets.provenance import OF_CORPUS, OF_JUDGE, Made, last_made, said_of
+from judgeline.heldout import HeldOutRatings
+from judgeline.leaderboard import rank_models, withheld_reason
+from pipelines.instance import open_instance
+from resources.corpora.definitions import CorpusDefinition, load_corpora
+from resources.evidence import Evidence, evidence_of, strongest
+from resources.judges.definitions import load_judges
+from resources.paths import home
+from resources.suggest import unknown_name
+from resources.tables import ParquetStore, open_store
+
+_TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}
+
+
+@dataclass(frozen=True)
+class Why:
+    """Everything behind one rating; ratings, errors and influences in Elo points.
+
+    Attributes
+    ----------
+    model, corpus, judge, method : str
+        What it is about.
+    rating : mapping
+        Rating, ends of the interval, standard error, threshold in standard errors, coverage
+        promised, models that calibrate, rank, tier, human rating, battles, votes and flags.
+    fold : mapping
+        Slope of the fold that held the model out, with standard error, votes and status; empty
+        without one.
+    candidate : mapping
+        File, content hash and control of a candidate; empty for a model of the corpus.
+    missing : mapping
+        Sampled battles of the model without a score, by class of failure.
+    withheld : str
+        Why the ratings of this judge are not shown; empty where they are.
+    raises, lowers : list of Evidence
+        The battles that raise the rating most, and those that lower it most.
+    n_battles : int
+        Battles that count in the rating.
+    origin : mapping
+        Prompt, judge, corpus, seeds: what materialisations say the rating was made of.
+    made : list of Made
+        The materialisations, in the order of the lineage.
+    note : str
+        Why no materialisation is on record, if none is.
+    """
+
+    model: str
+    corpus: str
+    judge: str
+    method: str
+    rating: Mapping[str, Any]
+    fold: Mapping[str, Any]
+    candidate: Mapping[str, Any]
+    missing: Mapping[str, int]
+    withheld: str
+    raises: list[Evidence]
+    lowers: list[Evidence]
+    n_battles: int
+    origin: Mapping[str, Any]
+    made: list[Made]
+    note: str
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as plain data; an infinite bound is the text ``"inf"`` or ``"-inf"``."""
+        record = asdict(replace(self, made=[]))
+        record["made"] = [
+            {name: value for name, value in made._asdict().items() if name != "said"}
+            for made in self.made
+        ]
+        return _sayable(record)
+
+
+def explain_rating(
+    model: str,
+    corpus: str,
+    judge: str,
+    *,
+    top: int = 5,
+    method: str | None = None,
+    store: ParquetStore | None = None,
+    instance: dg.DagsterInstance | None = None,
+) -> Why:
+    """Return what stands behind the rating of a model.
+
+    Parameters
+    ----------
+    model : str
+        Its name on the leaderboard, or that of a candidate or an attack control.
+    corpus, judge : str
+        Slugs.
+    top : int
+        Battles each way.
+    method : str, optional
+        By default the one that ranks.
+    store : ParquetStore, optional
+        Where tables lie; by default those of this installation.
+    instance : DagsterInstance, optional
+        Where runs are recorded; by default that of this installation, if it has one.
+
+    Raises
+    ------
+    ValueError
+        If a name is not known (with close matches), or there is no leaderboard yet.
+    """
+    definition = _configured(corpus, judge)
+    tables = _Tables(store or open_store(), corpus, judge)
+    board = tables.read("leaderboard")
+    if board is None:
+        raise ValueError(
+            f"no leaderboard of {corpus!r} by judge {judge!r} yet; "
+            f"run: judgeline run --corpus {corpus} --judge {judge}"
+        )
+    row, is_candidate = _row_of(model, board, tables, corpus)
+    method = method or str(row.get("method") or definition.rating.method)
+    withheld = withheld_reason(str(row["flags"]))
+    influences = _influences(tables, definition, method, is_candidate, model)
+    evidence = [] if withheld else _evidence(tables, influences, top, is_candidate)
+    made, note = _record(instance, corpus, judge)
+    return Why(
+        model=model,
+        corpus=corpus,
+        judge=judge,
+        method=method,
+        rating=_rating(row, tables, definition, method, is_candidate, bool(withheld)),
+        fold=_fold(tables, model) if not withheld else {},
+        candidate=_candidate(row, tables, model) if is_candidate else {},
+        missing={} if is_candidate else _missing(tables, model),
+        withheld=withheld,
+        raises=[one for one in evidence if one.influence > 0],
+        lowers=[one for one in evidence if one.influence < 0],
+        n_battles=len(influences),
+        origin=said_of(made),
+        made=made,
+        note=note,
+    )
+
+
+class _Tables:
+    """The tables of one corpus and judge, None where there is none."""
+
+    def __init__(self, store: ParquetStore, corpus: str, judge: str) -> None:
+        self._store, self._corpus, self._judge = store, corpus, judge
+
+    def read(self, asset: str) -> pd.DataFrame | None:
+        return self._store.stored(asset, *self._keys(asset))
+
+    def matching(self, asset: str, battles: list[str]) -> pd.DataFrame:
+        found = self._store.matching(asset, *self._keys(asset), column="battle_id", among=battles)
+        return pd.DataFrame({"battle_id": []}) if found is None else found
+
+    def need(self, asset: str) -> pd.DataFrame:
+        table = self.read(asset)
+        if table is None:
+            raise ValueError(
+                f"no table {asset!r} of {self._corpus!r} by {self._judge!r}; make it again: "
+                f"judgeline run --corpus {self._corpus} --judge {self._judge}"
+            )
+        return table
+
+    def _keys(self, asset: str) -> tuple[str, ...]:
+        of_corpus = asset in OF_CORPUS
+        return (self._corpus,) if of_corpus else (self._corpus, self._judge)
+
+
+def _configured(corpus: str, judge: str) -> CorpusDefinition:
+    corpora, judges = load_corpora(), load_judges()
+    if corpus not in corpora:
+        raise ValueError(unknown_name("corpus", corpus, corpora, "config/corpora.yaml"))
+    if judge not in judges:
+        raise ValueError(unknown_name("judge", judge, judges, "config/judges.yaml"))
+    return corpora[corpus]
+
+
+def _row_of(
+    model: str, board: pd.DataFrame, tables: _Tables, corpus: str
+) -> tuple[dict[str, Any], bool]:
+    """Return a model's row of the leaderboard, or of the candidates, and whether it is one."""
+    placed = tables.read("candidate_ratings")
+    candidates = pd.DataFrame({"model": []}) if placed is None else placed
+    is_candidate = candidates["model"].eq(model).any()
+    for table in (board, candidates):
+        if (own := table["model"].eq(model)).any():
+            row = table[own].to_dict("records")[0]
+            of_corpus = table is board and "candidate" not in str(row["flags"]).split(";")
+            return row, bool(is_candidate and not of_corpus)
+    known = {*board["model"], *candidates["model"]}
+    where = f"the candidates of corpus {corpus!r} and have it judged"
+    raise ValueError(unknown_name("model", model, known, where))
+
+
+def _rating(
+    row: Mapping[str, Any],
+    tables: _Tables,
+    definition: CorpusDefinition,
+    method: str,
+    is_candidate: bool,
+    withheld: bool,
+) -> dict[str, Any]:
+    """Return the numbers of a rating; by another method than ranks they are made here."""
+    conformal = tables.read("conformal_calibration")
+    calibrated = (
+        {} if conformal is None else conformal.set_index("method").to_dict("index").get(method, {})
+    )
+    if method != row["method"] and (method == "human" or not withheld):
+        row = _by_method(row, tables, definition, method, is_candidate)
+    spread, reach = row["std_error"], (row["upper"] - row["lower"]) / 2
+    voted = pd.notna(row["human_rating"])
+    n_models = calibrated.get("n_models")
+    return {
+        **{name: _plain(row.get(name)) for name in _SHOWN},
+        "threshold": _plain(reach / spread if spread else np.nan),
+        "promised_coverage": 1 - definition.rating.miscoverage,
+        "n_calibrating": None if n_models is None else int(n_models) - int(voted),
+        "coverage_on_splits": _plain(calibrated.get("coverage")),
+        "calibration_note": _plain(calibrated.get("note")) or "",
+    }
+
+
+_SHOWN = (
+    "rank",
+    "rating",
+    "lower",
+    "upper",
+    "std_error",
+    "tier",
+    "human_rating",
+    "n_battles",
+    "n_votes",
+    "flags",
+)
+
+
+def _by_method(
+    row: Mapping[str, Any],
+    tables: _Tables,
+    definition: CorpusDefinition,
+    method: str,
+    is_candidate: bool,
+) -> dict[str, Any]:
+    if is_candidate:
+        raise ValueError(
+            f"candidates are rated by {row['method']!r} alone; leave out --method {method}"
+        )
+    ratings = tables.need("heldout_ratings")
+    if method == "human":
+        nothing = {"lower": np.nan, "upper": np.nan, "rank": pd.NA, "tier": pd.NA}
+        own = ratings[ratings["model"].eq(row["model"]) & ratings["method"].eq("human")]
+        if own.empty:
+            raise ValueError(f"nobody voted on {row['model']!r}: it has no human rating")
+        return {**row, **own.to_dict("records")[0], **nothing}
+    board = rank_models(
+        as_columns(HeldOutRatings, ratings),
+        method=method,
+        miscoverage=definition.rating.miscoverage,
+        std_error=definition.rating.std_error,
+    )
+    table = as_table(board)
+    return table[table["model"].eq(row["model"])].to_dict("records")[0]
+
+
+def _influences(
+    tables: _Tables, definition: CorpusDefinition, method: str, is_candidate: bool, model: str
+) -> pd.DataFrame:
+    """Return the model's rows of `battle_influences`; made here for another method."""
+    found = tables.read("battle_influences") if method == definition.rating.method else None
+    if found is None:
+        found = influence_table(
+            tables.need("scored_battles"),
+            tables.need("beta_folds"),
+            definition.rating,
+            method=method,
+            candidate_scores=tables.read("candidate_scores"),
+            candidate_ratings=tables.read("candidate_ratings"),
+        )
+    return found[found["model"].eq(model) & found["is_candidate"].eq(is_candidate)]
+
+
+def _evidence(
+    tables: _Tables, influences: pd.DataFrame, top: int, is_candidate: bool
+) -> list[Evidence]:
+    chosen = strongest(influences, top)
+    battles, verdicts = _TEXTS[is_candidate]
+    ids = chosen["battle_id"].tolist()
+    return evidence_of(chosen, tables.matching(battles, ids), tables.matching(verdicts, ids))
+
+
+def _fold(tables: _Tables, model: str) -> dict[str, Any]:
+    folds = tables.read("beta_folds")
+    if folds is None or not (own := folds["held_out_model"].eq(model)).any():
+        return {}
+    row = folds[own].to_dict("records")[0]
+    return {name: _plain(row[name]) for name in ("beta", "std_error", "n_battles", "status")}
+
+
+def _missing(tables: _Tables, model: str) -> dict[str, int]:
+    account = tables.read("missingness")
+    if account is None:
+        return {}
+    own = account[account["grouping"].eq("model") & account["level"].eq(model)]
+    failed = own[own["status"].ne("ok") & own["n_battles"].gt(0)]
+    return {row.status: int(row.n_battles) for row in failed.itertuples()}
+
+
+def _candidate(row: Mapping[str, Any], tables: _Tables, model: str) -> dict[str, Any]:
+    known = {"control": _plain(row.get("control")), "content_hash": _plain(row.get("content_hash"))}
+    table = tables.read("candidates")
+    if table is not None and (own := table["model"].eq(model)).any():
+        first = table[own].iloc[0]
+        known |= {name: _plain(first.get(name)) for name in ("file", "content_hash", "control")}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tuple[list[Made], str]:
+    """Return the materialisations on record, or none and why."""
+    names = (*OF_CORPUS, *OF_JUDGE)
+    try:
+        if instance is not None:
+            made = last_made(instance, corpus, judge, names)
+        elif "DAGSTER_HOME" in os.environ or (home() / "dagster.yaml").exists():
+            with open_instance() as opened:
+                made = last_made(opened, corpus, judge, names)
+        else:
+            return [], "no runs are recorded here: the tables came without their instance"
+    except (dg.DagsterError, SQLAlchemyError, OSError) as error:
+        return [], f"the record of runs could not be read ({type(error).__name__})"
+    return made, "" if made else "no run on record made these tables"
+
+
+def _sayable(value: Any) -> Any:
+    """Return plain data that JSON can say."""
+    if isinstance(value, Mapping):
+        return {str(name): _sayable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell as plain data; what is missing is None."""
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return None
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,187 @@
+"""What stands behind a rating as people read it: in a terminal, or as Markdown."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from pipelines.why import Why
+from resources.evidence import Evidence, Reading
+from resources.inert import inert, shortened
+
+SHORT = 400
+"""Characters of a text that are shown unless all are asked for."""
+
+_ORIGIN = {
+    "corpus_revision": "corpus revision",
+    "sample_seed": "seed of the sample",
+    "prompt_version": "prompt version",
+    "template_hash": "prompt template (sha256)",
+    "judge_model": "judge's model",
+    "judge_revision": "judge's revision",
+    "judge_identity": "judge's identity",
+    "rating_settings": "rating settings and seed",
+}
+_VOTES = {1.0: "people preferred it", 0.5: "people called a tie", 0.0: "people preferred the other"}
+
+
+class Line(NamedTuple):
+    """A heading (level 1 to 3), a labelled value (level 0), or a text from outside (level -1)."""
+
+    level: int
+    label: str
+    value: str = ""
+
+
+def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
+    """Return everything behind a rating in the order of reading; texts from outside inert."""
+    title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
+    lines = [Line(1, title), *_rating(why), *_candidate(why.candidate), *_fold(why.fold)]
+    if why.missing:
+        told = ", ".join(f"{name} {n}" for name, n in why.missing.items())
+        lines.append(Line(0, "battles without a score", told))
+    if why.withheld:
+        lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
+    for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
+        if battles:
+            of = f"{len(battles)} of {why.n_battles} that count"
+            lines.append(Line(2, f"Battles that {sign} the rating most ({of})"))
+        for evidence in battles:
+            lines += _battle(evidence, full_text)
+    return [Line(one.level, inert(one.label), inert(one.value)) for one in [*lines, *_origin(why)]]
+
+
+def _rating(why: Why) -> Iterator[Line]:
+    own = why.rating
+    if own["rating"] is not None:
+        places = f"; rank {own['rank']}, tier {own['tier']}" if own["rank"] else ""
+        yield Line(0, "rating", f"{own['rating']:.1f} Elo{places}")
+    if own["lower"] is not None:
+        note = f" ({own['calibration_note']})" if own["calibration_note"] else ""
+        reach = f"{_number(own['threshold'], 2)} standard errors of {_number(own['std_error'], 2)}"
+        yield Line(
+            0,
+            "interval",
+            f"{own['lower']:.1f} to {own['upper']:.1f} Elo, {own['promised_coverage']:.0%} asked "
+            f"for: {reach} Elo to either side, calibrated on {_number(own['n_calibrating'])} "
+            f"other models{note}",
+        )
+    human = own["human_rating"]
+    votes = "none: nobody voted on it, no human votes" if human is None else f"{human:.1f} Elo"
+    of = "" if human is None else f", from {own['n_votes']} votes"
+    gap = "" if human is None or own["rating"] is None else f"; off by {own['rating'] - human:+.1f}"
+    yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")
+    if own["flags"]:
+        yield Line(0, "flags", str(own["flags"]))
+
+
+def _candidate(candidate: Mapping[str, Any]) -> Iterator[Line]:
+    if candidate:
+        told = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in candidate.items())
+        yield Line(0, "candidate", f"{told}; no human votes")
+
+
+def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
+    if fold:
+        yield Line(
+            0,
+            "slope (beta)",
+            f"{_number(fold['beta'], 3)} logits per rubric point, standard error "
+            f"{_number(fold['std_error'], 3)}, from {_number(fold['n_battles'])} decisive votes on "
+            f"other models ({fold['status']})",
+        )
+
+
+def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
+    def text(label: str, value: str | None) -> Line:
+        shown = "(the corpus has no text)" if value is None else inert(value)
+        return Line(-1, label, shown if full_text else shortened(shown, SHORT))
+
+    vote = _VOTES.get(evidence.human_outcome, "nobody voted")
+    yield Line(3, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
+    yield Line(0, "battle", f"{evidence.battle_id}{_in(evidence.language)}")
+    yield Line(
+        0,
+        "outcome",
+        f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; {vote}",
+    )
+    yield text("question", evidence.instruction)
+    yield text(f"answer of {evidence.model}", evidence.completion)
+    yield text(f"answer of {evidence.opponent}", evidence.opponent_completion)
+    for reading in evidence.readings:
+        yield Line(0, _order(reading), _scored(reading, evidence.model))
+        yield text("the judge, word for word", reading.answer or "(nothing)")
+
+
+def _in(language: str | None) -> str:
+    return f" ({language})" if language else ""
+
+
+def _order(reading: Reading) -> str:
+    again = f", run {reading.replicate + 1}" if reading.replicate else ""
+    return f"verdict {reading.order}{again}"
+
+
+def _scored(reading: Reading, model: str) -> str:
+    first = f"{reading.shown_first} first; " if reading.shown_first else ""
+    points = (
+        f"no score: {reading.status}"
+        if reading.difference is None
+        else f"{reading.difference:+.2f} rubric points for {model}"
+    )
+    return f"{first}{points}; call {reading.identity[:16]}"
+
+
+def _origin(why: Why) -> Iterator[Line]:
+    yield Line(2, "Where it comes from")
+    for name, label in _ORIGIN.items():
+        if name in why.origin:
+            value = why.origin[name]
+            yield Line(0, label, value if isinstance(value, str) else json.dumps(value))
+    if why.note:
+        yield Line(0, "runs", why.note)
+    for made in why.made:
+        version = f", code version {made.code_version}" if made.code_version else ""
+        yield Line(0, made.asset, f"{made.made_at}, run {made.run_id}{version}")
+
+
+def _number(value: Any, digits: int = 0) -> str:
+    return "an unknown number" if value is None else f"{value:,.{digits}f}"
+
+
+def show_why(console: Console, lines: Iterable[Line]) -> None:
+    """Print it in a terminal; nothing in it is read as markup."""
+    for line in lines:
+        label, value = escape(line.label), escape(line.value)
+        if line.level > 0:
+            console.print(f"\n[bold]{label}[/]" if line.level < 3 else f"\n[bold cyan]{label}[/]")
+        elif line.level == 0:
+            console.print(f"[dim]{label}:[/] {value}", soft_wrap=True)
+        else:
+            console.print(f"[dim]{label}:[/]")
+            console.print(Padding(value, (0, 0, 0, 4), expand=False))
+
+
+def markdown_of(lines: Iterable[Line]) -> str:
+    """Return it as Markdown in which no text from outside can format, link or fetch."""
+    return "".join(_as_markdown(line) for line in lines).lstrip("\n")
+
+
+def _as_markdown(line: Line) -> str:
+    label = _harmless(line.label)
+    if line.level > 0:
+        return f"\n{'#' * line.level} {label}\n\n"
+    if line.level == 0:
+        return f"- {label}: {_harmless(line.value)}\n"
+    block = "\n".join(f"    {row}" for row in line.value.split("\n"))
+    return f"\n{label}:\n\n{block}\n\n"
+
+
+def _harmless(text: str) -> str:
+    """Return text of one line whose punctuation is written as entities."""
+    kept = " .,;:-+%()=/_"
+    shown = " ".join(text.split())
+    return "".join(c if c.isalnum() or c in kept else f"&#{ord(c)};" for c in shown)

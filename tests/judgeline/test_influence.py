@@ -1,0 +1,154 @@
+import math
+
+import numpy as np
+import pytest
+from arenas import STRESS_GRAPHS, code, dense_battles, stress_battles
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from judgeline.beta import fit_beta_folds
+from judgeline.elo import ELO_PER_LOGIT
+from judgeline.heldout import RatingSettings, fit_heldout_ratings, place_everywhere
+from judgeline.influence import fit_influences, influence_of
+from judgeline.placement import place_models
+
+METHODS = ("human", "hard", "soft", "smoothed-0.75", "hard-recalibrated", "soft-rescaled")
+
+
+def placed(outcome: np.ndarray, anchors: np.ndarray, l2: float) -> float:
+    """The strength that a model's battles give it: each anchor of its own, one battle with each."""
+    return float(place_models([outcome.sum()], np.ones((1, outcome.size)), anchors, l2=l2)[0])
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 60), l2=st.sampled_from([0.01, 0.2, 1.0]))
+def test_leaving_a_battle_out_moves_the_rating_as_told_to_second_order(
+    seed: int, n: int, l2: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    outcome, anchors = rng.random(n), rng.normal(0, 1, n)
+    strength = placed(outcome, anchors, l2)
+    expected, influence = influence_of(outcome, strength, anchors, l2=l2)
+    information = (expected * (1 - expected)).sum() + 2 * l2
+    for left_out in range(min(n, 8)):
+        kept = np.arange(n) != left_out
+        lost = strength - placed(outcome[kept], anchors[kept], l2)
+        told = influence[left_out] / ELO_PER_LOGIT
+        assert lost * told >= -1e-18
+        # Mean value theorem: lost = residual / (information elsewhere, without the battle's own),
+        # and p (1 - p) changes by at most a factor exp(|lost|) on the way.
+        residual, lost = abs(outcome[left_out] - expected[left_out]), abs(lost)
+        lowest = (information - 2 * l2) * math.exp(-lost) + 2 * l2
+        lowest -= expected[left_out] * (1 - expected[left_out]) * math.exp(lost)
+        highest = information * math.exp(lost)
+        assert residual / highest <= lost + 1e-12
+        assert lowest <= 0 or lost <= residual / lowest + 1e-12
+
+
+def test_the_error_of_the_first_order_falls_with_the_square_of_the_information() -> None:
+    rng = np.random.default_rng(5)
+    outcome, anchors = rng.random(20), rng.normal(0, 1, 20)
+    errors = []
+    for copies in (1, 10, 100):
+        many, fixed = np.tile(outcome, copies), np.tile(anchors, copies)
+        strength = placed(many, fixed, 0.01 * copies)
+        _, influence = influence_of(many, strength, fixed, l2=0.01 * copies)
+        lost = strength - placed(many[1:], fixed[1:], 0.01 * copies)
+        errors.append(abs(lost - influence[0] / ELO_PER_LOGIT))
+    assert errors[0] / errors[1] == pytest.approx(100, rel=0.3)
+    assert errors[1] / errors[2] == pytest.approx(100, rel=0.03)
+
+
+@pytest.mark.parametrize("graph", STRESS_GRAPHS)
+def test_influences_of_a_model_add_up_to_the_pull_of_the_penalty(graph: str) -> None:
+    battles = code(stress_battles(graph))
+    folds = fit_beta_folds(battles)
+    l2 = 0.05
+    for method in ("human", "hard", "soft", "smoothed-0.75"):
+        try:
+            found = fit_influences(battles, folds, method=method, l2=l2)
+        except ValueError:  # a star: without its hub no anchor is connected
+            assert graph == "star"
+            continue
+        fit = place_everywhere(battles, folds, l2=l2, smoothing_levels=(0.75,))[method]
+        strength = dict(zip(battles.models, fit.strength, strict=True))
+        assert set(found.model) == {m for m, s in strength.items() if math.isfinite(s)}
+        for model in set(found.model.tolist()):
+            mine = found.model == model
+            p = found.expected[mine]
+            information = (p * (1 - p)).sum() + 2 * l2
+            pull = 2 * l2 * strength[model]
+            assert (found.outcome[mine] - p).sum() == pytest.approx(pull, abs=1e-9)
+            total = ELO_PER_LOGIT * pull / information
+            assert found.influence[mine].sum() == pytest.approx(total, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_rating_loses_what_its_largest_battle_is_said_to_carry(method: str) -> None:
+    """The whole pipeline without the battle, its anchors and slope kept: one own battle less."""
+    battles = code(dense_battles(3))
+    folds = fit_beta_folds(battles)
+    ratings = fit_heldout_ratings(battles, folds, RatingSettings(n_resamples=0))
+    rows = ratings.method == method
+    rating = dict(zip(ratings.model[rows], ratings.rating[rows], strict=True))
+    found = fit_influences(battles, folds, method=method)
+    biggest = int(np.argmax(np.abs(found.influence)))
+    model, row = str(found.model[biggest]), int(found.row[biggest])
+    base = method.split("-re")[0]
+    levels = (0.75,) if base.startswith("smoothed") else ()
+    fit = place_everywhere(battles, folds, l2=0.01, smoothing_levels=levels)[base]
+    place = battles.models.index(model)
+    opponent = battles.models.index(str(found.opponent[biggest]))
+    counts, wins = fit.n_battles[place].copy(), fit.wins[place].sum()
+    counts[opponent] -= 1
+    left = place_models([wins - found.outcome[biggest]], counts[None], fit.anchors[place], l2=0.01)[
+        0
+    ]
+    lost = ELO_PER_LOGIT * (fit.strength[place] - left)
+    mine = found.model == model
+    information = (found.expected[mine] * (1 - found.expected[mine])).sum()
+    second_order = 1.1 * (abs(lost) / ELO_PER_LOGIT + 0.25 / information)
+    if base == method:
+        assert rating[model] == pytest.approx(1500 + ELO_PER_LOGIT * fit.strength[place])
+        assert found.influence[biggest] == pytest.approx(lost, rel=second_order)
+    else:  # on a ruler: as many Elo points as its slope makes of them
+        errors = ratings.std_error_analytic
+        slope = (
+            errors[(ratings.model == model) & rows]
+            / errors[(ratings.model == model) & (ratings.method == base)]
+        )[0]
+        assert found.influence[biggest] == pytest.approx(slope * lost, rel=second_order)
+    assert {int(battles.model_a[row]), int(battles.model_b[row])} == {place, opponent}
+
+
+def test_naming_the_other_side_a_changes_no_influence() -> None:
+    played = dense_battles(4)
+    turned = [
+        type(b)(
+            b.model_b, b.model_a, None if b.human is None else 1 - b.human, 1 - b.judge, -b.score
+        )
+        for b in played
+    ]
+    first, second = (
+        fit_influences(code(battles), fit_beta_folds(code(battles))) for battles in (played, turned)
+    )
+    assert first.row.tolist() == second.row.tolist()
+    np.testing.assert_allclose(first.influence, second.influence, atol=1e-7)
+    np.testing.assert_allclose(first.expected, second.expected, atol=1e-9)
+
+
+def test_a_win_over_an_equal_counts_half_a_win() -> None:
+    expected, influence = influence_of([1.0, 0.0], 0.0, [0.0, 0.0], l2=0.0)
+    assert expected.tolist() == [0.5, 0.5]
+    assert influence.tolist() == [ELO_PER_LOGIT, -ELO_PER_LOGIT]  # 0.5 / (2 * 0.25)
+    unequal, _ = influence_of([1.0], 0.0, [2.0], l2=0.1)
+    assert unequal[0] == pytest.approx(expit(-2))
+
+
+def test_wrong_input_is_named() -> None:
+    battles = code(dense_battles(1))
+    with pytest.raises(ValueError, match="no ratings by method 'sfot'; there are human, hard"):
+        fit_influences(battles, fit_beta_folds(battles), method="sfot")
+    with pytest.raises(ValueError, match=r"outcome \(2,\) and anchors \(1,\) differ"):
+        influence_of([1.0, 0.0], 0.0, [0.0], l2=0.1)
