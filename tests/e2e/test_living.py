@@ -93,6 +93,24 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
     browser.photograph("partition-matrix", tmp_path)
 
 
+@pytest.mark.skipif(not SENSED, reason="there is no command for it here")
+def test_a_further_judge_is_backfilled_from_the_command_line(alive: Living) -> None:
+    alive.settle()
+    before = alive.timestamps()
+    configure(alive, FROM_COMMAND_LINE)
+    chosen = ("--judge", FROM_COMMAND_LINE, "--corpus", "arena", "--yes")
+    printed = alive.command("backfill", *chosen)
+    assert FROM_COMMAND_LINE in printed
+    assert "calls" in printed  # stated first
+    alive.settle()
+
+    after = alive.timestamps()
+    assert moved(before, after) == []
+    assert complete(after, FROM_COMMAND_LINE)
+    stated = alive.metadata("verdicts", f"arena|{FROM_COMMAND_LINE}")["n_asked"]
+    assert f"{stated:,}" in printed
+
+
 def ended(place: Living) -> bool:
     """Whether the latest backfill is over; one that failed fails the test."""
     latest = place.backfills()[0]
