@@ -1,0 +1,396 @@
+"""What the operating side costs: a backfill of three corpora by eight judges on a real daemon.
+
+Wall time and orchestration overhead per partition, memory of the servers, and how long the
+interface's pages take in a real browser. `--help` says the rest; README.md beside this file says
+how to read the tables. Needs the tests' folder, and the `test` extra.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from judgeline.outcomes import CRITERIA
+from resources.paths import ROOT
+
+sys.path.append(str(ROOT / "tests" / "e2e"))
+
+from living import Living  # noqa: E402  it lies in the tests' folder
+
+SAMPLE = "softelo_lmarena100k_sample.csv"
+ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
+SIMULATED, RECORDED = "arena-{}", "recorded"
+MIB = 1 << 10  # /proc counts in kB
+SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code": "code-server start"}
+WORKER = "execute_run"
+PAGES = {
+    "asset graph of the leaderboard": (
+        "/assets/leaderboard?view=lineage&lineageDepth=10",
+        ("raw_battles", "verdicts", "leaderboard", "report"),
+    ),
+    "asset graph of everything": ("/asset-groups", ("judging", "ratings", "comparison")),
+    "partitions of the leaderboard": ("/assets/leaderboard?view=partitions", ("Failed (",)),
+    "partitions of the verdicts": ("/assets/verdicts?view=partitions", ("Failed (",)),
+    "partitions of the judge job": (
+        "/locations/__repository__@judgeline/jobs/judge_job/partitions",
+        ("Partition", "Step"),
+    ),
+}
+LONGEST_SECONDS = 3 * 3600
+
+
+# ------------------------------------------------------------------ corpora and judges
+
+
+def simulated_judge(number: int) -> dict[str, Any]:
+    """Return a judge of the arena whose traits are its own."""
+    traits = {
+        "seed": 100 + number,
+        "noise": 0.5 + 0.15 * number,
+        "mood": 0.3,
+        "taste": 0.4,
+        "style_taste": 0.2 + 0.02 * number,
+        "position_bias": 0.1 * number,
+        "verbosity_bias": 0.05 * number,
+        "family_bias": 0.1,
+        "malformed_rate": 0.002 * number,
+        "refusal_rate": 0.0,
+        "truncated_rate": 0.0,
+    }
+    asks = ["rubric", "score", "choice"]
+    return {"kind": "builtin", "family": "oak", "asks": asks, "builtin": traits}
+
+
+def perturbed(sample: pd.DataFrame, judge: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the sample as a made-up judge of a full release: its scores with noise added."""
+    noise = float(rng.uniform(0.2, 1.5))
+    scores = {}
+    for side in ("scores_a", "scores_b"):
+        given = np.array([list(json.loads(s.replace("'", '"')).values()) for s in sample[side]])
+        moved = np.clip(np.round(2 * (given + rng.normal(0, noise, given.shape))) / 2, 1, 10)
+        scores[side] = moved
+    difference = (scores["scores_a"] - scores["scores_b"]).mean(axis=1)
+    return pd.DataFrame(
+        {
+            "judge": judge,
+            "original_question_id_hash": sample["row_id"],
+            "model_a": sample["model_a"],
+            "model_b": sample["model_b"],
+            "human_pref": sample["human_pref"],
+            "judge_pref": np.select([difference > 0, difference < 0], [0.0, 1.0], 0.5),
+            **{
+                side: [str(dict(zip(CRITERIA, row.tolist(), strict=True))) for row in rows]
+                for side, rows in scores.items()
+            },
+        }
+    )
+
+
+def configure(place: Living, n_judges: int, n_arenas: int, sample: Path | None) -> list[str]:
+    """Write corpora and judges into the configuration; return the partitions to backfill."""
+    simulated = [f"simulated-{number}" for number in range(n_judges)]
+    judges = {slug: simulated_judge(number) for number, slug in enumerate(simulated)}
+    corpora: dict[str, Any] = {}
+    for seed in range(n_arenas):
+        entry = {"reader": "arena", "seed": seed, "judges": simulated, "embeddings": "hashed"}
+        corpora[SIMULATED.format(seed)] = {**entry, "arena": ARENA}
+    pairs = [f"{corpus}|{judge}" for corpus in corpora for judge in simulated]
+    if sample is not None:
+        recorded = [f"recorded-{number}" for number in range(n_judges)]
+        judges |= {slug: {"kind": "recorded", "family": "unknown"} for slug in recorded}
+        folder = place.config / "recorded"
+        folder.mkdir()
+        table, rng = pd.read_csv(sample), np.random.default_rng(1)
+        for slug in recorded:
+            perturbed(table, slug, rng).to_csv(folder / f"{slug}.csv", index=False)
+        corpora[RECORDED] = {
+            "reader": "softelo-annotations",
+            "location": str(folder / "*.csv"),
+            "judges": recorded,
+            "rating": {"hard_outcome": "recorded", "n_resamples": 20},
+        }
+        pairs += [f"{RECORDED}|{judge}" for judge in recorded]
+    for name, entries in (("corpora", corpora), ("judges", judges)):
+        for slug, entry in entries.items():
+            entry["display_name"] = f"{slug} (simulated for a benchmark)"
+        (place.config / f"{name}.yaml").write_text(yaml.safe_dump(entries), encoding="utf-8")
+    return pairs
+
+
+# ------------------------------------------------------------------ the same work in one process
+
+
+def in_process(pairs: Sequence[str]) -> None:
+    """Print, as JSON, the seconds that each partition's judge job takes in this process alone."""
+    from assets.partitions import corpus_judge_key, register
+    from pipelines.definitions import build_definitions
+    from pipelines.instance import open_instance
+
+    defs = build_definitions()
+    split = [pair.split("|") for pair in pairs]
+    corpora = list(dict.fromkeys(corpus for corpus, _ in split))
+    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    seconds = {}
+    with open_instance() as instance:
+        register(instance, corpora=corpora, judges=[judge for _, judge in split])
+        for corpus in corpora:
+            defs.resolve_job_def("corpus_job").execute_in_process(
+                partition_key=corpus, instance=instance, run_config=quiet
+            )
+        job = defs.resolve_job_def("judge_job")
+        for corpus, judge in split:
+            started = time.perf_counter()
+            job.execute_in_process(
+                partition_key=corpus_judge_key(corpus, judge),
+                instance=instance,
+                run_config=quiet,
+                raise_on_error=False,
+            )
+            seconds[f"{corpus}|{judge}"] = time.perf_counter() - started
+    print(json.dumps(seconds))
+
+
+def measured_in_process(folder: Path, place: Living, pairs: Sequence[str]) -> dict[str, float]:
+    """Run the same partitions over a home of their own, and return the seconds of each."""
+    environment = place.environment | {"JUDGELINE_HOME": str(folder / "in-process")}
+    command = [sys.executable, "-W", "ignore", __file__, "--in-process", ",".join(pairs)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+# ------------------------------------------------------------------ the backfill
+
+
+def prepare(place: Living, corpora: Sequence[str]) -> None:
+    """Read every corpus, so that the backfill is of judges alone."""
+    for corpus in corpora:
+        place.command("run", "--corpus", corpus, "--select", "group:corpus")
+
+
+def launch(place: Living, pairs: Sequence[str]) -> str:
+    """Ask for the judge job's assets of some partitions, as the interface does."""
+    query = """query($s: PipelineSelector!) { assetNodes(pipeline: $s) { assetKey { path } } }"""
+    selector = {
+        "pipelineName": "judge_job",
+        "repositoryName": "__repository__",
+        "repositoryLocationName": "judgeline",
+    }
+    keys = [{"path": n["assetKey"]["path"]} for n in place.ask(query, s=selector)["assetNodes"]]
+    mutation = """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p)
+        { __typename ... on LaunchBackfillSuccess { backfillId } } }"""
+    wanted = {"assetSelection": keys, "partitionNames": list(pairs)}
+    launched = place.ask(mutation, p=wanted)["launchPartitionBackfill"]
+    assert "backfillId" in launched, launched
+    return str(launched["backfillId"])
+
+
+def measured_backfill(place: Living, pairs: Sequence[str], memory: "Memory") -> dict[str, Any]:
+    """Backfill the partitions and return what it took, in seconds."""
+    started = time.time()
+    name = launch(place, pairs)
+
+    def over() -> bool:
+        memory.look()
+        state = next(b["status"] for b in place.backfills() if b["id"] == name)
+        assert state != "FAILED", place.backfills()
+        return state.startswith("COMPLETED")
+
+    place.wait("the backfill to end", over, LONGEST_SECONDS, pause=0.5)
+    runs = [run for run in place.runs() if run["tags"].get("dagster/backfill") == name]
+    latest = max(run["endTime"] for run in runs)
+    return {
+        "wall": latest - started,
+        "noticed": time.time() - started,
+        "runs": len(runs),
+        "failed": sum(run["status"] != "SUCCESS" for run in runs),
+        "first run created after": min(run["creationTime"] for run in runs) - started,
+        "start of a worker": _median(run["startTime"] - run["creationTime"] for run in runs),
+        "a run, started to ended": _median(run["endTime"] - run["startTime"] for run in runs),
+    }
+
+
+def _median(values: Iterator[float]) -> float:
+    return statistics.median(values)
+
+
+# ------------------------------------------------------------------ memory
+
+
+class Memory:
+    """Peaks of the resident sets of a process and all below it, by what they do, in MiB."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self.peaks: dict[str, float] = {}
+        self.most_workers = 0
+
+    def look(self) -> None:
+        """Read what there is now; the kernel keeps each process's peak."""
+        n_workers = 0
+        for pid in _below(self._root):
+            command = _read(pid, "cmdline").replace("\0", " ")
+            role = next((role for role, part in SERVERS.items() if part in command), None)
+            if role is None and WORKER in command:
+                role, n_workers = "a run's worker", n_workers + 1
+            peak = _peak(pid)
+            if role is not None and peak is not None:
+                self.peaks[role] = max(self.peaks.get(role, 0.0), peak)
+        self.most_workers = max(self.most_workers, n_workers)
+
+
+def _below(root: int) -> Iterator[int]:
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        waiting += map(int, _read(pid, f"task/{pid}/children").split())
+
+
+def _read(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _peak(pid: int) -> float | None:
+    lines = _read(pid, "status").splitlines()
+    found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(found[0]) / MIB if found else None
+
+
+# ------------------------------------------------------------------ pages
+
+
+def measured_pages(url: str, folder: Path, repeats: int) -> list[tuple[str, str, list[float]]]:
+    """Return the seconds until each page's content is there, with an empty cache and a full one.
+
+    Time runs from the start of the navigation, on the browser's own clock, until the text of
+    the page holds what it is for.
+    """
+    from browsing import opened
+
+    found = []
+    for name, (path, expected) in PAGES.items():
+        cold, warm = [], []
+        for number in range(repeats):
+            with opened(folder / f"{abs(hash(name))}-{number}") as browser:
+                cold.append(_seconds(browser.driver, url + path, expected))
+                browser.driver.get("about:blank")
+                warm.append(_seconds(browser.driver, url + path, expected))
+        found += [(name, "cold", cold), (name, "warm", warm)]
+    return found
+
+
+def _seconds(driver: Any, url: str, expected: Sequence[str]) -> float:
+    script = """const text = document.body ? document.body.innerText : '';
+        return arguments[0].every(part => text.includes(part)) ? performance.now() : null;"""
+    driver.get(url)
+    deadline = time.monotonic() + 60
+    while (now := driver.execute_script(script, list(expected))) is None:
+        assert time.monotonic() < deadline, f"{url} never showed {expected}"
+        time.sleep(0.02)
+    return float(now) / 1000
+
+
+# ------------------------------------------------------------------ the tables
+
+
+def main() -> None:
+    options = _options()
+    if options.in_process:
+        in_process(options.in_process.split(","))
+        return
+    n_judges, n_arenas = (2, 1) if options.quick else (options.judges, 2)
+    repeats = 2 if options.quick else options.repeats
+    sample = _sample()
+    if sample is None:
+        print(f"no {SAMPLE} (set JUDGELINE_DATA): one more arena takes the place of recorded data")
+        n_arenas += 1
+    with tempfile.TemporaryDirectory(prefix="judgeline-operations-") as name:
+        folder = Path(name)
+        place = Living(folder)
+        pairs = configure(place, n_judges, n_arenas, sample)
+        _report(place, pairs, folder, repeats)
+
+
+def _report(place: Living, pairs: list[str], folder: Path, repeats: int) -> None:
+    corpora = list(dict.fromkeys(pair.split("|")[0] for pair in pairs))
+    print(f"{len(corpora)} corpora, {len(pairs)} partitions, {os.cpu_count()} cores")
+    prepare(place, corpora)
+    place.start()
+    assert place.server is not None
+    try:
+        for judge in sorted({pair.split("|")[1] for pair in pairs} - set(place.keys("judge"))):
+            place.add_partition("judge", judge)
+        memory = Memory(place.server.pid)
+        backfill = measured_backfill(place, pairs, memory)
+        place.settle()
+        pages = measured_pages(place.url, folder, repeats)
+        memory.look()
+    finally:
+        place.stop()
+    alone = measured_in_process(folder, place, pairs)
+    print_tables(backfill, alone, memory, pages)
+
+
+def print_tables(
+    backfill: dict[str, Any],
+    alone: dict[str, float],
+    memory: Memory,
+    pages: list[tuple[str, str, list[float]]],
+) -> None:
+    total = sum(alone.values())
+    overhead = (backfill["wall"] - total) / len(alone)
+    print(f"\nbackfill of {len(alone)} partitions: {backfill['runs']} runs", end="")
+    print(f", {backfill['failed']} failed, at most {memory.most_workers} workers at a time")
+    for name, value in {
+        "wall time": backfill["wall"],
+        "the same work in one process, one after another": total,
+        "wall time less that, per partition": overhead,
+        "first run created after": backfill["first run created after"],
+        "a run, created to started (median)": backfill["start of a worker"],
+        "a run, started to ended (median)": backfill["a run, started to ended"],
+        "the same in one process (median)": _median(iter(alone.values())),
+    }.items():
+        print(f"  {name:<50}{value:>9.1f} s")
+    print("\npeak resident set")
+    for role, peak in memory.peaks.items():
+        print(f"  {role:<50}{peak:>9.0f} MiB")
+    print("\nseconds until a page shows its content: median and longest")
+    for name, cache, seconds in pages:
+        told = f"{statistics.median(seconds):>8.2f}{max(seconds):>8.2f}"
+        print(f"  {name:<36}{cache:<8}{told}  of {len(seconds)}")
+
+
+def _sample() -> Path | None:
+    path = Path(os.environ.get("JUDGELINE_DATA") or ROOT / "data") / SAMPLE
+    return path if path.is_file() else None
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two corpora, two judges")
+    parser.add_argument("--judges", type=int, default=8, help="judges per corpus (8)")
+    parser.add_argument("--repeats", type=int, default=5, help="loads of a page (5)")
+    parser.add_argument("--in-process", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""A real browser without a window: opening, reading, clicking and photographing pages."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
+PAGE_SECONDS = 60
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--window-size=1600,1000",
+)
+
+
+class Browser:
+    """Pages of one server, as a person sees them."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def text(self) -> str:
+        """Everything that the page shows."""
+        return str(self.driver.execute_script("return document.body.innerText"))
+
+    def open(self, url: str, *expected: str) -> str:
+        """Open a page, wait until its text holds everything expected, and return the text."""
+        self.driver.get(url)
+        return self.shows(*expected)
+
+    def shows(self, *expected: str, seconds: float = PAGE_SECONDS) -> str:
+        """Wait until the text of the page holds everything expected, and return the text."""
+        from selenium.common.exceptions import TimeoutException
+
+        try:
+            self.until(lambda: all(part in self.text() for part in expected), seconds)
+        except TimeoutException:
+            missing = [part for part in expected if part not in self.text()]
+            pytest.fail(
+                f"{self.driver.current_url} never showed {missing}; it shows: {self.text()[:1500]}"
+            )
+        return self.text()
+
+    def until(self, check: Any, seconds: float = PAGE_SECONDS) -> Any:
+        """Return what `check` finds as soon as it finds something."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        return WebDriverWait(self.driver, seconds).until(lambda _: check())
+
+    def find(self, xpath: str, seconds: float = PAGE_SECONDS) -> Any:
+        """The first element that is shown at an XPath."""
+        from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+
+        def shown() -> Any:
+            try:
+                found = self.driver.find_elements("xpath", xpath)
+                return next((one for one in found if one.is_displayed()), None)
+            except StaleElementReferenceException:
+                return None
+
+        try:
+            return self.until(shown, seconds)
+        except TimeoutException:
+            pytest.fail(f"{self.driver.current_url} has no {xpath}; it shows: {self.text()[:2500]}")
+
+    def click(self, xpath: str, seconds: float = PAGE_SECONDS) -> None:
+        """Click what is shown at an XPath, as soon as it can be clicked."""
+        from selenium.common.exceptions import (
+            ElementClickInterceptedException,
+            StaleElementReferenceException,
+        )
+
+        def clicked() -> bool:
+            try:
+                element = self.find(xpath, seconds)
+                if not element.is_enabled():
+                    return False
+                element.click()
+            except (ElementClickInterceptedException, StaleElementReferenceException):
+                return False
+            return True
+
+        self.until(clicked, seconds)
+
+    def press(self, label: str, seconds: float = PAGE_SECONDS) -> None:
+        """Click the button that carries a label."""
+        self.click(f"//button[contains(normalize-space(.), {quoted(label)})]", seconds)
+
+    def photograph(self, name: str, folder: Path) -> Path:
+        """Save what the window shows, in JUDGELINE_SCREENSHOTS if that is set, and return where."""
+        place = Path(os.environ.get("JUDGELINE_SCREENSHOTS") or folder)
+        place.mkdir(parents=True, exist_ok=True)
+        time.sleep(1)  # fonts and edges settle
+        path = place / f"{name}.png"
+        assert self.driver.save_screenshot(str(path))
+        assert path.stat().st_size > 10_000  # a blank page is smaller
+        return path
+
+
+def quoted(text: str) -> str:
+    """Return a text as an XPath literal; it must not hold double quotes."""
+    assert '"' not in text, text
+    return f'"{text}"'
+
+
+@contextmanager
+def opened(profile: Path) -> Iterator[Browser]:
+    """Give a browser with a new profile, or skip the test that wants one where none is."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("no chromium and chromedriver here: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

@@ -1,0 +1,54 @@
+"""The interface's own dialogs, gone through click by click."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from browsing import Browser, quoted
+
+DIALOG = '//div[@role="dialog"]'
+FILTER = '//input[@placeholder="Filter partitions"]'
+JUDGE_JOB = "/locations/__repository__@judgeline/jobs/judge_job"
+
+
+def backfill(
+    browser: Browser,
+    url: str,
+    partitions: Mapping[str, Sequence[str]],
+    *,
+    folder: Path,
+    button: str = "Launch",
+) -> str:
+    """Launch a backfill of the judge job from its page, and return what its dialog said.
+
+    Parameters
+    ----------
+    browser : Browser
+        Where to click.
+    url : str
+        The interface.
+    partitions : mapping of str to sequence of str
+        The keys to choose, by dimension.
+    folder : Path
+        Where a photograph of the filled-in dialog goes.
+    button : str
+        Part of what is written on the button that launches.
+    """
+    browser.open(url + JUDGE_JOB, "judge_job", "Materialize all")
+    browser.press("Materialize all")
+    for dimension, keys in partitions.items():
+        _choose(browser, dimension, keys)
+    told = browser.find(f'{DIALOG}[contains(., "Launch runs to")]').text
+    browser.photograph("backfill-dialog", folder)
+    browser.click(f"{DIALOG}//button[contains(normalize-space(.), {quoted(button)})]")
+    return str(told)
+
+
+def _choose(browser: Browser, dimension: str, keys: Sequence[str]) -> None:
+    """Open the list of one dimension's keys, tick some of them, and close the list."""
+    title = f"{DIALOG}//span[normalize-space(.)={quoted(dimension)}]"
+    browser.click(f'{title}/following::*[contains(text(), "Select a partition")][1]')
+    for key in keys:
+        named = f".//*[normalize-space(text())={quoted(key)}]"
+        browser.click(f'//*[@role="menuitem"][.//input[@type="checkbox"]][{named}]')
+    browser.click(f'{DIALOG}//*[contains(text(), "Launch runs to")]')
+    browser.until(lambda: not browser.driver.find_elements("xpath", FILTER))

@@ -1,0 +1,292 @@
+"""An installation that lives: a home of its own, its configuration, and the servers over both."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from resources.paths import ROOT
+
+START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 60, 1200
+HOST = "127.0.0.1"
+SMALL_ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
+FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
+REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
+
+Found = TypeVar("Found")
+Timestamps = dict[str, dict[str, str]]
+"""When each partition of each asset was last made, by asset and partition."""
+
+
+class Living:
+    """A home and a configuration in a new folder; `start` serves them, `stop` ends it all.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder for the home, the configuration and the log.
+    arena : mapping
+        What the built-in arena is made of, where it differs from the shipped one.
+    variables : mapping of str to str
+        Further environment variables of every process, such as those of a database.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        arena: Mapping[str, Any] = SMALL_ARENA,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.home, self.config = folder / "home", folder / "config"
+        self.log = folder / "ui.log"
+        shutil.copytree(ROOT / "config", self.config)
+        self.edit("corpora", lambda known: known["arena"]["arena"].update(arena))
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+        self.environment = {
+            **kept,
+            **({"JUDGELINE_DATA": data} if (data := os.environ.get("JUDGELINE_DATA")) else {}),
+            "JUDGELINE_HOME": str(self.home),
+            "JUDGELINE_CONFIG": str(self.config),
+            **(variables or {}),
+        }
+        self.port = 0
+        self.server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the web interface is."""
+        return f"http://{HOST}:{self.port}"
+
+    def edit(self, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Change a configuration file, such as `judges`, as an editor would: whole, at once."""
+        path = self.config / f"{name}.yaml"
+        known = yaml.safe_load(path.read_text(encoding="utf-8"))
+        change(known)
+        part = path.with_suffix(".part")
+        part.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
+        part.replace(path)
+
+    def command(self, *arguments: str) -> str:
+        """Run the command line to its end and return what it printed; it must succeed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_SECONDS,
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+        return done.stdout
+
+    def start(self) -> "Living":
+        """Serve the web interface with its daemon on a free port; wait until it answers."""
+        self.port = self.port or _free_port()
+        with self.log.open("ab") as sink:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "pipelines", "ui", "--port", str(self.port)],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.wait("the interface to answer", self._serves, START_SECONDS)
+        return self
+
+    def stop(self) -> int:
+        """Interrupt the interface as Ctrl-C does, and return its exit code."""
+        assert self.server is not None, "it was not started"
+        if self.server.poll() is None:
+            self.server.send_signal(signal.SIGINT)
+        try:
+            return self.server.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.server.terminate()
+            return self.server.wait(STOP_SECONDS)
+
+    def told(self) -> str:
+        """The end of what the servers printed."""
+        return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
+
+    def wait(
+        self, what: str, check: Callable[[], Found], seconds: float, pause: float = 1.0
+    ) -> Found:
+        """Return what `check` finds as soon as it finds something."""
+        deadline = time.monotonic() + seconds
+        while not (found := check()):
+            ended = self.server.poll() if self.server is not None else None
+            assert ended is None, f"the servers ended with {ended}: {self.told()}"
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}: {self.told()}"
+            time.sleep(pause)
+        return found
+
+    def answers(self) -> bool:
+        """Whether a web server answers on the port."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
+        try:
+            connection.request("GET", "/server_info")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """Return the data that the interface's GraphQL answers; an error it tells of raises."""
+        body = json.dumps({"query": query, "variables": variables})
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=120)
+        try:
+            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
+            answer = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        assert not answer.get("errors"), answer["errors"]
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def _serves(self) -> bool:
+        """Whether the code is loaded too: without it the first pages are empty."""
+        if not self.answers():
+            return False
+        query = "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
+        return bool(self.ask(query)["repositoriesOrError"].get("nodes"))
+
+    # ------------------------------------------------------------------ what there is
+
+    def keys(self, dimension: str) -> list[str]:
+        """The partition keys of a dimension, `corpus` or `judge`."""
+        query = """{ assetNodeOrError(assetKey: {path: ["verdicts"]}) { ... on AssetNode {
+            partitionKeysByDimension { name partitionKeys } } } }"""
+        dimensions = self.ask(query)["assetNodeOrError"]["partitionKeysByDimension"]
+        return next(d["partitionKeys"] for d in dimensions if d["name"] == dimension)
+
+    def timestamps(self) -> Timestamps:
+        """When each partition of each asset was last made, where it ever was."""
+        query = """{ assetNodes { assetKey { path } isExecutable
+            latestMaterializationByPartition { partition timestamp } } }"""
+        return {
+            "/".join(node["assetKey"]["path"]): {
+                made["partition"]: made["timestamp"]
+                for made in node["latestMaterializationByPartition"]
+                if made is not None and made["partition"] is not None
+            }
+            for node in self.ask(query)["assetNodes"]
+            if node["isExecutable"]
+        }
+
+    def metadata(self, asset: str, partition: str) -> dict[str, Any]:
+        """What the latest materialisation of a partition said about itself."""
+        query = """query($key: AssetKeyInput!, $parts: [String!]) {
+            assetNodeOrError(assetKey: $key) { ... on AssetNode {
+              latestMaterializationByPartition(partitions: $parts) { metadataEntries { label
+                ... on IntMetadataEntry { intValue } ... on FloatMetadataEntry { floatValue }
+                ... on TextMetadataEntry { text } ... on BoolMetadataEntry { boolValue }
+                ... on JsonMetadataEntry { jsonString } } } } } }"""
+        node = self.ask(query, key={"path": [asset]}, parts=[partition])["assetNodeOrError"]
+        made = node["latestMaterializationByPartition"][0]
+        return {} if made is None else {e.pop("label"): _value(e) for e in made["metadataEntries"]}
+
+    def checks(self, asset: str, check: str) -> list[dict[str, Any]]:
+        """The executions of a check, the latest first."""
+        query = """query($key: AssetKeyInput!, $name: String!) {
+            assetCheckExecutions(assetKey: $key, checkName: $name, limit: 100) {
+              status runId timestamp
+              evaluation { success severity description partition } } }"""
+        return self.ask(query, key={"path": [asset]}, name=check)["assetCheckExecutions"]
+
+    def runs(self, **chosen: Any) -> list[dict[str, Any]]:
+        """Runs, the latest first; `chosen` narrows them as in the interface's filter."""
+        query = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 1000) {
+            ... on Runs { results { runId status jobName creationTime startTime endTime
+              tags { key value } assetSelection { path } } } } }"""
+        found = self.ask(query, filter=chosen)["runsOrError"]["results"]
+        for run in found:
+            run["tags"] = {tag["key"]: tag["value"] for tag in run["tags"]}
+            run["assets"] = {"/".join(k["path"]) for k in run.pop("assetSelection") or ()}
+        return list(found)
+
+    def backfills(self) -> list[dict[str, Any]]:
+        """Backfills, the latest first."""
+        query = """{ partitionBackfillsOrError(limit: 100) { ... on PartitionBackfills {
+            results { id status timestamp endTimestamp partitionNames numPartitions tags
+              { key value } assetSelection { path } error { message } } } } }"""
+        return list(self.ask(query)["partitionBackfillsOrError"]["results"])
+
+    def ticks(self, sensor: str) -> list[dict[str, Any]]:
+        """The evaluations of a sensor, the latest first."""
+        query = """query($s: SensorSelector!) { sensorOrError(sensorSelector: $s) {
+            ... on Sensor { sensorState { ticks(limit: 100) {
+              timestamp endTimestamp status runIds skipReason error { message } } } } } }"""
+        found = self.ask(query, s=REPOSITORY | {"sensorName": sensor})["sensorOrError"]
+        assert "sensorState" in found, f"there is no sensor {sensor!r}"
+        return list(found["sensorState"]["ticks"])
+
+    # ------------------------------------------------------------------ what is waited for
+
+    def add_partition(self, dimension: str, key: str) -> None:
+        """Add a partition as the interface's dialog does."""
+        query = """mutation($r: RepositorySelector!, $d: String!, $k: String!) {
+            addDynamicPartition(repositorySelector: $r, partitionsDefName: $d, partitionKey: $k) {
+              __typename } }"""
+        done = self.ask(query, r=REPOSITORY, d=dimension, k=key)["addDynamicPartition"]
+        assert done["__typename"] == "AddDynamicPartitionSuccess", done
+
+    def unfinished(self) -> list[str]:
+        """The ids of runs and backfills that are under way."""
+        running = ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING", "MANAGED"]
+        return [run["runId"] for run in self.runs(statuses=running)] + [
+            b["id"] for b in self.backfills() if b["status"] in {"REQUESTED", "CANCELING"}
+        ]
+
+    def settle(self, seconds: float = 900, sensors: Iterable[str] = ("automation",)) -> None:
+        """Wait until nothing runs and every sensor has looked again and wanted nothing."""
+        names = tuple(sensors)
+
+        def settled() -> bool:
+            nonlocal since
+            if self.unfinished():
+                since = time.time()
+                return False
+            return all(self._idle(name, since) for name in names)
+
+        since = time.time()
+        self.wait("everything to settle", settled, seconds, pause=2.0)
+
+    def _idle(self, sensor: str, since: float) -> bool:
+        """Whether two evaluations that began after `since` asked for nothing."""
+        ended = [
+            t for t in self.ticks(sensor) if t["timestamp"] > since and t["status"] != "STARTED"
+        ]
+        return len(ended) >= 2 and not any(tick["runIds"] for tick in ended[:2])
+
+    def left(self) -> None:
+        """End what a failed test left behind."""
+        if self.server is not None and self.server.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.stop()
+
+
+def _value(entry: Mapping[str, Any]) -> Any:
+    """The value of a metadata entry, whichever its type; None where it is of no type asked for."""
+    if "jsonString" in entry:
+        return json.loads(entry["jsonString"])
+    return next(iter(entry.values()), None)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

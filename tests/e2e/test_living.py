@@ -1,0 +1,126 @@
+"""Months in minutes: new judges and new models come to an installation whose servers run."""
+
+from pathlib import Path
+
+import dialogs
+import pytest
+from browsing import Browser
+from living import Living, Timestamps
+
+from pipelines.automation import SENSORS
+from pipelines.definitions import build_definitions
+from resources.judges.definitions import load_judges
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
+FROM_UI, FROM_COMMAND_LINE = ("steady", "strict"), "brisk"
+TRAITS = {
+    "steady": {"seed": 11, "noise": 0.8},
+    "strict": {"seed": 12, "noise": 1.0, "verbosity_bias": -0.2},
+    "brisk": {"seed": 13, "noise": 1.3, "position_bias": 0.4},
+}
+SENSED = "configured_partitions" in {sensor.name for sensor in SENSORS}
+EXAMPLE = "careful"
+BACKFILL_SECONDS = 600
+MATRIX = "/assets/leaderboard?view=partitions"
+FANS_IN = {"comparison", "candidates"}
+"""Groups whose tables read all judges of a corpus: they may follow a new one."""
+
+
+@pytest.fixture(scope="module")
+def alive(living: Living) -> Living:
+    """The shipped judges' work on the arena is done, and the servers run with nothing to do."""
+    living.command("run", "--corpus", "arena")
+    living.start()
+    living.settle()
+    return living
+
+
+def configure(place: Living, *slugs: str) -> None:
+    """Write judges into judges.yaml, and wait until they are partitions."""
+    traits = load_judges()["careful"].builtin.model_dump()
+    entries = {
+        slug: {
+            "display_name": f"{slug.capitalize()} (simulated)",
+            "family": "oak",
+            "kind": "builtin",
+            "asks": ["rubric", "score", "choice"],
+            "builtin": traits | TRAITS[slug],
+        }
+        for slug in slugs
+    }
+    place.edit("judges", lambda known: known.update(entries))
+    if not SENSED:
+        for slug in slugs:
+            place.add_partition("judge", slug)
+    place.wait("the judges to be partitions", lambda: set(slugs) <= set(place.keys("judge")), 90)
+
+
+def moved(before: Timestamps, after: Timestamps) -> list[str]:
+    """What was remade of what there was before, apart from what reads all judges."""
+    return [
+        f"{asset} {partition}"
+        for asset, made in before.items()
+        if asset not in following()
+        for partition, timestamp in made.items()
+        if after[asset].get(partition) != timestamp
+    ]
+
+
+def following() -> set[str]:
+    graph = build_definitions().resolve_asset_graph()
+    return {node.key.to_user_string() for node in graph.asset_nodes if node.group_name in FANS_IN}
+
+
+def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
+    alive: Living, browser: Browser, tmp_path: Path
+) -> None:
+    before = alive.timestamps()
+    configure(alive, *FROM_UI)
+    chosen = {"corpus": ["arena"], "judge": list(FROM_UI)}
+    told = dialogs.backfill(browser, alive.url, chosen, folder=tmp_path, button="Launch backfill")
+    assert "2 partitions" in told
+    alive.wait("the backfill to be known", alive.backfills, 30)
+    alive.wait("the backfill to end", lambda: ended(alive), BACKFILL_SECONDS)
+    alive.settle()
+
+    after = alive.timestamps()
+    assert moved(before, after) == []
+    for slug in FROM_UI:
+        assert complete(after, slug)
+        assert alive.metadata("verdicts", f"arena|{slug}")["n_asked"] > 0
+    browser.open(alive.url + MATRIX, "Failed (0)", *FROM_UI)
+    browser.photograph("partition-matrix", tmp_path)
+
+
+@pytest.mark.skipif(not SENSED, reason="there is no command for it here")
+def test_a_further_judge_is_backfilled_from_the_command_line(alive: Living) -> None:
+    alive.settle()
+    before = alive.timestamps()
+    configure(alive, FROM_COMMAND_LINE)
+    chosen = ("--judge", FROM_COMMAND_LINE, "--corpus", "arena", "--yes")
+    printed = alive.command("backfill", *chosen)
+    assert FROM_COMMAND_LINE in printed
+    assert "calls" in printed  # stated first
+    alive.settle()
+
+    after = alive.timestamps()
+    assert moved(before, after) == []
+    assert complete(after, FROM_COMMAND_LINE)
+    stated = alive.metadata("verdicts", f"arena|{FROM_COMMAND_LINE}")["n_asked"]
+    assert f"{stated:,}" in printed
+
+
+def ended(place: Living) -> bool:
+    """Whether the latest backfill is over; one that failed fails the test."""
+    latest = place.backfills()[0]
+    assert "FAILED" not in latest["status"], latest
+    return str(latest["status"]) == "COMPLETED_SUCCESS"
+
+
+def complete(made: Timestamps, slug: str) -> bool:
+    """Whether a judge has every table that the judge before it has."""
+    example, own = f"arena|{EXAMPLE}", f"arena|{slug}"
+    lacking = [asset for asset, when in made.items() if example in when and own not in when]
+    assert lacking == []
+    return True
