@@ -77,7 +77,7 @@ def published_corpus(
             **_description(battles),
             "n_quarantined": len(quarantine),
             "content_revision": revision,
-            "corpus_revision": corpus.revision or "none is stated",
+            "corpus_revision": corpus.revision or revision,
         },
     )
     yield dg.MaterializeResult(

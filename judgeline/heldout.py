@@ -139,7 +139,7 @@ def fit_heldout_ratings(
         name: place_target(target, voted, settings.l2, np.array(battles.models)[voted])
         for name, target in targets.items()
     }
-    families = _families(placed, beta_folds.beta)
+    families = resampling_families(placed, beta_folds.beta)
     errors = std_errors(battles, voted, placed, families, settings, cluster)
     return tabulate_ratings(
         battles,
@@ -261,8 +261,16 @@ def _targets(
         yield f"smoothed-{level!r}", linear_target(judge, smooth_outcome(_QUARTERS, level), voted)
 
 
-def _families(methods: Iterable[str], beta: Floats) -> tuple[Family, ...]:
-    """Group methods that resample together: smoothed outcomes are functions of hard ones."""
+def resampling_families(methods: Iterable[str], beta: Floats) -> tuple[Family, ...]:
+    """Group methods that resample together: smoothed outcomes are functions of hard ones.
+
+    Parameters
+    ----------
+    methods : iterable of str
+        ``human``, ``soft``, and ``hard`` before ``smoothed-c`` of every level.
+    beta : ndarray, shape (M,)
+        Slope of the soft outcomes of each model, in logits per rubric point.
+    """
     judged = [name for name in methods if name not in ("human", "soft")]
     levels = [float(name.removeprefix("smoothed-")) for name in judged[1:]]
 

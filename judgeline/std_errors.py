@@ -74,25 +74,44 @@ def std_errors(
                 for name, error in zip(family.methods, closed, strict=True):
                     errors[name][1][model] = error
             key = (*settings.stream, battles.models[model], family.methods[0])
-            refits = _resample(units, strengths, anchors, settings, key)
-            for name, column in zip(family.methods, refits.T, strict=True):
-                errors[name][0][model] = column.std(ddof=1) if column.size > 1 else np.nan
+            resampled = resampled_std_errors(units, strengths, anchors, settings, key)
+            for name, error in zip(family.methods, resampled, strict=True):
+                errors[name][0][model] = error
     return errors
 
 
-def _resample(
+def resampled_std_errors(
     units: ResamplingUnits,
     strengths: Floats,
     anchors: Floats,
     settings: RatingSettings,
     key: tuple[str, ...],
 ) -> Floats:
+    """Return the bootstrap standard errors of one model by K methods that resample together.
+
+    Parameters
+    ----------
+    units : ResamplingUnits
+        What is drawn of the model's battles.
+    strengths, anchors : ndarray, shapes (K,) and (K, A)
+        Where each method placed the model, and its anchors, in logits.
+    settings : RatingSettings
+        Penalty, resamples and seed.
+    key : tuple of str
+        Names the random stream.
+
+    Returns
+    -------
+    ndarray, shape (K,)
+        In logits; NaN for a single battle, or without resamples.
+    """
     if units.copies.sum() < 2 or not settings.n_resamples:
-        return np.empty((0, strengths.size))
+        return np.full(strengths.size, np.nan)
     rng = keyed_rng(settings.seed, *key)
-    return bootstrap_strengths(
+    refits = bootstrap_strengths(
         units, strengths, anchors, l2=settings.l2, n_resamples=settings.n_resamples, rng=rng
     )
+    return np.array([column.std(ddof=1) for column in refits.T])
 
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:
