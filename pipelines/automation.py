@@ -7,12 +7,12 @@ asks for it.
 
 import dagster as dg
 
-from pipelines.partition_sensor import configured_partitions
-from pipelines.refresh import refreshed_corpora, weekly_refresh
 from pipelines.candidate_sensors import new_candidates, place_candidates
 from pipelines.drift_schedule import drift_watch
 from pipelines.log_retention import weekly_pruning
 from pipelines.lost_runs import lost_runs
+from pipelines.partition_sensor import configured_partitions
+from pipelines.refresh import refreshed_corpora, weekly_refresh
 
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
@@ -24,14 +24,13 @@ automation = dg.AutomationConditionSensorDefinition(
 SENSORS = (
     automation,
     configured_partitions,
-    refreshed_corpora,
-)
-SCHEDULES = (weekly_refresh,)
+    lost_runs,
     new_candidates,
     place_candidates,
+    refreshed_corpora,
 )
-SENSORS = (automation,)
-SCHEDULES = (drift_watch,)
-    lost_runs,
+SCHEDULES = (
+    drift_watch,
+    weekly_pruning,
+    weekly_refresh,
 )
-SCHEDULES = (weekly_pruning,)

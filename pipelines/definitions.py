@@ -103,7 +103,6 @@ def build_definitions(
         jobs=JOBS,
         sensors=SENSORS,
         schedules=SCHEDULES,
-        executor=dg.in_process_executor,
         executor=in_process_on_named_host,
         loggers=loggers,
         resources={

@@ -1,4 +1,3 @@
-"""The jobs of the lineage: one run cannot mix partitions of different kinds."""
 """The jobs of the lineage, since one run cannot mix partitions of different kinds; and upkeep."""
 
 import dagster as dg
@@ -7,25 +6,22 @@ from pipelines.log_retention import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
+CANDIDATE_ASSETS = dg.AssetSelection.groups("candidates")
+DRIFT_ASSETS = dg.AssetSelection.groups("drift")
 PLANNING_ASSETS = dg.AssetSelection.assets("call_plan")
 """For a person who is about to ask; a run that asks says the same in its log."""
-JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS - PLANNING_ASSETS
-CANDIDATE_ASSETS = dg.AssetSelection.groups("candidates")
 JUDGED_ASSETS = (
     dg.AssetSelection.all()
     - CORPUS_ASSETS
     - COMPARISON_ASSETS
     - CANDIDATE_ASSETS
-    - dg.AssetSelection.groups("drift")
-    - dg.AssetSelection.key_substring("candidate_verdicts")  # asked in placing_job only
+    - DRIFT_ASSETS
+    - PLANNING_ASSETS
+    - dg.AssetSelection.assets("candidate_verdicts")  # asked in placing_job only
 )
-PLACED_ASSETS = (
-    dg.AssetSelection.groups("placing")
-    | dg.AssetSelection.assets("leaderboard")
-    | dg.AssetSelection.key_substring("battle_influences")
+PLACED_ASSETS = dg.AssetSelection.groups("placing") | dg.AssetSelection.assets(
+    "battle_influences", "leaderboard"
 )
-DRIFT_ASSETS = dg.AssetSelection.groups("drift")
-JUDGED_ASSETS = dg.AssetSelection.all() - CORPUS_ASSETS - COMPARISON_ASSETS - DRIFT_ASSETS
 
 corpus_job = dg.define_asset_job(
     "corpus_job",
@@ -47,7 +43,6 @@ call_plan_job = dg.define_asset_job(
     PLANNING_ASSETS,
     description="What a judge would be asked about a corpus, and its price; asks nobody.",
 )
-JOBS = (corpus_job, judge_job, comparison_job, call_plan_job)
 candidate_job = dg.define_asset_job(
     "candidate_job",
     CANDIDATE_ASSETS,
@@ -57,6 +52,7 @@ placing_job = dg.define_asset_job(
     "placing_job",
     PLACED_ASSETS,
     description="One judge on the battles of new models: asks it, and places them among anchors.",
+)
 drift_job = dg.define_asset_job(
     "drift_job",
     DRIFT_ASSETS,
@@ -66,6 +62,7 @@ JOBS = (
     corpus_job,
     judge_job,
     comparison_job,
+    call_plan_job,
     candidate_job,
     placing_job,
     drift_job,

@@ -16,8 +16,8 @@ from resources.drift import DRIFT_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
-from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.epochs import EPOCH_DTYPES
+from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
 from resources.quantitative import OUTCOME_COLUMNS
