@@ -6,7 +6,9 @@ from typing import Any
 import dagster as dg
 
 from assets import (
+    attack_controls,
     calibration,
+    candidate_judging,
     choices,
     comparison,
     corpus,
@@ -19,6 +21,8 @@ from assets import (
     missing_bounds,
     missingness,
     panel,
+    placing,
+    predictions,
     quantitative,
     rating_systems,
     ratings,
@@ -58,6 +62,10 @@ STAGES = (
     comparison,
     method_comparison,
     rating_systems,
+    candidate_judging,
+    placing,
+    attack_controls,
+    predictions,
 )
 
 

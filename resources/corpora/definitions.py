@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from judgeline.heldout import JUDGE_METHODS
 from resources.configuration import Entries, read_entries
+from resources.corpora.candidate_options import CandidateOptions
 from resources.corpora.gate_options import GateOptions, PanelOptions
 from resources.corpora.languages import language_code
 from resources.paths import config_dir
@@ -191,6 +192,8 @@ class CorpusDefinition(BaseModel):
         What a judge must do well enough before ratings by it are shown.
     reference : ReferenceOptions
         Who anchors reference-anchored ratings; in the file a model's name is enough.
+    candidates : CandidateOptions
+        How new models are placed, and which attack controls stand beside them.
     arena : dict
         Options of the built-in arena, and of no other reader.
     arena_hard : ArenaHardOptions or None
@@ -213,6 +216,7 @@ class CorpusDefinition(BaseModel):
     panel: PanelOptions | None = None
     gate: GateOptions = Field(default_factory=GateOptions)
     reference: ReferenceOptions = Field(default_factory=ReferenceOptions)
+    candidates: CandidateOptions = Field(default_factory=CandidateOptions)
     arena: dict[str, Any] = Field(default_factory=dict)
     arena_hard: ArenaHardOptions | None = None
 
@@ -240,6 +244,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "panel": PanelOptions,
     "gate": GateOptions,
     "reference": ReferenceOptions,
+    "candidates": CandidateOptions,
     "arena_hard": ArenaHardOptions,
 }
 
