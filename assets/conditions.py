@@ -29,6 +29,20 @@ FOLLOWS_WITHOUT_SCORES = (
 ).with_label("follows its inputs, with or without rubric scores")
 """The same for what can do without scored battles: recorded preferences have no rubric scores."""
 
+_OF_CANDIDATES = dg.AssetSelection.assets(
+    "candidates",
+    "candidate_battles",
+    "candidate_verdicts",
+    "candidate_scores",
+    "candidate_ratings",
+)
+FOLLOWS_WITHOUT_CANDIDATES = (
+    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    & ~dg.AutomationCondition.any_deps_missing().ignore(_OF_CANDIDATES)
+    & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_OF_CANDIDATES)
+).with_label("follows its inputs, with or without candidates")
+"""The same for what reads the tables of candidates where there are any: most corpora have none."""
+
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
     "judge_diagnostics",

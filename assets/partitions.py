@@ -48,9 +48,18 @@ def of_every_judge(*columns: str) -> dg.AssetIn:
     )
 
 
-def if_there() -> dg.AssetIn:
-    """Return how an asset reads a table of its own partition that may be missing: then None."""
-    return dg.AssetIn(metadata={"allow_missing_partitions": True})
+def if_there(*columns: str) -> dg.AssetIn:
+    """Return how an asset reads a table, or columns, of its partition; None if it is missing."""
+    some = {"columns": list(columns)} if columns else {}
+    return dg.AssetIn(metadata={"allow_missing_partitions": True, **some})
+
+
+def of_corpus_if_there(*columns: str) -> dg.AssetIn:
+    """Return how a judged asset reads a table, or columns, of its corpus; None if it is missing."""
+    some = {"columns": list(columns)} if columns else {}
+    return dg.AssetIn(
+        partition_mapping=BY_CORPUS, metadata={"allow_missing_partitions": True, **some}
+    )
 
 
 def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:

@@ -5,16 +5,22 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns, as_table
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import (
+    FOLLOWS,
+    FOLLOWS_WITHOUT_CANDIDATES,
+    OF_CORPUS_AND_JUDGE,
+    judge_check,
+)
 from assets.figures import intervals
 from assets.judge_gate import gate_of
 from assets.lineage import columns_from
-from assets.partitions import corpus_and_judge
+from assets.partitions import corpus_and_judge, if_there
 from assets.provenance import sources_of
 from judgeline.conformal import calibrate_intervals, coverage_limits
 from judgeline.gate import failures
 from judgeline.heldout import HeldOutRatings
-from judgeline.leaderboard import WITHHELD, rank_models, withhold
+from judgeline.leaderboard import WITHHELD, Leaderboard, rank_models, withhold
+from judgeline.newcomer_board import join_newcomers
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 
@@ -73,20 +79,23 @@ def conformal_calibration(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="uncertainty",
-    code_version="1",
-    automation_condition=FOLLOWS,
+    code_version="2",
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],
     metadata=_LINEAGE,
+    ins={"candidate_ratings": if_there()},
 )
 def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
     judge_gate: pd.DataFrame,
+    candidate_ratings: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rank, rating and interval in Elo points, with its human rating where it has one.
 
     A model's tier is one more than the number of models whose whole interval lies above its own.
+    Candidates stand among the others until they have votes of their own; attack controls do not.
     Of a judge that failed its gate, only human ratings and the reason.
     """
     corpus, judge = corpus_and_judge(context)
@@ -97,6 +106,7 @@ def leaderboard(
         miscoverage=rating.miscoverage,
         std_error=rating.std_error,
     )
+    board = _with_candidates(board, candidate_ratings, rating.method)
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
             value=as_table(withhold(board, reason)),
@@ -108,12 +118,26 @@ def leaderboard(
         metadata={
             "best": str(table["model"].iloc[0]),
             "n_tiers": int(table["tier"].nunique()),
+            "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             "plot": intervals(table, f"{judge} on {corpus}"),
             **sources_of(context, *_MADE_FROM),
             **_LINEAGE,
         },
     )
+
+
+def _with_candidates(
+    board: Leaderboard, candidate_ratings: pd.DataFrame | None, method: str
+) -> Leaderboard:
+    """Return the board with the models that were dropped, but no controls, rated by its method."""
+    if candidate_ratings is None:
+        return board
+    stands = candidate_ratings["control"].isna() & candidate_ratings["method"].eq(method)
+    if not stands.any():
+        return board
+    places = {"rank": "float64", "tier": "float64"}
+    return join_newcomers(board, as_columns(Leaderboard, candidate_ratings[stands].astype(places)))
 
 
 @judge_check(conformal_calibration, blocking=True)

@@ -84,26 +84,54 @@ def rank_models(
     ValueError
         If the ratings hold no such method, or it is ``human``.
     """
+    table = of_method(heldout, method)
+    scores = nonconformity_scores(*calibration_residuals(heldout, method, std_error))
+    thresholds = _thresholds(np.isfinite(table.residual), scores, miscoverage)
+    spread = chosen_std_error(heldout, std_error)[heldout.method == method]
+    return in_order(with_intervals(heldout, table, spread, thresholds))
+
+
+def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
+    """Return the rows of one judge method; ValueError, with the known ones, if there is none."""
     known = dict.fromkeys(heldout.method.tolist())
     if method not in known or method == "human":
         names = ", ".join(name for name in known if name != "human")
         raise ValueError(f"cannot rank by method {method!r}; the ratings hold {names}")
     rows = heldout.method == method
-    table = HeldOutRatings(*(column[rows] for column in heldout))
-    spread = chosen_std_error(heldout, std_error)[rows]
-    scores = nonconformity_scores(*calibration_residuals(heldout, method, std_error))
-    thresholds = _thresholds(np.isfinite(table.residual), scores, miscoverage)
+    return HeldOutRatings(*(column[rows] for column in heldout))
+
+
+def with_intervals(
+    heldout: HeldOutRatings, table: HeldOutRatings, spread: Floats, thresholds: Floats
+) -> Leaderboard:
+    """Return the rows of one method with their intervals, without places.
+
+    Parameters
+    ----------
+    heldout, table : HeldOutRatings
+        Of all methods, and of the one that ranks.
+    spread, thresholds : ndarray, shape of the rows of `table`
+        Standard errors in Elo points, and thresholds in standard errors.
+    """
     half_width = interval_half_width(thresholds, spread)
     lower, upper = table.rating - half_width, table.rating + half_width
-    order = np.lexsort((table.model, -table.rating))  # NaN sorts last
-    columns = (
-        table.model, table.method, table.rating, spread, lower, upper, _tiers(lower, upper),
+    nowhere = np.full(table.model.size, math.nan)
+    return Leaderboard(
+        nowhere, table.model, table.method, table.rating, spread, lower, upper, nowhere,
         table.human_rating, _ratings_of(heldout, "hard", table.model),
         _ratings_of(heldout, "soft", table.model), _betas(heldout, table.model),
         table.n_battles, table.n_votes, _with_spread_flag(table, spread),
     )  # fmt: skip
-    places = np.where(np.isfinite(table.rating[order]), np.arange(1.0, order.size + 1), math.nan)
-    return Leaderboard(places, *(column[order] for column in columns))
+
+
+def in_order(board: Leaderboard) -> Leaderboard:
+    """Return the rows by rating, best first, with rank and tier."""
+    rating = board.rating.astype(float)
+    order = np.lexsort((board.model.astype(str), -rating))  # NaN sorts last
+    places = np.where(np.isfinite(rating[order]), np.arange(1.0, order.size + 1), math.nan)
+    tiers = _tiers(board.lower.astype(float), board.upper.astype(float))[order]
+    columns = Leaderboard(*(column[order] for column in board))
+    return columns._replace(rank=places, tier=tiers)
 
 
 def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:

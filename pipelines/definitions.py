@@ -6,9 +6,11 @@ from typing import Any
 import dagster as dg
 
 from assets import (
+    attack_controls,
     calibration,
     call_plan,
     candidates,
+    candidate_judging,
     choices,
     comparison,
     corpus,
@@ -23,6 +25,8 @@ from assets import (
     missing_bounds,
     missingness,
     panel,
+    placing,
+    predictions,
     quantitative,
     rating_systems,
     ratings,
@@ -67,6 +71,10 @@ STAGES = (
     method_comparison,
     rating_systems,
     candidates,
+    candidate_judging,
+    placing,
+    attack_controls,
+    predictions,
 )
 
 

@@ -1,4 +1,5 @@
 """The jobs of the lineage, since one run cannot mix partitions of different kinds; and upkeep."""
+"""The jobs of the lineage: one run cannot mix partitions of different kinds."""
 
 import dagster as dg
 
@@ -21,6 +22,13 @@ JUDGED_ASSETS = (
 )
 PLACED_ASSETS = dg.AssetSelection.groups("placing") | dg.AssetSelection.assets(
     "battle_influences", "leaderboard"
+    - dg.AssetSelection.groups("drift")
+    - dg.AssetSelection.key_substring("candidate_verdicts")  # asked in placing_job only
+)
+PLACED_ASSETS = (
+    dg.AssetSelection.groups("placing")
+    | dg.AssetSelection.assets("leaderboard")
+    | dg.AssetSelection.key_substring("battle_influences")
 )
 
 corpus_job = dg.define_asset_job(
@@ -67,4 +75,6 @@ JOBS = (
     placing_job,
     drift_job,
     prune_logs,
+    candidate_job,
+    placing_job,
 )

@@ -1,3 +1,5 @@
+from assets.attack_controls import COLUMNS as CONTROL_COLUMNS
+from assets.candidate_judging import WHOSE
 from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
@@ -20,6 +22,7 @@ from resources.judges.epochs import EPOCH_DTYPES
 from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
+from resources.prediction_record import PREDICTION_DTYPES
 from resources.quantitative import OUTCOME_COLUMNS
 from resources.reference_reach import DIAGNOSTIC_COLUMNS
 from resources.reliability_panel import PANEL_DTYPES
@@ -50,6 +53,9 @@ SHOWN = {
     *RATING_COLUMNS,
     *DIAGNOSTIC_COLUMNS,
     *SYSTEM_COLUMNS,
+    *PREDICTION_DTYPES,
+    *CONTROL_COLUMNS,
+    *WHOSE,
     "selection_order",
     "half_width",
     *(

@@ -1,0 +1,148 @@
+"""The running record: what was predicted of models without votes, and what people said later."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import pandas as pd
+
+from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, if_there
+from resources.catalog import Catalog
+from resources.expectations import evaluate
+from resources.prediction_record import (
+    coverage_of,
+    rank_tests,
+    score_predictions,
+    state_predictions,
+    strangeness,
+    typed_record,
+)
+from resources.tables import ParquetStore
+
+SURPRISING = 0.01
+"""p-value below which a test of exchangeability warns; two are made at each look."""
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="placing",
+    code_version="1",
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    ins={"candidate_ratings": if_there("model", "content_hash")},
+)
+def predictions(
+    context: dg.AssetExecutionContext,
+    leaderboard: pd.DataFrame,
+    candidate_ratings: pd.DataFrame | None,
+    catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating and interval as first stated without votes, and people's rating later.
+
+    Elo points. A row is written once, scored once, when enough people have voted, and never
+    changed: the record of what the intervals were worth.
+    """
+    corpus, judge = corpus_and_judge(context)
+    before = typed_record(io_manager.stored("predictions", corpus, judge))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    hashes = pd.Series(dtype="str")
+    if candidate_ratings is not None:
+        hashes = candidate_ratings.set_index("model")["content_hash"]
+    table = state_predictions(
+        score_predictions(before, leaderboard, now=now),
+        leaderboard,
+        hashes,
+        miscoverage=catalog.corpus(corpus).rating.miscoverage,
+        now=now,
+        run_id=context.run_id,
+    )
+    is_scored = table["scored_at"].notna()
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "n_predictions": len(table),
+            "n_new": len(table) - len(before),
+            "n_scored": int(is_scored.sum()),
+            "n_covered": int(table["covered"].sum()),
+            "n_awaiting_votes": int((~is_scored).sum()),
+        },
+    )
+
+
+@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+def predictions_cover(
+    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Intervals stated before the votes hold as often as they promised, within chance."""
+    import great_expectations.expectations as gxe
+
+    coverage, _ = coverage_of(predictions, heldout_ratings)
+    return evaluate(
+        coverage,
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="coverage",
+                column_B="shared_lower",
+                or_equal=True,
+                notes="no fewer predictions held than chance allows",
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="shared_upper",
+                column_B="coverage",
+                or_equal=True,
+                notes="no more predictions held than chance allows",
+            ),
+        ],
+        ids=["miscoverage", "n_predictions", "n_covered", "lower", "upper"],
+        remedy="Too few: new models are not like those that calibrate; see "
+        "fresh_residuals_are_exchangeable, and read further intervals as too narrow. Too many: "
+        "intervals are wider than they need be.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+def fresh_residuals_are_exchangeable(
+    context: dg.AssetCheckExecutionContext,
+    predictions: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.AssetCheckResult:
+    """Residuals of predictions rank among those that calibrate as if drawn from one pool."""
+    corpus, _ = corpus_and_judge(context)
+    return exchangeable(predictions, heldout_ratings, catalog.corpus(corpus).rating.std_error)
+
+
+def exchangeable(
+    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: str
+) -> dg.AssetCheckResult:
+    """Return the check of a record whose intervals are made of one kind of standard error."""
+    tests = rank_tests(predictions, heldout_ratings, std_error)
+    if tests.empty:
+        return dg.AssetCheckResult(
+            passed=True,
+            description="No prediction has been scored by votes yet: there is nothing to test.",
+            metadata={"n_scored": 0},
+        )
+    surprising = tests[tests["p_value"].lt(SURPRISING)]
+    told = [
+        f"{row.method}, {row.of}: p {row.p_value:.3g}, {row.n_fresh} fresh against {row.n_pool}, "
+        f"the fresh one larger in {row.superiority:.0%} of pairs."
+        for row in tests.itertuples()
+    ]
+    remedy = (
+        "Intervals of further new models may not hold: look for what these have in common (a "
+        "family, a language, a time), and have people vote on models like them."
+    )
+    each = strangeness(predictions, heldout_ratings, std_error)
+    return dg.AssetCheckResult(
+        passed=surprising.empty,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=" ".join([*told, *([remedy] if len(surprising) else [])]),
+        metadata={
+            "n_scored": len(each),
+            "observed": " ".join(told),
+            "remedy": remedy if len(surprising) else "",
+            "models": dg.MetadataValue.json(each.to_dict("records")),
+        },
+    )
