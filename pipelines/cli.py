@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from pipelines.candidate_commands import candidates_app
 from pipelines.terminal import open_console, plain
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -478,6 +479,9 @@ def ui(
     from pipelines.ui import serve
 
     raise typer.Exit(serve(port, open_console()))
+
+
+app.add_typer(candidates_app, name="candidates")
 
 
 def _judges_of(definition: Any) -> str:

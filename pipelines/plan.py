@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from assets.candidates import choose_candidate_battles, read_candidates
 from assets.corpus import choose
 from assets.panel import choose_panel
 from assets.partitions import corpus_judge_key
@@ -31,7 +32,11 @@ _TABLES: dict[FormName, str] = {
     "score": "score_verdicts",
     "choice": "choice_verdicts",
 }
-ASKED = (*_TABLES.values(), "reliability_panel")
+ASKED = (
+    *_TABLES.values(),
+    "reliability_panel",
+    "candidate_verdicts",
+)
 """Tables that are made by asking judges."""
 _ANSWERS_LOOKED_AT = 500
 
@@ -64,13 +69,44 @@ def plan_run(
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
+    further = sample.head(0)
+    if "candidate_verdicts" in asks:
+        further = _battles_of_candidates(corpus, battles, judges, tables)
     plan = [
-        _plan_judge(judge, corpus, sample, tables, buyer, own)
+        _plan_judge(judge, corpus, sample, tables, buyer, own, further)
         if (own := _asking(judge, sample, read.verdicts, asks))
         else JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
         for judge in judges
     ]
-    return len(sample), tuple(plan)
+    return len(sample) + len(further), tuple(plan)
+
+
+def _battles_of_candidates(
+    corpus: CorpusDefinition,
+    battles: pd.DataFrame,
+    judges: Sequence[JudgeDefinition],
+    tables: ParquetStore,
+) -> pd.DataFrame:
+    """Return the battles of candidates that a run would judge, by what is known of the noise now.
+
+    Before any judge has ratings that is nothing: then as many as the corpus allows.
+    """
+    _, found = read_candidates(corpus, battles, tables)
+    recorded = {judge.slug for judge in judges if judge.kind == "recorded"}
+    heldout, calibration = (
+        {
+            judge: table
+            for judge in tables.partitions(name, corpus.slug)
+            if judge not in recorded
+            and (table := tables.stored(name, corpus.slug, judge)) is not None
+        }
+        for name in ("heldout_ratings", "conformal_calibration")
+    )
+    before = tables.stored("candidate_battles", corpus.slug)
+    chosen, _ = choose_candidate_battles(
+        corpus, found.candidates, battles, heldout, calibration, before
+    )
+    return chosen
 
 
 def _asking(
@@ -105,28 +141,31 @@ def _plan_judge(
     tables: ParquetStore,
     buyer: Buyer,
     asks: Collection[str],
+    further: pd.DataFrame,
 ) -> JudgePlan:
     partition = corpus_judge_key(corpus.slug, judge.slug)
     more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    own = sample if "verdicts" in asks else sample.head(0)
+    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
     asked = {
-        form: _ask(judge, form, corpus, sample, buyer, more if form == "rubric" else [])
+        form: _ask(judge, form, corpus, sample, buyer, [])
         for form, table in _TABLES.items()
-        if form in judge.asks and table in asks
+        if form in judge.asks and table in asks and form != "rubric"
     }
-    if more and "rubric" in judge.asks and "rubric" not in asked:
-        asked["rubric"] = _ask(judge, "rubric", corpus, sample.head(0), buyer, more)
+    if "rubric" in judge.asks and (len(rubric) or more):
+        asked = {"rubric": _ask(judge, "rubric", corpus, rubric, buyer, more), **asked}
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: len(one.needed) for form, one in asked.items()}
     if not any(n_needed.values()):
         return JudgePlan(judge.slug, partition, 0, n_stored)
     counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
     tokens = total(counted) if counted else None
+    n_rubric = max(0, n_needed.get("rubric", 0) - 2 * judge.replicates * len(further))
     price = judge.price_per_million
     expected = most = None
     if price is not None and tokens is not None:
         expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
         most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
-    n_rubric = n_needed.get("rubric", 0)
     return JudgePlan(
         judge.slug,
         partition,
