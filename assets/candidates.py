@@ -10,7 +10,7 @@ from assets.conditions import OF_CORPUS, TABLE, corpus_check
 from assets.partitions import CORPUS, by_judge, of_every_judge
 from judgeline.candidate_battles import N_BANDS, strength_bands
 from judgeline.heldout import FEW_BATTLES
-from resources.candidates.accepting import Accepted, accept, contents, history_of
+from resources.candidates.accepting import Accepted, accept, contents, history_in
 from resources.candidates.choosing import (
     Needs,
     anchor_strengths,
@@ -88,11 +88,7 @@ def read_candidates(
     """Return the files in the candidates folder of a corpus, and what becomes of each now."""
     folder = folder_of(corpus.slug)
     files = list_files(folder)
-    judges = tables.partitions("predictions", corpus.slug)
-    told = [tables.stored("predictions", corpus.slug, judge) for judge in judges]
-    history = history_of(
-        tables.stored("candidates", corpus.slug), [table for table in told if table is not None]
-    )
+    history = history_in(tables, corpus.slug)
     return files, accept(
         folder, files, battles, corpus.candidates, seed=corpus.seed, history=history
     )

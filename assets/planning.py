@@ -25,7 +25,11 @@ _TABLES: dict[FormName, str] = {
     "score": "score_verdicts",
     "choice": "choice_verdicts",
 }
-ASKED = (*_TABLES.values(), "reliability_panel")
+ASKED = (
+    *_TABLES.values(),
+    "reliability_panel",
+    "candidate_verdicts",
+)
 """Tables that are made by asking judges."""
 
 
@@ -38,6 +42,7 @@ def plan_judge(
     buyer: Buyer,
     *,
     asks: Collection[str] = ASKED,
+    further: pd.DataFrame | None = None,
 ) -> JudgePlan:
     """Return what a judge would be asked about the sampled battles of a corpus.
 
@@ -53,9 +58,12 @@ def plan_judge(
         Over the verdict store.
     asks : collection of str
         Tables of `ASKED` that would be made.
+    further : DataFrame, optional
+        Battles of candidates that the judge would judge as well; none by default.
     """
+    further = sample.head(0) if further is None else further
     if own := _asking(judge, sample, came, asks):
-        return _plan(judge, corpus, sample, tables, buyer, own)
+        return _plan(judge, corpus, sample, further, tables, buyer, own)
     return JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
 
 
@@ -79,22 +87,25 @@ def _plan(
     judge: JudgeDefinition,
     corpus: CorpusDefinition,
     sample: pd.DataFrame,
+    further: pd.DataFrame,
     tables: ParquetStore,
     buyer: Buyer,
     asks: Collection[str],
 ) -> JudgePlan:
     partition = corpus_judge_key(corpus.slug, judge.slug)
     more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    own = sample if "verdicts" in asks else sample.head(0)
+    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
     asked = {
-        form: expect_calls(
-            judge, form, corpus, sample, buyer, more=more if form == "rubric" else ()
-        )
+        form: expect_calls(judge, form, corpus, sample, buyer)
         for form, table in _TABLES.items()
-        if form in judge.asks and table in asks
+        if form in judge.asks and table in asks and form != "rubric"
     }
-    if more and "rubric" in judge.asks and "rubric" not in asked:
-        asked["rubric"] = expect_calls(judge, "rubric", corpus, sample.head(0), buyer, more=more)
+    if "rubric" in judge.asks and (len(rubric) or more):
+        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
+        asked = {"rubric": of_rubric, **asked}
     n_rubric = len(asked["rubric"].needed) if "rubric" in asked else 0
+    n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
     half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
     return plan_of(judge, partition, asked, half_width)
 

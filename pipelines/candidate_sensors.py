@@ -18,10 +18,13 @@ from resources.candidates.accepting import contents
 from resources.candidates.folder import Seen, folder_of, list_files
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
+from resources.tables import ParquetStore
 
 CANDIDATES_TAG = "judgeline/candidates"
 """Tag of a placing run: the fingerprint of the candidate battles that it is about."""
 BUDGET_TAG = "judgeline/budget"
+NO_CANDIDATES = "none"
+"""What stands in a tag for no candidate at all."""
 PLACES_TAG = "judgeline/places"
 """Tag of a candidate run that is followed by its own placing runs: `judgeline run` does that."""
 _SETTLED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
@@ -83,15 +86,15 @@ def _look(
         return None, _waiting(files), memory._replace(requested="")
     if any(seen.content_hash for seen in files if seen.state != "complete"):
         return None, _waiting(files), memory  # it is being replaced, not withdrawn
-    if (now or "none") == before.requested:
+    if (now or NO_CANDIDATES) == before.requested:
         return None, "the run for what was dropped has been requested", memory
     if reason := _not_ready(instance, catalog, corpus):
         return None, reason, memory
     request = dg.RunRequest(
         partition_key=corpus.slug,
-        run_key=f"candidates:{corpus.slug}:{run_id or 'first'}:{now or 'none'}",
+        run_key=f"candidates:{corpus.slug}:{run_id or 'first'}:{now or NO_CANDIDATES}",
     )
-    return request, "", memory._replace(requested=now or "none")
+    return request, "", memory._replace(requested=now or NO_CANDIDATES)
 
 
 def _made(instance: dg.DagsterInstance, corpus: str) -> tuple[str | None, str | None]:
@@ -162,9 +165,20 @@ def place_candidates(
     )
 
 
+def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
+    """Return whether a corpus has dropped files or controls, or candidates of before."""
+    if corpus.candidates.controls or list_files(folder_of(corpus.slug)):
+        return True
+    before = tables.stored("candidates", corpus.slug)
+    return before is not None and len(before) > 0
+
+
 def placing_tags(corpus: CorpusDefinition, battles: str) -> dict[str, str]:
     """Return the tags of a placing run that nobody types: what it is about, and its budget."""
-    return {CANDIDATES_TAG: battles or "none", BUDGET_TAG: " ".join(corpus.candidates.budget)}
+    return {
+        CANDIDATES_TAG: battles or NO_CANDIDATES,
+        BUDGET_TAG: " ".join(corpus.candidates.budget),
+    }
 
 
 def last_placed(instance: dg.DagsterInstance, corpus: str, judge: str) -> str:
@@ -178,7 +192,7 @@ def last_placed(instance: dg.DagsterInstance, corpus: str, judge: str) -> str:
         limit=1,
     )
     found = runs[0].tags.get(CANDIDATES_TAG, "unknown") if runs else ""
-    return "" if found == "none" else found
+    return "" if found == NO_CANDIDATES else found
 
 
 def _latest(instance: dg.DagsterInstance, asset: str, partition: str) -> Any:

@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from pipelines.backfill_command import register_backfill
+from pipelines.candidate_commands import candidates_app
 from pipelines.terminal import open_console, plain
 from pipelines.why_command import EPILOG as WHY_EPILOG
 from pipelines.why_command import why
@@ -487,6 +488,7 @@ def ui(
 
 
 register_backfill(app)
+app.add_typer(candidates_app, name="candidates")
 
 
 def _judges_of(definition: Any) -> str:

@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
+import pandas as pd
+
+from assets.candidates import choose_candidate_battles, read_candidates
 from assets.corpus import choose
 from assets.planning import ASKED, plan_judge
 from resources.corpora.cleaning import filter_battles
@@ -43,8 +46,39 @@ def plan_run(
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
+    further = sample.head(0)
+    if "candidate_verdicts" in asks:
+        further = _battles_of_candidates(corpus, battles, judges, tables)
     plan = [
-        plan_judge(judge, corpus, sample, read.verdicts, tables, buyer, asks=asks)
+        plan_judge(judge, corpus, sample, read.verdicts, tables, buyer, asks=asks, further=further)
         for judge in judges
     ]
-    return len(sample), tuple(plan)
+    return len(sample) + len(further), tuple(plan)
+
+
+def _battles_of_candidates(
+    corpus: CorpusDefinition,
+    battles: pd.DataFrame,
+    judges: Sequence[JudgeDefinition],
+    tables: ParquetStore,
+) -> pd.DataFrame:
+    """Return the battles of candidates that a run would judge, by what is known of the noise now.
+
+    Before any judge has ratings that is nothing: then as many as the corpus allows.
+    """
+    _, found = read_candidates(corpus, battles, tables)
+    recorded = {judge.slug for judge in judges if judge.kind == "recorded"}
+    heldout, calibration = (
+        {
+            judge: table
+            for judge in tables.partitions(name, corpus.slug)
+            if judge not in recorded
+            and (table := tables.stored(name, corpus.slug, judge)) is not None
+        }
+        for name in ("heldout_ratings", "conformal_calibration")
+    )
+    before = tables.stored("candidate_battles", corpus.slug)
+    chosen, _ = choose_candidate_battles(
+        corpus, found.candidates, battles, heldout, calibration, before
+    )
+    return chosen

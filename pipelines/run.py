@@ -1,11 +1,12 @@
 """The main job: the whole lineage of a corpus, in this process, over the shared instance.
 
 A corpus job, a job per judge and a comparison job, because one run cannot mix partitions of
-different kinds. Needs no server; every run is in the UI afterwards, with its full log.
+different kinds; where new models were dropped, a job that reads them and one per judge that places
+them before the comparison. Needs no server; every run is in the UI afterwards, with its full log.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from rich.console import Console
 
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.able import judges_of
+from pipelines.candidate_sensors import (
+    CANDIDATES_TAG,
+    NO_CANDIDATES,
+    PLACES_TAG,
+    has_candidates,
+    last_placed,
+)
 from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
@@ -28,9 +36,12 @@ from pipelines.outcome import (
 from pipelines.plan import ASKED, plan_run
 from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
 from pipelines.workers import HOST_TAG, this_host
+from resources.candidates.choosing import fingerprint
 from resources.catalog import Catalog
+from resources.corpora.definitions import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
+from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetStore, ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
@@ -103,7 +114,7 @@ def run_lineage(
                     loggers={"console": reporter.logger()},
                 )
                 lineage = _Lineage(recorded, reporter, defs, store, select)
-                outcome = lineage.run(corpus, tuple(judge.slug for judge in chosen))
+                outcome = lineage.run(definition, chosen)
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
     except (ValueError, OSError) as error:
@@ -134,8 +145,9 @@ class _Lineage:
         self._report: Path | None = None
         self._made: set[dg.AssetKey] = set()
 
-    def run(self, corpus: str, judges: Sequence[str]) -> RunOutcome:
-        """Run the corpus, each judge, and the comparison of those that got through."""
+    def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
+        """Run the corpus, each judge, the candidates, and the comparison of what got through."""
+        corpus, judges = definition.slug, tuple(judge.slug for judge in chosen)
         register(self._instance, corpora=[corpus], judges=judges)
         if self._job("corpus_job", corpus):
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
@@ -143,6 +155,8 @@ class _Lineage:
                 judge: self._job("judge_job", corpus_judge_key(corpus, judge), part)
                 for judge, part in parts.items()
             }
+            able = [judge.slug for judge in chosen if judge.kind != "recorded"]
+            self._place_candidates(definition, [judge for judge in able if done[judge]])
             part = common_part(parts, done)
             if part is None and not self._errors:
                 part = methods_part(self._graph, self._made)
@@ -151,13 +165,35 @@ class _Lineage:
         return RunOutcome(
             exit_code(self._failed_checks, self._errors),
             corpus,
-            tuple(judges),
+            judges,
             tuple(self._failed_checks),
             tuple(self._errors),
             self._report,
         )
 
-    def _job(self, name: str, partition: str, part: Part = WHOLE) -> bool:
+    def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
+        """Read what was dropped for new models, and have each judge place it; often, nothing."""
+        corpus = definition.slug
+        if not has_candidates(definition, self._store):
+            return
+        if not self._job("candidate_job", corpus, tags={PLACES_TAG: "itself"}):
+            return
+        battles = self._store.stored("candidate_battles", corpus)
+        if battles is None or dg.AssetKey("candidate_verdicts") not in self._selected:
+            return
+        about = fingerprint(battles)
+        for judge in judges:
+            if about or last_placed(self._instance, corpus, judge):
+                key = corpus_judge_key(corpus, judge)
+                self._job("placing_job", key, tags={CANDIDATES_TAG: about or NO_CANDIDATES})
+
+    def _job(
+        self,
+        name: str,
+        partition: str,
+        part: Part = WHOLE,
+        tags: Mapping[str, str] | None = None,
+    ) -> bool:
         job = self._defs.resolve_job_def(name)
         asked = job.asset_layer.executable_asset_keys & self._selected
         keys = asked - part.left_out
@@ -178,8 +214,8 @@ class _Lineage:
             partition_key=partition,
             instance=self._instance,
             raise_on_error=False,
+            tags={HOST_TAG: this_host(), **(tags or {})},
             run_config={"loggers": {"console": {"config": {}}}},
-            tags={HOST_TAG: this_host()},
         )
         self._take(result, partition)
         return result.success
@@ -190,7 +226,7 @@ class _Lineage:
                 evaluation.asset_key.to_user_string(),
                 evaluation.check_name,
                 partition,
-                evaluation.severity == dg.AssetCheckSeverity.ERROR,
+                evaluation.severity == dg.AssetCheckSeverity.ERROR and bool(evaluation.blocking),
                 evaluation.description or "",
             )
             for evaluation in result.get_asset_check_evaluations()

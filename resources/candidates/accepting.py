@@ -22,6 +22,7 @@ from resources.candidates.schema import (
 )
 from resources.corpora.candidate_options import CandidateOptions
 from resources.corpora.schema import empty, typed
+from resources.tables import ParquetStore
 
 _DETAIL = 500
 
@@ -49,14 +50,18 @@ class History(NamedTuple):
     placed: Collection[str] = ()
 
 
-def history_of(before: pd.DataFrame | None, predictions: Sequence[pd.DataFrame]) -> History:
-    """Return what the stored candidates, and the stored predictions of judges, remember."""
+def history_in(tables: ParquetStore, corpus: str) -> History:
+    """Return what the stored candidates of a corpus, and its judges' predictions, remember."""
+    before = tables.stored("candidates", corpus)
     named: dict[str, tuple[str, str]] = {}
     if before is not None:
         dropped = before[before["file"].notna()].drop_duplicates("content_hash")
         columns = (dropped[c] for c in ("content_hash", "model", "file"))
         named = {content: (model, file) for content, model, file in zip(*columns, strict=True)}
-    return History(named, frozenset(name for table in predictions for name in table["model"]))
+    judges = tables.partitions("predictions", corpus)
+    told = (tables.stored("predictions", corpus, judge) for judge in judges)
+    placed = frozenset(name for table in told if table is not None for name in table["model"])
+    return History(named, placed)
 
 
 def contents(files: Sequence[Seen], options: CandidateOptions) -> str:

@@ -69,8 +69,11 @@ def list_files(
     if not folder.exists():
         return []
     moment = time.time() if now is None else now
-    paths = [path for path in folder.iterdir() if _counts(path.name) and path.is_file()]
-    seen = (_look(path, known or {}, moment) for path in sorted(paths, key=lambda path: path.name))
+    paths = [path for path in folder.iterdir() if not is_passed_over(path.name) and path.is_file()]
+    seen = (
+        look(path, (known or {}).get(path.name), now=moment)
+        for path in sorted(paths, key=lambda path: path.name)
+    )
     return [one for one in seen if one is not None]
 
 
@@ -79,14 +82,15 @@ def printable_name(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _counts(name: str) -> bool:
-    return not name.startswith(".") and not name.lower().endswith(_UNFINISHED)
+def is_passed_over(name: str) -> bool:
+    """Return whether a file's name says that it is hidden, or still being written."""
+    return name.startswith(".") or name.lower().endswith(_UNFINISHED)
 
 
-def _look(path: UPath, known: Mapping[str, Seen], now: float) -> Seen | None:
+def look(path: UPath, before: Seen | None = None, *, now: float) -> Seen | None:
+    """Return what can be seen of one file, None if it is gone; `before` is what was seen last."""
     try:
         size, changed = _size_and_time(path)
-        before = known.get(path.name)
         if before is not None and before[1:3] == (size, changed) and before.state == "complete":
             return before
         held = before.content_hash if before else ""

@@ -5,6 +5,13 @@ from assets.partitions import CORPUS, CORPUS_JUDGE
 from pipelines.definitions import build_definitions, defs
 from resources.tables import ParquetTables
 
+JOB_NAMES = (
+    "corpus_job",
+    "judge_job",
+    "comparison_job",
+    "candidate_job",
+    "placing_job",
+)
 GRAPH = {
     "raw_battles": ("corpus", CORPUS, set()),
     "quarantined_battles": ("corpus", CORPUS, set()),
@@ -160,6 +167,13 @@ GRAPH = {
         },
     ),
     "method_comparison": ("comparison", CORPUS, {"scoring_methods", "leaderboard"}),
+    "candidates": ("candidates", CORPUS, {"battles"}),
+    "quarantined_candidates": ("candidates", CORPUS, {"battles"}),
+    "candidate_battles": (
+        "candidates",
+        CORPUS,
+        {"candidates", "battles", "heldout_ratings", "conformal_calibration"},
+    ),
 }
 
 BLOCKING = {
@@ -188,6 +202,7 @@ BLOCKING = {
     ("missing_bounds", "bounds_are_of_the_ratings"),
     ("reference_ratings", "gaps_are_finite"),
     ("judge_comparison", "comparison_is_sound"),
+    ("candidate_battles", "candidate_battles_are_sound"),
 }
 WARNING = {
     ("scoring_methods", "methods_have_ratings"),
@@ -229,6 +244,10 @@ WARNING = {
     ("rating_systems", "every_system_rates_every_model"),
     ("rating_systems", "systems_agree_on_the_order"),
     ("report", "report_is_self_contained"),
+    ("quarantined_candidates", "candidate_files_are_readable"),
+    ("candidate_battles", "candidates_have_enough_battles"),
+    ("candidate_battles", "candidates_meet_all_strengths"),
+    ("candidate_battles", "candidates_speak_all_languages"),
 }
 
 
@@ -306,6 +325,24 @@ def test_jobs_make_every_asset_once_but_for_what_placing_makes_again():
     assert sorted({*once, *placed}) == sorted(GRAPH)
     assert len(once) == len(set(once))
     assert {"candidate_verdicts"} & set(GRAPH) == set(placed) - set(once)
+def made_by(job):
+    keys = defs.resolve_job_def(job).asset_layer.executable_asset_keys
+    return {key.to_user_string() for key in keys}
+
+
+def test_the_jobs_make_every_asset_and_three_of_them_none_twice():
+    apart = [made_by(name) for name in ("corpus_job", "judge_job", "comparison_job")]
+    assert sum(map(len, apart)) == len(set().union(*apart))
+    assert set().union(*map(made_by, JOB_NAMES)) == set(GRAPH)
+
+
+def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
+    candidates = {"candidates", "quarantined_candidates", "candidate_battles"}
+    assert made_by("candidate_job") == candidates
+    assert "leaderboard" in made_by("placing_job")
+    asked = candidates | {"candidate_verdicts"}
+    others = ("corpus_job", "judge_job", "comparison_job")
+    assert not asked & set().union(*map(made_by, others))
 
 
 def test_resources_can_be_replaced(tmp_path):

@@ -223,6 +223,7 @@ def test_only_what_is_selected_is_counted(desk: Desk) -> None:
         "reliability_panel": 2 * 10 * 3,
         "score_verdicts": 0,  # the judge is not asked in these forms
         "choice_verdicts": 0,
+        "candidate_verdicts": 0,  # nothing was dropped
     }
 
 

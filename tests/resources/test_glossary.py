@@ -13,6 +13,8 @@ from judgeline.quantitative_curve import LearningCurve
 from judgeline.split_coverage import SplitCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.anchoring import RATING_COLUMNS
+from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
+from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.drift import DRIFT_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
@@ -52,6 +54,9 @@ SHOWN = {
     *PANEL_DTYPES,
     *RATING_COLUMNS,
     *DIAGNOSTIC_COLUMNS,
+    *CANDIDATE_DTYPES,
+    *REFUSED_DTYPES,
+    *CANDIDATE_BATTLE_DTYPES,
     *SYSTEM_COLUMNS,
     *PREDICTION_DTYPES,
     *CONTROL_COLUMNS,

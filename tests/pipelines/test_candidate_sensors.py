@@ -1,0 +1,299 @@
+"""A new model drops: what the sensors ask for, and that nothing else asks a judge about it."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from conftest import Workshop
+from newcomers import drop, newcomer
+
+from assets.partitions import corpus_judge_key, register
+from pipelines.activity import active_judges
+from pipelines.automation import SENSORS
+from pipelines.candidate_sensors import (
+    BUDGET_TAG,
+    CANDIDATES_TAG,
+    PLACES_TAG,
+    last_placed,
+    new_candidates,
+    place_candidates,
+)
+from pipelines.definitions import build_definitions
+from pipelines.jobs import candidate_job, placing_job
+
+
+class Watch:
+    """A workshop with a corpus that was read, and sensors that are looked at one tick at a time."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self.workshop, self.instance = workshop, workshop.instance
+        self.folder = workshop.home / "candidates" / "tiny"
+        self.cursor: str | None = None
+        self.entrant = newcomer(workshop.tiny["arena"])
+        register(self.instance, corpora=["tiny"], judges=["careful", "hasty"])
+        assert self.run("corpus_job").success
+
+    @property
+    def definitions(self) -> dg.Definitions:
+        return build_definitions(catalog=self.workshop.catalog, tables=self.workshop.tables)
+
+    def run(self, job: str, **options: Any) -> dg.ExecuteInProcessResult:
+        return self.definitions.resolve_job_def(job).execute_in_process(
+            partition_key="tiny", instance=self.instance, raise_on_error=False, **options
+        )
+
+    def have_leaderboards(self, *judges: str) -> None:
+        for judge in judges:
+            key = str(corpus_judge_key("tiny", judge))
+            made = dg.AssetMaterialization("leaderboard", partition=key)
+            self.instance.report_runless_asset_event(made)
+
+    def tick(self) -> dg.SensorResult:
+        """Look for new candidates; everything in the folder has rested."""
+        for path in self.folder.glob("*"):
+            os.utime(path, (time.time() - 1000,) * 2)
+        return self.tick_now()
+
+    def tick_now(self) -> dg.SensorResult:
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        result = new_candidates(context, catalog=self.workshop.catalog)
+        self.cursor = result.cursor
+        return result
+
+    def read(self) -> list[dg.RunRequest]:
+        """Tick, and run what is asked for."""
+        requests = self.tick().run_requests
+        for request in requests:
+            assert self.run("candidate_job", tags=request.tags).success
+        return requests
+
+    def after(self, result: dg.ExecuteInProcessResult) -> dg.SensorResult | dg.SkipReason:
+        """Look at what follows a run of candidate_job."""
+        context = dg.build_run_status_sensor_context(
+            sensor_name="place_candidates",
+            dagster_instance=self.instance,
+            dagster_run=result.dagster_run,
+            dagster_event=result.get_run_success_event(),
+        )
+        return place_candidates(context, catalog=self.workshop.catalog)
+
+    def place(self, request: dg.RunRequest, *, succeed: bool = True) -> None:
+        """Record a placing run as the daemon would leave it."""
+        tags = {**request.tags, "dagster/partition": str(request.partition_key)}
+        done = dg.DagsterRunStatus.SUCCESS if succeed else dg.DagsterRunStatus.FAILURE
+        job = self.definitions.resolve_job_def("placing_job")
+        self.instance.create_run_for_job(job, tags=tags, status=done)
+
+
+@pytest.fixture
+def watch(make_workshop: Callable[[], Workshop], monkeypatch: pytest.MonkeyPatch) -> Watch:
+    workshop = make_workshop()
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.delenv("JUDGELINE_CANDIDATES", raising=False)
+    watch = Watch(workshop)
+    watch.folder.mkdir(parents=True)
+    return watch
+
+
+def test_both_sensors_run_from_the_start() -> None:
+    for sensor in (new_candidates, place_candidates):
+        assert sensor in SENSORS
+        assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def test_a_dropped_file_is_asked_for_once(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+    drop(watch.folder, watch.entrant)
+    [request] = watch.read()
+    assert request.partition_key == "tiny"
+    assert watch.tick().run_requests == []
+    watch.cursor = None  # lost: what was made says the same
+    assert watch.tick().run_requests == []
+
+
+def test_the_request_is_not_repeated_while_it_is_on_its_way(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    assert "has been requested" in watch.tick().skip_reason.skip_message
+    watch.cursor = None
+    [again] = watch.tick().run_requests
+    assert again.run_key == request.run_key  # which the daemon knows
+
+
+def test_the_same_content_under_another_name_is_nothing_new(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    watch.read()
+    path.rename(watch.folder / "renamed.jsonl")
+    assert watch.tick().run_requests == []
+    drop(watch.folder, watch.entrant, "again.jsonl")
+    assert watch.tick().run_requests == []
+
+
+def test_a_withdrawn_file_and_its_return_are_changes(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    keys = [request.run_key for request in watch.read()]
+    path.unlink()
+    keys += [request.run_key for request in watch.read()]
+    assert watch.workshop.stored("candidate_battles", "tiny").empty
+    drop(watch.folder, watch.entrant)
+    keys += [request.run_key for request in watch.read()]
+    assert len(set(keys)) == 3
+    assert len(watch.workshop.stored("candidate_battles", "tiny")) > 0
+
+
+def test_a_broken_file_is_one_failed_check_and_stops_nothing(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    (watch.folder / "broken.jsonl").write_text('{"question_id": "q0000"\n')
+    assert len(watch.tick().run_requests) == 1
+    result = watch.run("candidate_job")
+    assert result.success
+    failed = [one for one in result.get_asset_check_evaluations() if not one.passed]
+    assert [one.check_name for one in failed] == ["candidate_files_are_readable"]
+    assert failed[0].severity is dg.AssetCheckSeverity.ERROR
+    assert "broken.jsonl (broken-json)" in failed[0].description
+    models = watch.workshop.stored("candidate_battles", "tiny")["candidate"].unique()
+    assert models.tolist() == [watch.entrant.model]
+    assert watch.tick().run_requests == []  # reported once
+
+
+def test_half_a_file_waits(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant).rename(watch.folder / "model.jsonl.part")
+    assert watch.tick().run_requests == []
+    (watch.folder / "model.jsonl.part").rename(watch.folder / "model.jsonl")
+    (watch.folder / "model.jsonl").touch()
+    result = watch.tick_now()
+    assert result.run_requests == []
+    assert "'model.jsonl' not complete yet" in result.skip_reason.skip_message
+    assert len(watch.tick().run_requests) == 1
+
+
+def test_a_file_that_is_being_replaced_is_not_withdrawn(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    watch.read()
+    path.write_text(path.read_text() + "\n")
+    assert watch.tick_now().run_requests == []
+    assert len(watch.tick().run_requests) == 1
+
+
+def test_a_corpus_without_a_leaderboard_waits_and_says_what_to_run(watch: Watch) -> None:
+    drop(watch.folder, watch.entrant)
+    assert "judgeline run --corpus tiny" in watch.tick().skip_reason.skip_message
+    watch.have_leaderboards("recorded")
+    assert watch.tick().run_requests == []
+    watch.have_leaderboards("careful")
+    assert len(watch.tick().run_requests) == 1
+
+
+def test_controls_that_are_switched_on_are_candidates_too(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    watch.workshop.tiny["candidates"] = {"controls": ["null-model"]}
+    assert len(watch.read()) == 1
+    battles = watch.workshop.stored("candidate_battles", "tiny")
+    assert battles["control"].unique().tolist() == ["null-model"]
+    watch.workshop.tiny["candidates"] = {"controls": {"null-model": {"bound": 10}}}
+    assert watch.tick().run_requests == []
+
+
+def test_active_judges_have_a_leaderboard_and_can_be_asked(watch: Watch) -> None:
+    catalog, instance = watch.workshop.catalog, watch.instance
+    definition = catalog.corpus("tiny")
+    assert active_judges(definition, catalog, instance) == []
+    watch.have_leaderboards("hasty", "mumbler")
+    assert [judge.slug for judge in active_judges(definition, catalog, instance)] == ["hasty"]
+
+
+def test_each_active_judge_is_asked_to_place_within_the_budget(watch: Watch) -> None:
+    watch.workshop.tiny["candidates"] = {"budget": ["300calls", "2USD"]}
+    watch.have_leaderboards("careful", "hasty")
+    drop(watch.folder, watch.entrant)
+    watch.tick()
+    made = watch.run("candidate_job")
+    requests = watch.after(made).run_requests
+    assert [str(one.partition_key) for one in requests] == ["tiny|careful", "tiny|hasty"]
+    assert {one.tags[BUDGET_TAG] for one in requests} == {"300calls 2USD"}
+    assert len({one.tags[CANDIDATES_TAG] for one in requests}) == 1
+
+
+def test_nothing_new_to_judge_starts_no_placing(watch: Watch) -> None:
+    watch.have_leaderboards("careful", "hasty")
+    drop(watch.folder, watch.entrant)
+    first, second = watch.after(watch.run("candidate_job")).run_requests
+    watch.place(first)
+    watch.place(second, succeed=False)
+    again = watch.after(watch.run("candidate_job")).run_requests
+    assert [one.partition_key for one in again] == [second.partition_key]  # it failed
+    watch.place(second)
+    (watch.folder / "broken.jsonl").write_text("{}\n")
+    assert len(watch.tick().run_requests) == 1
+    assert "judged these battles" in watch.after(watch.run("candidate_job")).skip_message
+    (watch.folder / f"{watch.entrant.model}.jsonl").unlink()
+    gone = watch.after(watch.run("candidate_job")).run_requests
+    assert len(gone) == 2  # the leaderboards still show it
+    for request in gone:
+        watch.place(request)
+    assert last_placed(watch.instance, "tiny", "careful") == ""
+    assert isinstance(watch.after(watch.run("candidate_job")), dg.SkipReason)
+
+
+def test_without_candidates_nothing_is_placed(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    assert isinstance(watch.after(watch.run("candidate_job")), dg.SkipReason)
+
+
+def test_a_run_that_places_by_itself_is_left_alone(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    made = watch.run("candidate_job", tags={PLACES_TAG: "itself"})
+    assert "whoever started" in watch.after(made).skip_message
+
+
+def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
+    """No condition requests what asks, nor what the sensors request, however much changes."""
+    guarded = [
+        dg.AssetKey(name)
+        for name in (
+            "candidate_verdicts",
+            "candidates",
+            "quarantined_candidates",
+            "candidate_battles",
+        )
+    ]
+    watch.have_leaderboards("careful")
+    definitions, cursor = watch.definitions, None
+    graph = definitions.resolve_asset_graph()
+    there = [key for key in guarded if graph.has(key)]
+    assert [graph.get(key).automation_condition for key in there] == [None] * len(there)
+    for step in range(3):
+        if step:
+            drop(watch.folder, watch.entrant, note=str(step))
+            watch.run("corpus_job")
+            watch.run("candidate_job")
+        ticked = dg.evaluate_automation_conditions(definitions, watch.instance, cursor=cursor)
+        cursor = ticked.cursor
+        for key in there:
+            assert ticked.get_num_requested(key) == 0
+
+
+def test_the_jobs_are_those_of_the_sensors() -> None:
+    assert [target.job_name for target in new_candidates.targets] == [candidate_job.name]
+    assert [target.job_name for target in place_candidates.targets] == [placing_job.name]
+
+
+def test_the_cursor_is_small_and_readable(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path: Path = drop(watch.folder, watch.entrant)
+    watch.tick()
+    [seen] = json.loads(watch.cursor)["tiny"]["files"]
+    assert seen[0] == path.name
