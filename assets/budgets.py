@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.run_tags import BUDGET_TAG, SPENT_TAG, has_run, tag_of
+from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
 VARIABLE = "JUDGELINE_BUDGET"
@@ -45,12 +45,14 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
     stated = [parse_cap(text, where) for where, text in texts.items() if text is not None]
     if not stated:
         return budget
-    if not has_run(context):  # there is nothing to remember
+    run = run_of(context)
+    if run is None:  # called as a function: there is nothing to remember
         return JointBudget([budget, *stated])
-    spent = _spent_by(_family(context))
+    spent = _spent_by(_family(context.instance, run))
     for cap in stated:
         cap.spent = reduce(Cost.plus, spent.values(), Cost())
-    return RunBudget(context, [budget, *stated], before=spent.get(context.run_id, Cost()))
+    before = spent.get(run.run_id, Cost())
+    return RunBudget(context.instance, run.run_id, [budget, *stated], before=before)
 
 
 def parse_cap(text: str, where: str) -> Budget:
@@ -77,8 +79,8 @@ class RunBudget(JointBudget):
 
     Parameters
     ----------
-    context : AssetExecutionContext
-        Of the run.
+    instance, run_id : DagsterInstance, str
+        The run.
     caps : sequence of Budget
         All that must be kept.
     before : Cost
@@ -86,10 +88,10 @@ class RunBudget(JointBudget):
     """
 
     def __init__(
-        self, context: dg.AssetExecutionContext, caps: Sequence[Budget], before: Cost
+        self, instance: dg.DagsterInstance, run_id: str, caps: Sequence[Budget], before: Cost
     ) -> None:
         super().__init__(caps)
-        self._instance, self._run_id, self._before = context.instance, context.run_id, before
+        self._instance, self._run_id, self._before = instance, run_id, before
         self._recorded_at = time.monotonic()
 
     def settle(self, most: Cost, spent: Cost) -> None:
@@ -106,12 +108,11 @@ class RunBudget(JointBudget):
         self._instance.add_run_tags(self._run_id, {SPENT_TAG: told})
 
 
-def _family(context: dg.AssetExecutionContext) -> Iterable[dg.DagsterRun]:
+def _family(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.DagsterRun]:
     """Return the runs that share a cap: those of a backfill, or a run and what it retries."""
-    run, instance = context.run, context.instance
     if backfill := run.tags.get(_BACKFILL):
         return instance.get_runs(dg.RunsFilter(tags={_BACKFILL: backfill}))
-    root = run.root_run_id or run.run_id
+    root = run.tags.get(_ROOT) or run.run_id
     first = instance.get_run_by_id(root)
     retries = instance.get_runs(dg.RunsFilter(tags={_ROOT: root}))
     return [*([first] if first else []), *retries]

@@ -1,6 +1,7 @@
 """Tags of runs by which a schedule, a sensor or a person tells an asset something."""
 
 import dagster as dg
+from dagster._core.errors import DagsterInvalidPropertyError
 
 BUDGET_TAG = "judgeline/budget"
 """Caps what judges are asked, such as ``2000calls 5USD``."""
@@ -12,11 +13,15 @@ REFRESH_TAG = "judgeline/refresh"
 """Marks the runs that a scheduled refresh of a corpus consists of."""
 
 
-def has_run(context: dg.AssetExecutionContext) -> bool:
-    """Return whether an asset is made by a run, and not called as a function."""
-    return context.run_id != "EPHEMERAL"
+def run_of(context: dg.AssetExecutionContext) -> dg.DagsterRun | None:
+    """Return the run that makes an asset, None where it is called as a function."""
+    try:
+        return context.run
+    except DagsterInvalidPropertyError:
+        return None
 
 
 def tag_of(context: dg.AssetExecutionContext, name: str) -> str | None:
     """Return a tag of the run that makes an asset, None where there is none."""
-    return context.run.tags.get(name) if has_run(context) else None
+    run = run_of(context)
+    return run.tags.get(name) if run is not None else None

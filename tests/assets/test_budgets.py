@@ -1,0 +1,139 @@
+"""Caps of runs that nobody types: by tag, by environment, over retries and over a backfill."""
+
+import json
+
+import dagster as dg
+import pytest
+
+from assets.budgets import VARIABLE, RunBudget, capped, parse_cap
+from assets.run_tags import BUDGET_TAG, SPENT_TAG
+from resources.judges.budget import Budget, Cost
+
+ROOT, PARENT, BACKFILL = "dagster/root_run_id", "dagster/parent_run_id", "dagster/backfill"
+
+
+@pytest.fixture
+def instance():
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def asking(n_calls, budget=None, *, dies=False):
+    """A job that asks for calls one by one until it is refused, and says how many it got."""
+    got = []
+
+    @dg.asset(name="asking")
+    def asset(context: dg.AssetExecutionContext) -> None:
+        cap = capped(context, budget or Budget())
+        got.append(sum(cap.spend(Cost(calls=1)) for _ in range(n_calls)))
+        if isinstance(cap, RunBudget):
+            cap.record()
+        if dies:
+            raise RuntimeError("the worker is gone")
+
+    return dg.Definitions([asset], jobs=[dg.define_asset_job("job")]).resolve_job_def("job"), got
+
+
+def run(instance, job, **tags):
+    return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+
+
+def test_without_tag_and_variable_the_resource_is_the_cap(instance):
+    job, got = asking(9, Budget(4))
+    run(instance, job)
+    assert got == [4]
+
+
+@pytest.mark.parametrize(
+    ("tag", "variable", "resource", "expected"),
+    [(3, 5, 7, 3), (5, 3, 7, 3), (7, 5, 3, 3), (None, 2, None, 2), (2, None, None, 2)],
+)
+def test_the_tightest_cap_holds(instance, monkeypatch, tag, variable, resource, expected):
+    if variable:
+        monkeypatch.setenv(VARIABLE, f"{variable}calls")
+    job, got = asking(9, Budget(resource))
+    run(instance, job, **({BUDGET_TAG: f"{tag}calls"} if tag else {}))
+    assert got == [expected]
+
+
+def test_a_retry_has_what_the_run_before_it_left(instance):
+    job, got = asking(4, dies=True)
+    first = run(instance, job, **{BUDGET_TAG: "10calls"})
+    tags = instance.get_run_by_id(first.run_id).tags
+    assert json.loads(tags[SPENT_TAG])["calls"] == 4
+    for parent in (first.run_id, "another"):  # a retry inherits every tag of its parent
+        inherited = {**tags, PARENT: parent, ROOT: first.run_id}
+        run(instance, job, **inherited)
+    assert got == [4, 4, 2]
+
+
+def test_what_is_not_a_retry_has_a_cap_of_its_own(instance):
+    job, got = asking(4)
+    for _ in range(3):
+        run(instance, job, **{BUDGET_TAG: "5calls"})
+    assert got == [4, 4, 4]
+
+
+def test_the_runs_of_a_backfill_share_one_cap(instance):
+    job, got = asking(4)
+    for _ in range(3):
+        run(instance, job, **{BUDGET_TAG: "10calls", BACKFILL: "abc"})
+    assert got == [4, 4, 2]
+
+
+def test_assets_of_one_run_share_its_cap(instance):
+    got = []
+
+    def make(name):
+        @dg.asset(name=name)
+        def asset(context: dg.AssetExecutionContext) -> None:
+            cap = capped(context, Budget())
+            got.append(sum(cap.spend(Cost(1, 10, 5)) for _ in range(3)))
+            cap.record()
+
+        return asset
+
+    dg.materialize(
+        [make("one"), make("two")], instance=instance, tags={BUDGET_TAG: "100calls 75tokens"}
+    )
+    assert got == [3, 2]
+
+
+def test_a_resource_shared_by_runs_is_drawn_on_too(instance):
+    shared = Budget(5)
+    job, got = asking(3, shared)
+    for _ in range(2):
+        run(instance, job, **{BUDGET_TAG: "100calls"})
+    assert got == [3, 2]
+    assert shared.spent.calls == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("lots", "the run tag judgeline/budget: the budget 'lots' is none"), ("  ", "caps nothing")],
+)
+def test_bad_text_is_told_before_anything_is_asked(instance, text, told):
+    job, got = asking(1)
+    result = run(instance, job, **{BUDGET_TAG: text})
+    assert not result.success
+    error = next(event for event in result.all_events if event.is_step_failure)
+    assert told in error.step_failure_data.error.cause.message
+    assert got == []
+
+
+def test_currencies_are_not_compared(instance, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "2EUR")
+    job, got = asking(1)
+    result = run(instance, job, **{BUDGET_TAG: "3USD"})
+    assert not result.success
+    assert got == []
+
+
+def test_several_caps_stand_in_one_text():
+    cap = parse_cap("2000calls 5USD", "here")
+    assert (cap.calls, cap.money, cap.currency) == (2000, 5.0, "USD")

@@ -1,0 +1,215 @@
+"""A backfill says what it costs, wants a yes, and does the work of exactly the named judges."""
+
+import time
+
+import dagster as dg
+import pytest
+from dagster._core.execution.backfill import BulkActionStatus
+from dagster._daemon.types import DaemonHeartbeat
+
+from assets.run_tags import BUDGET_TAG
+from pipelines import backfill, backfill_command, instance
+from pipelines.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
+from pipelines.cli import main
+from pipelines.definitions import build_definitions
+from resources.judges.buying import Buyer
+from resources.paths import ROOT
+from resources.verdict_store.resource import StoredVerdicts
+
+
+@pytest.fixture(scope="module")
+def read(make_workshop):
+    """The tiny arena, read and judged by one judge; the other tests only look or add."""
+    workshop = make_workshop()
+    workshop.run("careful", select=["group:corpus", "verdicts"])
+    return workshop
+
+
+@pytest.fixture
+def installed(read, monkeypatch):
+    """The same as the installation that the command line finds."""
+    config = read.home / "config"
+    config.mkdir(exist_ok=True)
+    catalog = read.catalog
+    for name, file in (("corpora", catalog.corpora_file), ("judges", catalog.judges_file)):
+        text = (read.home / f"{name}.yaml").read_text()
+        assert file.endswith(f"{name}.yaml")
+        (config / f"{name}.yaml").write_text(text)
+    if not (config / "prompts").exists():
+        (config / "prompts").symlink_to(ROOT / "config" / "prompts")
+    monkeypatch.setenv("JUDGELINE_HOME", str(read.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(config))
+    for variable in ("JUDGELINE_TABLES", "JUDGELINE_VERDICTS", "DAGSTER_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return read
+
+
+def store_of(workshop):
+    return workshop.tables.create_io_manager(None)
+
+
+def slugs(pairs):
+    return [(pair.corpus.slug, pair.judge.slug) for pair in pairs]
+
+
+def beat(instance, kind, age=0.0):
+    instance.add_daemon_heartbeat(DaemonHeartbeat(time.time() - age, kind, "one", []))
+
+
+def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
+    read.tiny["judges"] = ["careful"]  # the other simulated judges can judge it all the same
+    catalog, store = read.catalog, store_of(read)
+    assert slugs(choose_pairs(catalog, store, ["hasty", "sloppy"])) == [
+        ("tiny", "hasty"),
+        ("tiny", "sloppy"),
+    ]
+    with pytest.raises(ValueError, match=r"no corpus that judge 'recorded' can judge .*tiny"):
+        choose_pairs(catalog, store, ["recorded"])
+    with pytest.raises(ValueError, match="knows what came with a corpus, not corpus 'tiny'"):
+        choose_pairs(catalog, store, ["recorded"], ["tiny"])
+    with pytest.raises(ValueError, match="did you mean"):
+        choose_pairs(catalog, store, ["hasti"])
+
+
+def test_a_corpus_that_was_never_read_is_told_with_the_command(make_workshop):
+    workshop = make_workshop()
+    with pytest.raises(ValueError, match="judgeline run --corpus tiny --select group:corpus"):
+        choose_pairs(workshop.catalog, store_of(workshop), ["careful"], ["tiny"])
+
+
+def test_the_plan_is_of_the_stored_sample(installed):
+    store = store_of(installed)
+    pairs = choose_pairs(installed.catalog, store, ["careful", "hasty"])
+    plans = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
+    assert [(plan.n_calls, plan.n_stored) for plan in plans] == [(0, 600), (600, 0)]
+
+
+@pytest.mark.parametrize(
+    ("beats", "told"),
+    [
+        ({}, "backfill: never seen"),
+        ({"BACKFILL": 500.0}, "backfill: silent for 500 s"),
+        ({"BACKFILL": 5.0}, ""),
+    ],
+)
+def test_a_daemon_that_is_not_at_work_is_told_with_the_remedy(beats, told):
+    with dg.DagsterInstance.ephemeral() as one:
+        one.get_required_daemon_types = lambda: ["BACKFILL"]  # without a queue
+        for kind, age in beats.items():
+            beat(one, kind, age)
+        if not told:
+            require_daemon(one)
+            return
+        with pytest.raises(RuntimeError, match=rf"{told}\). Start one .*judgeline ui.*--here"):
+            require_daemon(one)
+
+
+def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
+    store, one = store_of(installed), installed.instance
+    pairs = choose_pairs(installed.catalog, store, ["hasty"])
+    found = submit(one, build_definitions(tables=installed.tables), store, pairs, ["90calls"])
+    stored = one.get_backfill(found)
+    assert stored.is_asset_backfill
+    assert stored.tags[BUDGET_TAG] == "90calls"
+    assert stored.status == BulkActionStatus.REQUESTED
+    with dg.partition_loading_context(dynamic_partitions_store=one):
+        target = stored.asset_backfill_data.target_subset
+        wanted = {
+            (key.to_user_string(), partition)
+            for key, partition in target.iterate_asset_partitions()
+        }
+    assert {partition for _, partition in wanted} == {"tiny", "tiny|hasty"}
+    assert ("verdicts", "tiny|hasty") in wanted
+    assert ("report", "tiny") in wanted
+    assert not {name for name, _ in wanted} & {"raw_battles", "sampled_battles", "call_plan"}
+    cancel(one, found)
+    assert one.get_backfill(found).status == BulkActionStatus.CANCELING
+    with pytest.raises(ValueError, match="is canceling already"):
+        cancel(one, found)
+    with pytest.raises(ValueError, match="there is no backfill 'nonsense'"):
+        cancel(one, "nonsense")
+
+
+@pytest.fixture
+def private(installed, monkeypatch):
+    """The command line on the workshop's own instance, without a terminal."""
+
+    class Kept:
+        def __enter__(self):
+            return installed.instance
+
+        def __exit__(self, *_):
+            return None
+
+    monkeypatch.setattr(instance, "open_instance", Kept)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    return installed
+
+
+def test_without_a_terminal_a_yes_has_to_be_written(private, monkeypatch, capsys):
+    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
+    assert main(["backfill", "--judge", "hasty"]) == 1
+    out = capsys.readouterr()
+    assert "tiny|hasty: 600 calls" in out.out
+    assert "Together: 600 calls" in out.out
+    assert "nobody is there to confirm (600 calls)" in " ".join(out.err.split())
+    assert "--yes" in out.err
+    assert private.stored("verdicts", "tiny", "hasty") is None
+
+
+def test_a_budget_that_does_not_cover_the_plan_starts_nothing(private, capsys):
+    assert main(["backfill", "--judge", "hasty", "--budget", "599calls", "--yes"]) == 1
+    assert "about 600 calls would be needed" in " ".join(capsys.readouterr().err.split())
+
+
+def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
+    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
+    assert main(["backfill", "--judge", "hasty", "--yes", "--no-wait"]) == 0
+    said = capsys.readouterr().out
+    backfill_id = said.split("Backfill ")[1].split()[0]
+    assert private.instance.get_backfill(backfill_id).status == BulkActionStatus.REQUESTED
+    assert main(["backfill", "--cancel", backfill_id]) == 0
+
+
+def test_leaving_it_says_how_to_end_it(private, monkeypatch, capsys):
+    monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
+    from pipelines.backfill_watch import Watcher
+
+    def interrupted(self, pause=2.0):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watcher, "follow", interrupted)
+    assert main(["backfill", "--judge", "hasty", "--yes"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "goes on. To end it: judgeline backfill --cancel" in said
+
+
+def test_a_judge_has_to_be_named(capsys):
+    assert main(["backfill"]) == 1
+    assert "name a judge" in capsys.readouterr().err
+
+
+def test_here_it_does_the_same_in_this_process(private, monkeypatch):
+    done = {}
+
+    def run_lineage(**asked):
+        done.update(asked)
+        return type("Outcome", (), {"exit_code": 2})
+
+    monkeypatch.setattr("pipelines.run.run_lineage", run_lineage)
+    assert main(["backfill", "--judge", "hasty", "--here", "--yes"]) == 2
+    assert (done["corpus"], done["judges"]) == ("tiny", ["hasty"])
+    assert done["select"] == ["not group:corpus"]
+
+
+def test_prices_of_several_judges_are_added_by_currency():
+    from resources.judges.estimates import TokenEstimate
+    from resources.judges.judge_plan import JudgePlan
+
+    tokens = TokenEstimate(10, 5, 20, 10, "")
+    priced = JudgePlan("a", "c|a", 2, tokens=tokens, money=1.5, most_money=3, currency="EUR")
+    other = JudgePlan("b", "c|b", 1, tokens=tokens, money=0.25, most_money=1, currency="USD")
+    unknown = JudgePlan("d", "c|d", 1, tokens=tokens)
+    assert backfill_command._together([priced, priced, other, unknown]) == (
+        "6 calls, about 60 tokens, about 3.00 EUR, about 0.25 USD, price unknown of d"
+    )

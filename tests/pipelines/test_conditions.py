@@ -1,0 +1,157 @@
+"""Cheap tables follow their inputs by themselves; nothing that asks or reads outside ever does."""
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+    AssetCheckEvaluationTargetMaterializationData,
+)
+from dagster._core.definitions.partitions.subset.default import DefaultPartitionsSubset
+from dagster._core.events import DagsterEvent
+from dagster._core.utils import make_new_run_id
+
+from assets.partitions import CORPUS, corpus_judge_key, register
+from pipelines.definitions import defs
+
+ASKING = {
+    "verdicts",
+    "score_verdicts",
+    "choice_verdicts",
+    "reliability_panel",
+    "rationale_embeddings",
+}
+"""Made by asking judges, or an endpoint for vectors: somebody has to say so."""
+BY_HAND = {
+    "raw_battles",  # read outside: by a person or the weekly schedule
+    "quarantined_battles",
+    "recorded_verdicts",
+    "call_plan",  # for a person who is about to ask
+}
+pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+
+
+def named(keys):
+    return {key.to_user_string() for key in keys}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return defs.resolve_asset_graph()
+
+
+class World:
+    """An instance on which tables are said to be made, and what conditions then ask for."""
+
+    def __init__(self, instance, graph):
+        self.instance, self.graph = instance, graph
+        self.cursor, self.ever = None, set()
+
+    def make(self, keys, judge="old"):
+        """Say that tables of a corpus and a judge were made and passed their checks."""
+        ordered = [key for level in self.graph.toposorted_asset_keys_by_level for key in level]
+        for key in (key for key in ordered if key in keys):
+            of_corpus = self.graph.get(key).partitions_def == CORPUS
+            partition = "c" if of_corpus else corpus_judge_key("c", judge)
+            self.instance.report_runless_asset_event(
+                dg.AssetMaterialization(key, partition=partition)
+            )
+            for check in self.graph.get_check_keys_for_assets({key}):
+                self._pass(check, partition)
+
+    def _pass(self, check, partition):
+        """Say that a check passed, as a run would: it plans it and then evaluates it."""
+        run_id = make_new_run_id()
+        planned = AssetCheckEvaluationPlanned(
+            asset_key=check.asset_key,
+            check_name=check.name,
+            partitions_subset=DefaultPartitionsSubset({partition}),
+        )
+        made = dg.AssetRecordsFilter(asset_key=check.asset_key, asset_partitions=[partition])
+        (record,) = self.instance.fetch_materializations(made, limit=1).records
+        passed = dg.AssetCheckEvaluation(
+            asset_key=check.asset_key,
+            check_name=check.name,
+            passed=True,
+            partition=partition,
+            target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
+                storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
+            ),
+        )
+        for kind, said in (
+            (dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED, planned),
+            (dg.DagsterEventType.ASSET_CHECK_EVALUATION, passed),
+        ):
+            event = DagsterEvent(kind.value, "a run", event_specific_data=said)
+            self.instance.report_dagster_event(event, run_id)
+
+    def tick(self):
+        """What the conditions ask for now: partitions by asset."""
+        result = dg.evaluate_automation_conditions(
+            defs=defs, instance=self.instance, cursor=self.cursor
+        )
+        self.cursor = result.cursor
+        found = {
+            key: set(result.get_requested_partitions(key))
+            for key in self.graph.executable_asset_keys
+            if result.get_num_requested(key)
+        }
+        self.ever |= named(found)
+        return found
+
+    def follow(self):
+        """Make whatever is asked for until nothing more is; return all that was."""
+        followed = set()
+        for _ in range(20):
+            asked = self.tick()
+            if not asked:
+                return named(followed)
+            followed |= set(asked)
+            self.make(set(asked))
+        raise AssertionError(f"conditions never come to rest: {named(asked)}")
+
+
+@pytest.fixture
+def world(graph):
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["c"], judges=["old"])
+        yield World(instance, graph)
+
+
+def cheap_after(graph, start):
+    """Descendants that are reached without passing through a table that somebody must ask for."""
+    found, waiting = set(), [start]
+    while waiting:
+        for child in named(graph.get(dg.AssetKey(waiting.pop())).child_keys):
+            if child not in found | ASKING | BY_HAND:
+                found.add(child)
+                waiting.append(child)
+    return found
+
+
+def test_every_table_follows_or_is_known_not_to(graph):
+    without = named(
+        key for key in graph.executable_asset_keys if graph.get(key).automation_condition is None
+    )
+    assert without == ASKING | BY_HAND
+
+
+def test_cheap_tables_follow_to_the_end_and_nothing_asks(world, graph):
+    world.make(graph.executable_asset_keys)
+    world.tick()
+    for changed in ({"raw_battles"}, ASKING):
+        world.make(set(map(dg.AssetKey, changed)))
+        assert world.follow() == set.union(*(cheap_after(graph, one) for one in changed))
+    assert world.ever & (ASKING | BY_HAND) == set()
+
+
+def test_a_judge_that_was_just_added_is_asked_nothing(world, graph):
+    world.make(graph.executable_asset_keys)
+    world.tick()
+    register(world.instance, judges=["new"])
+    assert world.tick() == {}
+    world.make({dg.AssetKey("raw_battles")})
+    for _ in range(6):
+        asked = world.tick()
+        assert all("new" not in str(partition) for found in asked.values() for partition in found)
+        world.make(set(asked))
+    assert world.ever & (ASKING | BY_HAND) == set()

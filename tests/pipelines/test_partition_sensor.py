@@ -1,0 +1,142 @@
+"""Partitions are what the configuration holds: added, retired, and never lost to a broken file."""
+
+import dagster as dg
+import pytest
+
+from assets.partitions import corpus_judge_key, register, retire
+from pipelines.definitions import build_definitions
+from pipelines.partition_sensor import configured_partitions
+from resources.catalog import Catalog
+
+JUDGE = "{display_name: J, family: f, kind: recorded}"
+
+
+class Office:
+    """A configuration that changes, and an instance that a sensor looks after."""
+
+    def __init__(self, folder, instance):
+        self.folder, self.instance = folder, instance
+        self.configure(corpora=["c"], judges=["one", "two"])
+
+    def configure(self, *, corpora=None, judges=None):
+        if corpora is not None:
+            text = "\n".join(f"{slug}: {{reader: arena}}" for slug in corpora)
+            (self.folder / "corpora.yaml").write_text(text)
+        if judges is not None:
+            text = "\n".join(f"{slug}: {JUDGE}" for slug in judges)
+            (self.folder / "judges.yaml").write_text(text)
+
+    @property
+    def catalog(self):
+        return Catalog(
+            corpora_file=str(self.folder / "corpora.yaml"),
+            judges_file=str(self.folder / "judges.yaml"),
+        )
+
+    def look(self):
+        """Evaluate the sensor, do to the partitions what it asks for, and return its result."""
+        with dg.build_sensor_context(instance=self.instance) as context:
+            result = configured_partitions(context, catalog=self.catalog)
+        for request in getattr(result, "dynamic_partitions_requests", None) or []:
+            change = (
+                self.instance.add_dynamic_partitions
+                if isinstance(request, dg.AddDynamicPartitionsRequest)
+                else lambda name, keys: [
+                    self.instance.delete_dynamic_partition(name, key) for key in keys
+                ]
+            )
+            change(request.partitions_def_name, request.partition_keys)
+        return result
+
+    def rated(self, judge):
+        self.instance.report_runless_asset_event(
+            dg.AssetMaterialization("leaderboard", partition=corpus_judge_key("c", judge))
+        )
+
+    @property
+    def judges(self):
+        return sorted(self.instance.get_dynamic_partitions("judge"))
+
+
+@pytest.fixture
+def office(tmp_path):
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Office(tmp_path, instance)
+
+
+def test_configured_names_become_partitions_once(office):
+    office.look()
+    assert office.judges == ["one", "two"]
+    assert office.instance.get_dynamic_partitions("corpus") == ["c"]
+    second = office.look()
+    assert isinstance(second, dg.SkipReason)
+    assert "1 corpora and 2 judges, all known" in second.skip_message
+
+
+def test_a_judge_that_is_gone_is_retired_and_comes_back_as_it_was(office):
+    office.look()
+    office.rated("one")
+    office.rated("two")
+    office.configure(judges=["one"])
+    result = office.look()
+    assert office.judges == ["one"]
+    assert [(r.job_name, r.partition_key) for r in result.run_requests] == [("comparison_job", "c")]
+    office.configure(judges=["one", "two"])
+    again = office.look()
+    assert [r.partition_key for r in again.run_requests] == ["c"]
+    made = office.instance.get_materialized_partitions(dg.AssetKey("leaderboard"))
+    assert made == {"c|one", "c|two"}
+
+
+def test_nothing_is_compared_where_nobody_is_left_or_nothing_was_rated(office):
+    office.look()
+    office.configure(judges=["one", "two", "three"])
+    assert office.look().run_requests == []
+    office.rated("three")
+    office.configure(judges=["one", "two"])
+    assert office.look().run_requests == []  # the others have no ratings to compare
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("judges.yaml", "one: {display_name: J, family: f, kind: nonsense}"),
+        ("judges.yaml", "one: [unclosed"),
+        ("judges.yaml", ""),
+        ("corpora.yaml", "c: {reader: arena, colour: red}"),
+    ],
+)
+def test_a_broken_file_is_told_once_and_retires_nobody(office, file, text):
+    office.look()
+    (office.folder / file).write_text(text)
+    result = office.look()
+    assert isinstance(result, dg.SkipReason)
+    assert file in result.skip_message
+    assert "partitions stay as they are" in result.skip_message
+    assert office.judges == ["one", "two"]
+
+
+def test_a_key_in_the_wrong_place_is_not_repeated(office):
+    office.look()
+    (office.folder / "judges.yaml").write_text(
+        "one: {display_name: J, family: f, kind: openai, model: m, api_key_env: sk-secret-123}"
+    )
+    assert "sk-secret" not in office.look().skip_message
+
+
+def test_nobody_is_retired_under_a_run(office):
+    office.look()
+    run = office.instance.create_run_for_job(build_definitions().resolve_job_def("corpus_job"))
+    office.instance.report_engine_event("on its way", run)
+    office.configure(judges=["one", "new"])
+    office.look()
+    assert office.judges == ["new", "one", "two"]
+    office.instance.report_run_failed(run)
+    office.look()
+    assert office.judges == ["new", "one"]
+
+
+def test_retiring_knows_only_what_is_there(office):
+    register(office.instance, judges=["one"])
+    retire(office.instance, judges=["one", "never-seen"], corpora=["never-seen"])
+    assert office.judges == []

@@ -1,0 +1,183 @@
+"""What the weekly schedule finds new, whom it has asked about it, and what it leaves alone."""
+
+import json
+from datetime import UTC, datetime
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.partitions import corpus_judge_key, register
+from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
+from pipelines.definitions import build_definitions
+from pipelines.jobs import corpus_job
+from pipelines.refresh import refreshed_corpora, weekly_refresh
+from resources.catalog import Catalog
+from resources.corpora.revision import content_revision
+from resources.tables import ParquetTables
+
+MONDAY = datetime(2031, 1, 6, 5, tzinfo=UTC)
+JUDGE = {"display_name": "J", "family": "f", "kind": "openai", "model": "m", "base_url": "http://h"}
+
+
+class Archive:
+    """A corpus of one file that grows, kept up to date, with two judges and an instance."""
+
+    def __init__(self, folder, instance):
+        self.folder, self.instance = folder, instance
+        self.corpus = {
+            "reader": "battles",
+            "location": str(folder / "battles.jsonl"),
+            "sample_size": 4,
+            "judges": ["one", "two"],
+            "refresh": {"extend_by": 2, "budget": "50calls 1USD"},
+        }
+        self.judges = dict.fromkeys(("one", "two"), JUDGE)
+        self.grow(6)
+        register(instance, corpora=["c"], judges=["one", "two"])
+
+    def grow(self, n_battles):
+        names = [(f"m{i % 3}", f"m{(i + 1) % 3}") for i in range(n_battles)]
+        rows = [
+            {"battle_id": f"b{i}", "model_a": a, "model_b": b, "human_outcome": float(i % 2)}
+            for i, (a, b) in enumerate(names)
+        ]
+        (self.folder / "battles.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    @property
+    def catalog(self):
+        files = {"corpora": {"c": self.corpus}, "judges": self.judges}
+        for name, entries in files.items():
+            (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(entries))
+        return Catalog(**{f"{n}_file": str(self.folder / f"{n}.yaml") for n in files})
+
+    def tick(self):
+        """What the schedule asks for: run requests, or a reason for none."""
+        context = dg.build_schedule_context(instance=self.instance, scheduled_execution_time=MONDAY)
+        return list(weekly_refresh(context, catalog=self.catalog))
+
+    def obey(self, request):
+        """Do what a request asks for, in this process."""
+        tables = ParquetTables(base_uri=str(self.folder / "tables"))
+        defs = build_definitions(catalog=self.catalog, tables=tables)
+        job = defs.resolve_job_def("corpus_job")
+        return job.execute_in_process(
+            partition_key=request.partition_key,
+            asset_selection=request.asset_selection,
+            tags=dict(request.tags),
+            instance=self.instance,
+            raise_on_error=False,
+        )
+
+    def after(self, result):
+        """What the sensor asks for after a run."""
+        with dg.build_run_status_sensor_context(
+            "refreshed_corpora", result.get_run_success_event(), self.instance, result.dagster_run
+        ) as context:
+            return list(refreshed_corpora(context, catalog=self.catalog))
+
+    def sampled(self):
+        store = ParquetTables(base_uri=str(self.folder / "tables")).create_io_manager(None)
+        return store.stored("sampled_battles", "c")["battle_id"].tolist()
+
+    def rated(self, judge):
+        self.instance.report_runless_asset_event(
+            dg.AssetMaterialization("leaderboard", partition=corpus_judge_key("c", judge))
+        )
+
+
+@pytest.fixture
+def archive(home, tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield Archive(folder, instance)
+
+
+def reason(answers):
+    (only,) = answers
+    assert isinstance(only, dg.SkipReason)
+    return only.skip_message
+
+
+def test_it_runs_by_itself_every_monday():
+    assert weekly_refresh.cron_schedule == "0 5 * * 1"
+    assert weekly_refresh.execution_timezone == "UTC"
+    assert weekly_refresh.default_status == dg.DefaultScheduleStatus.RUNNING
+    assert weekly_refresh.job_name == corpus_job.name
+
+
+def test_weeks_of_a_corpus_that_grows(archive):
+    (first,) = archive.tick()
+    assert first.asset_selection is None
+    assert archive.obey(first).success
+    week_one = archive.sampled()
+    assert len(week_one) == 4
+
+    (second,) = archive.tick()  # the same file: it is not read again, but two battles are left
+    assert second.asset_selection == [dg.AssetKey("sampled_battles")]
+    assert second.tags[SAMPLE_TAG] == "6"
+    assert archive.obey(second).success
+    week_two = archive.sampled()
+    assert week_two[:4] == week_one
+    assert sorted(week_two) == [f"b{i}" for i in range(6)]
+
+    assert "nothing new: c" in reason(archive.tick())
+
+    archive.grow(12)
+    (fourth,) = archive.tick()
+    assert fourth.asset_selection is None
+    assert archive.obey(fourth).success
+    assert archive.sampled()[:6] == week_two
+    assert len(archive.sampled()) == 8
+
+
+def test_a_refresh_done_twice_adds_once(archive):
+    archive.obey(archive.tick()[0])
+    (second,) = archive.tick()
+    for _ in range(2):  # as a retry of a run that was killed would
+        archive.obey(second)
+    assert len(archive.sampled()) == 6
+
+
+def test_content_that_was_read_is_on_record(archive):
+    archive.obey(archive.tick()[0])
+    event = archive.instance.get_latest_materialization_event(dg.AssetKey("raw_battles"))
+    stored = event.asset_materialization.metadata["content_revision"].value
+    assert stored == content_revision(archive.catalog.corpus("c"))
+
+
+def test_a_corpus_without_the_block_is_left_alone(archive):
+    del archive.corpus["refresh"]
+    assert "no corpus has a 'refresh' block" in reason(archive.tick())
+
+
+def test_a_corpus_that_cannot_be_found_gets_a_run_that_says_so(archive):
+    (archive.folder / "battles.jsonl").unlink()
+    (request,) = archive.tick()
+    assert not archive.obey(request).success
+
+
+def test_a_broken_file_refreshes_nothing(archive):
+    catalog = archive.catalog
+    (archive.folder / "corpora.yaml").write_text("c: [")
+    context = dg.build_schedule_context(instance=archive.instance, scheduled_execution_time=MONDAY)
+    assert "nothing is refreshed" in reason(list(weekly_refresh(context, catalog=catalog)))
+
+
+def test_judges_follow_that_somebody_ran_before(archive):
+    result = archive.obey(archive.tick()[0])
+    assert "no judge of corpus 'c' has a leaderboard" in reason(archive.after(result))
+    archive.rated("two")
+    (request,) = archive.after(result)
+    assert request.job_name == "judge_job"
+    assert request.partition_key == "c|two"
+    assert request.tags[BUDGET_TAG] == "50calls 1USD"
+    assert request.tags[REFRESH_TAG] == MONDAY.date().isoformat()
+
+
+def test_nobody_is_asked_after_a_run_that_a_person_started(archive):
+    archive.rated("one")
+    (request,) = archive.tick()
+    result = archive.obey(dg.RunRequest(partition_key=request.partition_key))
+    assert "a person's run" in reason(archive.after(result))

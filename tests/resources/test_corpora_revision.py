@@ -1,0 +1,116 @@
+"""What identifies the content of a corpus: it changes when that does, and never otherwise."""
+
+import json
+import os
+
+import pytest
+
+from resources.corpora import revision
+from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.refresh_options import RefreshOptions
+from resources.corpora.revision import content_revision
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LINE = json.dumps({"model_a": "a", "model_b": "b", "human_outcome": 1.0}) + "\n"
+
+
+def of_file(path, **options):
+    return CorpusDefinition(slug="c", reader="battles", location=str(path), **options)
+
+
+@pytest.fixture
+def file(home, tmp_path):
+    place = tmp_path / "battles.jsonl"
+    place.write_text(LINE)
+    return place
+
+
+def test_a_file_has_the_revision_of_its_content(file):
+    first = content_revision(of_file(file))
+    os.utime(file, ns=(1, 1))
+    assert content_revision(of_file(file)) == first
+    file.write_text(LINE + LINE)
+    second = content_revision(of_file(file))
+    assert second != first
+    file.write_text(LINE)
+    assert content_revision(of_file(file)) == first
+
+
+def test_what_does_not_change_content_does_not_change_the_revision(file):
+    first = content_revision(of_file(file))
+    changed = of_file(file, sample_size=7, judges=["x"], refresh=RefreshOptions(extend_by=3))
+    assert content_revision(changed) == first
+
+
+def test_a_file_more_in_a_folder_is_new_content(file):
+    folder = of_file(file.parent)
+    first = content_revision(folder)
+    (file.parent / "more.jsonl").write_text(LINE)
+    assert content_revision(folder) != first
+
+
+def test_a_file_that_did_not_change_is_not_read_again(file, monkeypatch):
+    first = content_revision(of_file(file))
+    monkeypatch.setattr(revision, "_file_hash", lambda _: pytest.fail("read again"))
+    assert content_revision(of_file(file)) == first
+
+
+@pytest.mark.parametrize("torn", ["", "[]", "{"])
+def test_a_torn_cache_costs_a_reading_and_nothing_else(home, file, torn):
+    first = content_revision(of_file(file))
+    (home / "revisions.json").write_text(torn)
+    assert content_revision(of_file(file)) == first
+
+
+def test_the_arena_has_the_revision_of_its_options():
+    def arena(**options):
+        return content_revision(CorpusDefinition(slug="arena", reader="arena", **options))
+
+    assert arena() == arena(sample_size=5)
+    assert len({arena(), arena(seed=1), arena(arena={"n_prompts": 9})}) == 3
+
+
+def test_a_pinned_commit_is_its_own_revision_and_needs_no_network():
+    def hub(commit, path="data/*.parquet"):
+        location = f"hf://datasets/owner/name/{path}"
+        return content_revision(
+            CorpusDefinition(slug="c", reader="lmarena-100k", location=location, revision=commit)
+        )
+
+    assert hub(COMMIT).startswith(f"commit {COMMIT} ")
+    assert len({hub(COMMIT), hub(COMMIT[::-1]), hub(COMMIT, "other.parquet")}) == 3
+
+
+def test_a_branch_is_resolved_to_its_commit(monkeypatch):
+    import huggingface_hub
+
+    asked = []
+
+    class Api:
+        def dataset_info(self, repo, revision):
+            asked.append((repo, revision))
+            return type("Info", (), {"sha": COMMIT})
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    found = content_revision(
+        CorpusDefinition(
+            slug="c", reader="lmarena-100k", location="hf://datasets/o/n/a.parquet", revision="main"
+        )
+    )
+    assert found.startswith(f"commit {COMMIT} ")
+    assert asked == [("o/n", "main")]
+
+
+@pytest.mark.parametrize(
+    ("budget", "read"),
+    [("5USD", ("5USD",)), ("100calls 2Mtokens", ("100calls", "2Mtokens")), (["9"], ("9",))],
+)
+def test_a_budget_is_read_as_on_the_command_line(budget, read):
+    assert RefreshOptions(budget=budget).budget == read
+
+
+@pytest.mark.parametrize("budget", ["plenty", [], "", "5USD 6USD"])
+def test_a_budget_that_is_none_is_refused(budget):
+    with pytest.raises(ValueError, match=r"budget|caps nothing"):
+        RefreshOptions(budget=budget)
