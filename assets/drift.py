@@ -77,7 +77,7 @@ def drift_answers(
     answers = ask_judge(
         context,
         battles,
-        EpochAsker(verdicts, before, context.run.root_run_id or context.run_id),
+        EpochAsker(verdicts, before, context.run.root_run_id or context.run.run_id),
         form="rubric",
         catalog=catalog,
         verdict_store=verdict_store,

@@ -10,6 +10,8 @@ from pipelines.jobs import drift_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 
+NOBODY_WATCHED = "no corpus has a 'drift' block in config/corpora.yaml"
+
 
 @dg.schedule(
     job=drift_job,
@@ -32,7 +34,7 @@ def drift_watch(
     ]
     yield from requests
     if not corpora:
-        yield dg.SkipReason("no corpus has a 'drift' block in config/corpora.yaml")
+        yield dg.SkipReason(NOBODY_WATCHED)
     elif not requests:
         yield dg.SkipReason(
             f"no judge of {', '.join(corpus.slug for corpus in corpora)} can be asked: recorded "

@@ -53,7 +53,8 @@ def drift_table(
     battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
     pieces = [pd.DataFrame(columns=list(DRIFT_DTYPES)).astype(DRIFT_DTYPES)]
     for epoch, asked in own[own["epoch"].gt(0)].groupby("epoch"):
-        drift = detect_drift(*_compared(baseline, asked, battles, panel))
+        before, now, votes, runs = _compared(baseline, asked, battles, panel)
+        drift = detect_drift(before, now, votes, runs=runs)
         table = pd.DataFrame(drift._asdict())
         table = table.assign(epoch=epoch, asked_at=asked["asked_at"].max())
         pieces.append(table[list(DRIFT_DTYPES)].astype(DRIFT_DTYPES))
