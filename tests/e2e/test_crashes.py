@@ -217,6 +217,12 @@ def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storag
 
 
 def ended(backfill: Backfill) -> bool:
-    print(time.strftime("%X"), len(backfill.recorded()), len(backfill.asked), backfill.status(), [(r["runId"][:6], r["status"]) for r in backfill.runs()])
+    print(
+        time.strftime("%X"),
+        len(backfill.recorded()),
+        len(backfill.asked),
+        backfill.status(),
+        [(r["runId"][:6], r["status"]) for r in backfill.runs()],
+    )
     time.sleep(5)
     return backfill.status().startswith(("COMPLETED", "FAILED", "CANCELED"))
