@@ -1,0 +1,164 @@
+"""The services of deploy/compose.yaml as processes of this machine, to be killed and restarted."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from resources.paths import ROOT
+
+SERVICES = ("code", "webserver", "daemon")
+PATIENCE_S = 180.0
+_PORTS = {"4000": "JUDGELINE_CODE_PORT", "3000": "WEBSERVER_PORT"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(is_so: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Return what is true once it is; fails after a while with what was waited for."""
+    deadline = time.monotonic() + patience_s
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, f"not within {patience_s:g} s: {what}"
+        time.sleep(0.2)
+    return found
+
+
+@dataclass
+class Deployment:
+    """Code location, webserver and daemon, started by the commands of the compose file.
+
+    `variables` say which installation it is; hosts and ports of the file become loopback ones.
+    """
+
+    folder: Path
+    variables: Mapping[str, str]
+    _processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _ports: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._ports = {name: free_port() for name in _PORTS.values()}
+        compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+        self._commands = {name: compose["services"][name]["command"] for name in SERVICES}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        foreign = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
+        ports = {name: str(port) for name, port in self._ports.items()}
+        return {
+            **kept,
+            **self.variables,
+            "DAGSTER_HOME": self.variables["JUDGELINE_HOME"],
+            "DAGSTER_DISABLE_TELEMETRY": "1",
+            "JUDGELINE_CODE_HOST": "127.0.0.1",
+            "PYTHONPATH": str(ROOT),
+            **ports,
+        }
+
+    def prepare(self) -> None:
+        """Write the instance file as every command of ours does."""
+        script = "from pipelines.instance import prepare_home; prepare_home()"
+        foreign = {"DAGSTER_HOME": ""}
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=ROOT, env=self.environment | foreign, check=True
+        )
+
+    def start(self, *names: str) -> None:
+        """Start services, all by default, and wait until they answer."""
+        for name in names or SERVICES:
+            self._processes[name] = self._started(name)
+            if name == "code":
+                wait_for(lambda: self._listens("JUDGELINE_CODE_PORT"), "the code location listens")
+        if "webserver" in (names or SERVICES):
+            wait_for(self._is_served, "the webserver answers")
+
+    def kill(self, *names: str) -> None:
+        """Kill services with all their processes, run workers of the code location included."""
+        for name in names:
+            process = self._processes.pop(name)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+    def is_up(self, name: str) -> bool:
+        """Whether the service's first process runs."""
+        return self._processes[name].poll() is None
+
+    def stop(self) -> None:
+        """End everything that was started."""
+        self.kill(*self._processes)
+
+    def log(self, name: str) -> str:
+        """What a service printed."""
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """Return the data that the webserver answers to a query."""
+        body = json.dumps({"query": query, "variables": variables})
+        connection = http.client.HTTPConnection("127.0.0.1", self._ports["WEBSERVER_PORT"], 60)
+        try:
+            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
+            told = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        assert "errors" not in told, told["errors"]
+        return dict(told["data"])
+
+    def _started(self, name: str) -> "subprocess.Popen[bytes]":
+        command = [self._localised(word) for word in self._commands[name]]
+        programs = Path(sys.executable).parent
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [str(programs / command[0]), *command[1:]],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _localised(self, word: str) -> str:
+        if word in _PORTS:
+            return str(self._ports[_PORTS[word]])
+        return "127.0.0.1" if word == "0.0.0.0" else word  # noqa: S104  what containers listen on
+
+    def _listens(self, port: str) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._ports[port])) == 0
+
+    def _is_served(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self._ports["WEBSERVER_PORT"], 5)
+        try:
+            connection.request("GET", "/server_info")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def deployed(folder: Path, variables: Mapping[str, str]) -> Iterator[Deployment]:
+    """Give the services of an installation, running; end them all in the end."""
+    services = Deployment(folder, variables)
+    services.prepare()
+    try:
+        services.start()
+        yield services
+    finally:
+        services.stop()

@@ -1,0 +1,228 @@
+"""A backfill through kills of its workers, its services and its database.
+
+What was answered and recorded is never asked again. A kill costs what was on its way at most:
+asked and not answered yet, or answered and not recorded yet, which is a matter of two seconds.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import postgres
+import pytest
+import yaml
+from deployment import Deployment, deployed, wait_for
+from fault_server import FaultServer, serving, shown_texts
+from installation import Installation, contested, graded
+from upath import UPath
+
+from judgeline.rubric import RESPONSES
+from resources.judges.calls import present
+from resources.verdict_store.store import VerdictStore
+
+pytestmark = pytest.mark.slow
+
+JUDGES = ("j", "k")
+N_BATTLES, CONCURRENCY, LATENCY_S = 700, 4, 0.12
+ASSETS = (
+    "raw_battles",
+    "quarantined_battles",
+    "recorded_verdicts",
+    "battles",
+    "sampled_battles",
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+)
+REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
+
+Call = tuple[str, ...]
+"""A model's name, and the texts that it was shown."""
+
+ADD = """
+mutation($repository: RepositorySelector!, $definition: String!, $key: String!) {
+  addDynamicPartition(
+    repositorySelector: $repository, partitionsDefName: $definition, partitionKey: $key
+  ) { __typename }
+}"""
+LAUNCH = """
+mutation($parameters: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $parameters) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}"""
+STATUS = """
+query($id: String!) {
+  partitionBackfillOrError(backfillId: $id) {
+    __typename
+    ... on PartitionBackfill { status error { message } }
+  }
+}"""
+RUNS = """
+query {
+  runsOrError {
+    ... on Runs { results { runId status tags { key value } parentRunId } }
+  }
+}"""
+EVENTS = """
+query($id: ID!) {
+  runOrError(runId: $id) {
+    ... on Run { eventConnection { events {
+      ... on EngineEvent { metadataEntries { label ... on TextMetadataEntry { text } } }
+    } } }
+  }
+}"""
+
+
+@dataclass
+class Backfill:
+    """A backfill of two judges under way, what its judges were asked, and what kills cost."""
+
+    place: Installation
+    server: FaultServer
+    services: Deployment
+    id: str = ""
+    kills: list[tuple[int, set[Call]]] = field(default_factory=list)
+    n_lost: int = 0
+
+    def launch(self) -> None:
+        """Start it as the interface's dialog does."""
+        for definition, keys in (("corpus", ["c"]), ("judge", JUDGES)):
+            for key in keys:
+                self.services.ask(ADD, repository=REPOSITORY, definition=definition, key=key)
+        selection = [{"path": [name]} for name in ASSETS]
+        told = self.services.ask(
+            LAUNCH, parameters={"assetSelection": selection, "partitionNames": ["c"]}
+        )["launchPartitionBackfill"]
+        assert told["__typename"] == "LaunchBackfillSuccess", told
+        self.id = told["backfillId"]
+
+    @property
+    def asked(self) -> list[Call]:
+        """Every request about texts that reached the server, in order."""
+        return [(body["model"], *shown_texts(body)) for body in list(self.server.presentations)]
+
+    def needed(self) -> list[Call]:
+        shown = present(contested(N_BATTLES), 1)
+        texts = [(s.instruction, s.first_completion, s.second_completion) for s in shown]
+        return [(f"tiny-{judge}", *text) for judge in JUDGES for text in texts]
+
+    def recorded(self) -> list[Call]:
+        """Every verdict in the store, by what was asked."""
+        texts = {(s.battle_id, s.order): s for s in present(contested(N_BATTLES), 1)}
+        store = VerdictStore(UPath(self.place.home / "verdicts"))
+        found = []
+        for key in store.judge_keys():
+            table = store.scan(key, ["judge", "battle_id", "order"]).table.to_pandas()
+            for row in table.itertuples(index=False):
+                one = texts[row.battle_id, row.order]
+                shown = (one.instruction, one.first_completion, one.second_completion)
+                found.append((f"tiny-{row.judge}", *shown))
+        return found
+
+    def wait_for_share(self, share: float) -> None:
+        """Wait until so much of everything is recorded."""
+        n_wanted = share * len(self.needed())
+        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded")
+
+    def count_losses(self) -> None:
+        """Note what was recorded when a kill had come, and what it cost.
+
+        To be called when nobody of those killed can record any more.
+        """
+        wait_for(lambda: self.server.in_flight == 0, "requests of the dead are over", 30)
+        asked, kept = self.asked, set(self.recorded())
+        self.kills.append((len(asked), kept))
+        self.n_lost += len(set(asked) - kept)
+
+    def runs(self, *statuses: str) -> list[dict[str, Any]]:
+        results = self.services.ask(RUNS)["runsOrError"]["results"]
+        return [run for run in results if not statuses or run["status"] in statuses]
+
+    def worker_of(self, run: dict[str, Any]) -> int:
+        """The process that works on a run."""
+        events = self.services.ask(EVENTS, id=run["runId"])["runOrError"]["eventConnection"]
+        pids = [
+            int(entry["text"])
+            for event in events["events"]
+            for entry in event.get("metadataEntries", ())
+            if entry["label"] == "pid"
+        ]
+        return pids[-1]
+
+    def status(self) -> str:
+        found = self.services.ask(STATUS, id=self.id)["partitionBackfillOrError"]
+        assert found["__typename"] == "PartitionBackfill", found
+        return str(found["status"])
+
+
+@contextmanager
+def under_way(folder: Path, variables: dict[str, str]) -> Iterator[Backfill]:
+    """Give a backfill that was just launched on an installation of its own."""
+    with serving(FaultServer(answer=graded, latency_s=LATENCY_S)) as server:
+        judge = {"concurrency": CONCURRENCY}
+        place = Installation(folder, server.url, N_BATTLES, judge=judge, environment=variables)
+        file = folder / "config" / "judges.yaml"
+        entry = yaml.safe_load(file.read_text(encoding="utf-8"))["j"]
+        both = {slug: {**entry, "model": f"tiny-{slug}"} for slug in JUDGES}
+        file.write_text(yaml.safe_dump(both), encoding="utf-8")
+        with deployed(folder, place.variables) as services:
+            backfill = Backfill(place, server, services)
+            backfill.launch()
+            yield backfill
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storage: str) -> None:
+    with ExitStack() as stack:
+        database = stack.enter_context(postgres.running()) if storage == "postgres" else None
+        variables = database.variables() if database else {}
+        backfill = stack.enter_context(under_way(tmp_path, variables))
+        services = backfill.services
+
+        # A run worker, as the kernel kills when memory is short; and the daemon, at once.
+        backfill.wait_for_share(0.05)
+        os.kill(backfill.worker_of(backfill.runs("STARTED")[0]), signal.SIGKILL)
+        services.kill("daemon")
+        time.sleep(1)
+        services.start("daemon")
+
+        # The whole machine but the database: workers die with those who would notice.
+        backfill.wait_for_share(0.35)
+        services.kill("code", "daemon", "webserver")
+        backfill.count_losses()
+        services.start()
+
+        if database:
+            backfill.wait_for_share(0.65)
+            database.kill()
+            time.sleep(3)
+            database.start()
+        wait_for(lambda: ended(backfill), "the backfill ends", 600)
+        assert backfill.status() == "COMPLETED_SUCCESS", [r for r in backfill.runs()]
+
+    needed, asked = backfill.needed(), backfill.asked
+    assert Counter(backfill.recorded()) == Counter(needed)
+    for n_before, kept in backfill.kills:
+        assert not kept.intersection(asked[n_before:])
+    print(len(asked) - len(needed), backfill.n_lost)
+
+
+def ended(backfill: Backfill) -> bool:
+    print(
+        time.strftime("%X"),
+        len(backfill.recorded()),
+        len(backfill.asked),
+        backfill.status(),
+        [(r["runId"][:6], r["status"]) for r in backfill.runs()],
+    )
+    time.sleep(5)
+    return backfill.status().startswith(("COMPLETED", "FAILED", "CANCELED"))

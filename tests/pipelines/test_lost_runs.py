@@ -1,0 +1,114 @@
+"""Whose runs are given up: those of this host whose process is gone, and no others."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.events import EngineEventData
+
+from pipelines import workers
+from pipelines.definitions import defs
+from pipelines.executor import in_process_on_named_host
+from pipelines.lost_runs import lost_runs
+from pipelines.workers import HOST_TAG, is_gone, this_host
+
+NO_PROCESS = 2**22 + 1  # above the highest number that a process can have
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield instance
+
+
+def started_run(instance: dg.DagsterInstance, pid: int, host: str | None = None) -> str:
+    """A run that said in which process, and perhaps on which host, it is under way."""
+
+    @dg.job
+    def stuck(): ...
+
+    tags = {HOST_TAG: host} if host else {}
+    run = instance.create_run_for_job(stuck, tags=tags)
+    metadata = {"pid": dg.MetadataValue.text(str(pid))}
+    instance.report_engine_event("under way", run, EngineEventData(metadata=metadata))
+    instance.report_dagster_event(
+        dg.DagsterEvent(dg.DagsterEventType.PIPELINE_START.value, "stuck"), run.run_id
+    )
+    return run.run_id
+
+
+def tick(instance: dg.DagsterInstance) -> str:
+    with dg.build_sensor_context(instance=instance, definitions=defs) as context:
+        return lost_runs(context).skip_message
+
+
+def status(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
+    return instance.get_run_by_id(run_id).status
+
+
+def test_the_sensor_fails_runs_of_this_host_whose_process_is_gone(instance):
+    ours = started_run(instance, NO_PROCESS, this_host())
+    theirs = started_run(instance, NO_PROCESS, "another-host")
+    alive = started_run(instance, os.getpid(), this_host())
+    assert tick(instance) == f"failed {ours}"
+    assert status(instance, ours) == dg.DagsterRunStatus.FAILURE
+    assert status(instance, theirs) == dg.DagsterRunStatus.STARTED
+    assert status(instance, alive) == dg.DagsterRunStatus.STARTED
+    assert tick(instance) == "no run of this host lost its process"
+
+
+def test_a_run_that_names_no_host_is_ours_only_where_others_cannot_record(instance, monkeypatch):
+    run = started_run(instance, NO_PROCESS)
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "_is_private", lambda instance: False)  # as on PostgreSQL
+        assert tick(instance) == "no run of this host lost its process"
+    assert tick(instance) == f"failed {run}"
+
+
+def test_the_sensor_leaves_other_launchers_to_run_monitoring(instance, monkeypatch):
+    class ClusterLauncher: ...
+
+    started_run(instance, NO_PROCESS, this_host())
+    monkeypatch.setattr(type(instance), "run_launcher", property(lambda self: ClusterLauncher()))
+    assert tick(instance) == "run monitoring watches the runs of ClusterLauncher"
+
+
+def test_a_process_with_the_number_of_one_that_ended_is_another(instance, monkeypatch):
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        run = started_run(instance, process.pid)
+        assert not is_gone(instance, run)
+        monkeypatch.setattr(workers, "_CLOCK_SLACK_S", -3600.0)  # as if it had spoken an hour ago
+        assert is_gone(instance, run)
+    finally:
+        process.communicate(b"\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_a_process_began_when_it_was_started():
+    before = time.time()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
+        ticks = int(stat.rpartition(")")[2].split()[19])
+        process.communicate(b"\n")
+    assert workers._began(ticks) == pytest.approx(before, abs=30)  # the boot is known to a second
+
+
+@dg.op
+def look(context: dg.OpExecutionContext) -> None:
+    assert context.instance.get_run_by_id(context.run_id).tags[HOST_TAG] == this_host()
+
+
+@dg.job(executor_def=in_process_on_named_host)
+def looking() -> None:
+    look()
+
+
+def test_a_launched_run_says_on_which_host_it_is(instance):
+    result = dg.execute_job(dg.reconstructable(looking), instance=instance)
+    assert result.success
