@@ -75,24 +75,34 @@ def _cost(
     answers = store.picked(asset, corpus, judge, columns=_COUNTED)
     if answers is None or answers.empty:
         return []
-    tokens = answers.reindex(columns=_COUNTED[1:]).astype("Int64").sum(min_count=1)
+    said = {one.asset: one.said for one in last_made(instance, corpus, judge, [asset])}
+    account = said.get(asset, {})
+    n_calls, tokens = _taken(answers, account)
     known = tokens.notna().all()
     definition = catalog.judges().get(judge)
     price = definition.price_per_million if definition else None
     priced = price is not None and known
-    said = {one.asset: one.said for one in last_made(instance, corpus, judge, [asset])}
     return [
         {
             "judge": judge,
             "asset": asset,
-            "n_calls": len(answers),
+            "n_calls": n_calls,
             "n_failed": int(answers["status"].ne("ok").sum()),
             **tokens.astype("Int64").to_dict(),
             "price": price.of(*map(int, tokens)) if price and priced else None,
             "currency": price.currency if price and priced else None,
-            "n_bought": said.get(asset, {}).get("n_asked"),
+            "n_bought": account.get("n_asked"),
         }
     ]
+
+
+def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.Series]:
+    """Return calls and tokens of a table of answers; of one without tokens, from its account."""
+    columns = _COUNTED[1:]
+    if set(columns) <= set(answers):
+        return len(answers), answers[columns].astype("Int64").sum(min_count=1)
+    bought = {name: account.get(f"{name}_bought", pd.NA) for name in columns}
+    return int(account.get("n_calls", len(answers))), pd.Series(bought, dtype="Int64")
 
 
 def runs_behind(

@@ -1,3 +1,4 @@
+from assets.influences import INFLUENCE_COLUMNS
 from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
@@ -27,6 +28,7 @@ from resources.soft_scoring import SOFT_DTYPES
 from resources.system_comparison import SYSTEM_COLUMNS
 
 SHOWN = {
+    *INFLUENCE_COLUMNS,
     *SUMMARY_COLUMNS,
     *BATTLE_DTYPES,
     *QUARANTINE_DTYPES,
