@@ -1,7 +1,6 @@
 """The judges of a corpus side by side, and its report; with the checks on both."""
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +22,7 @@ from assets.partitions import (
     previews_silenced,
 )
 from assets.report_inputs import battles_behind, costs_of, runs_behind
+from assets.self_contained import references
 from judgeline.heldout import HeldOutRatings
 from judgeline.summary import summarise
 from resources.catalog import Catalog
@@ -259,9 +259,7 @@ def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
 
 def self_contained(path: Path) -> dg.AssetCheckResult:
     """Return whether a page refers to nothing that a browser would have to fetch."""
-    page = path.read_text(encoding="utf-8")
-    fetched = re.findall(r"""(?:src|href)\s*=\s*["']?(?!data:|#|["'])([^\s"'>]+)""", page, re.I)
-    fetched += re.findall(r"""(?:url\(|@import\s)\s*["']?(?!data:|#)([^\s"')]+)""", page, re.I)
+    fetched = references(path.read_text(encoding="utf-8"))
     return dg.AssetCheckResult(
         check_name=SELF_CONTAINED.name,
         passed=not fetched,
