@@ -1,7 +1,6 @@
 """The judges of a corpus side by side, and its report; with the checks on both."""
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +14,15 @@ from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
 from assets.gates import judge_checks, settled_judges
 from assets.judge_gate import withheld_judges
 from assets.partitions import (
+    BY_CORPUS,
     CORPUS,
     by_judge,
     if_there,
     of_every_judge,
     previews_silenced,
 )
+from assets.report_inputs import battles_behind, costs_of, runs_behind
+from assets.self_contained import references
 from judgeline.heldout import HeldOutRatings
 from judgeline.summary import summarise
 from resources.catalog import Catalog
@@ -30,6 +32,7 @@ from resources.paths import home
 from resources.report import JudgeTables, write_report
 from resources.report.companion_sections import COMPANIONS
 from resources.report.judge_tables import COMPARISON_COLUMNS
+from resources.tables import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
 
@@ -43,6 +46,7 @@ REPORTED = (
     "missing_bounds",
     "scored_battles",
 )
+_LOOKED_UP = "battle_influences"
 _LEADING_HERE = (
     "verdicts",
     "scored_battles",
@@ -170,18 +174,21 @@ with previews_silenced():
     check_specs=[SELF_CONTAINED],
     ins={
         "judge_comparison": if_there(),
-        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS)},
+        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
     },
+    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
 )
 def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame | None,
     method_comparison: pd.DataFrame,
     catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
 ) -> dg.MaterializeResult:
     """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
 
+    It holds the battles that move each rating most, down to the judge's answers.
     Where no judge has ratings on the human scale it compares their scoring methods, and says so.
     """
     corpus = catalog.corpus(context.partition_key)
@@ -198,10 +205,11 @@ def report(
         title=f"Judges of {corpus.display_name}",
         corpus_name=corpus.display_name,
         simulated=corpus.reader == "arena",
-        judges=[_tables_of(context, catalog, judge, by_asset) for judge in judges],
+        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
         provenance=_provenance(corpus),
         comparison=judge_comparison,
         methods=method_comparison,
+        costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
     )
     return dg.MaterializeResult(
         metadata={
@@ -214,10 +222,16 @@ def report(
 
 
 def _tables_of(
-    context: dg.AssetExecutionContext, catalog: Catalog, judge: str, tables: Mapping[str, Tables]
+    context: dg.AssetExecutionContext,
+    catalog: Catalog,
+    store: ParquetStore,
+    judge: str,
+    tables: Mapping[str, Tables],
 ) -> JudgeTables:
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
+    corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
+    origin, runs = runs_behind(context.instance, corpus, judge)
     return JudgeTables(
         judge=judge,
         display_name=catalog.judge(judge).display_name,
@@ -225,6 +239,9 @@ def _tables_of(
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
         companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
+        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        origin=origin,
+        runs=runs,
     )
 
 
@@ -248,9 +265,7 @@ def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
 
 def self_contained(path: Path) -> dg.AssetCheckResult:
     """Return whether a page refers to nothing that a browser would have to fetch."""
-    page = path.read_text(encoding="utf-8")
-    fetched = re.findall(r"""(?:src|href)\s*=\s*["']?(?!data:|#|["'])([^\s"'>]+)""", page, re.I)
-    fetched += re.findall(r"""(?:url\(|@import\s)\s*["']?(?!data:|#)([^\s"')]+)""", page, re.I)
+    fetched = references(path.read_text(encoding="utf-8"))
     return dg.AssetCheckResult(
         check_name=SELF_CONTAINED.name,
         passed=not fetched,

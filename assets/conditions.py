@@ -51,6 +51,10 @@ _ENDS = dg.AssetSelection.assets(
     "scoring_methods",
     "judge_comparison",
     "method_comparison",
+    "battle_influences",
+    "attack_controls",
+    "predictions",
+    "judge_drift",
 )
 
 

@@ -86,12 +86,17 @@ def battle_influences(
         metadata={
             "method": rating.method,
             "n_battles": int(table["battle_id"].nunique()),
-            "largest_influence": float(table["influence"].abs().max()),
-            "median_influence": float(table["influence"].abs().median()),
+            **_sizes(table["influence"].abs()),
             **_LINEAGE,
             "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
         },
     )
+
+
+def _sizes(size: pd.Series) -> dict[str, float]:
+    if size.empty:
+        return {}
+    return {"largest_influence": float(size.max()), "median_influence": float(size.median())}
 
 
 def influence_table(
@@ -124,7 +129,7 @@ def influence_table(
     Raises
     ------
     ValueError
-        If there is no such method, or no model has a rating by it.
+        If there is no such method.
     """
     battles = scored_battles.assign(is_candidate=False)
     folds = beta_folds[list(BetaFolds._fields)]
@@ -200,10 +205,20 @@ def influences_add_up(
     catalog: Catalog,
 ) -> dg.AssetCheckResult:
     """Wins beyond expectation balance the penalty at each rating: else they are of another one."""
-    import great_expectations.expectations as gxe
-
     corpus, _ = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
+    return added_up(battle_influences, heldout_ratings, scored_battles, rating)
+
+
+def added_up(
+    battle_influences: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    rating: RatingOptions,
+) -> dg.AssetCheckResult:
+    """Return whether influences are of these ratings and battles, rated in this way."""
+    import great_expectations.expectations as gxe
+
     base = RULERS[rating.method][0] if rating.method in RULERS else rating.method
     own = battle_influences[~battle_influences["is_candidate"]]
     known = own["battle_id"].isin(scored_battles["battle_id"])

@@ -61,7 +61,7 @@ RULERS: dict[str, Ruling] = {
     for base in ("hard", "soft")
     for name, fit in (("recalibrated", fit_ruler), ("rescaled", fit_scale))
 }
-"""By method that is another one on a ruler: its base, and how its ruler is fitted."""
+"""Methods on a ruler: the method that each is made from, and how its line is fitted."""
 
 
 class HeldOutRatings(NamedTuple):

@@ -38,6 +38,14 @@ class BattleInfluences(NamedTuple):
     influence: Floats
 
 
+_NOTHING = BattleInfluences(
+    np.array([], dtype=str),
+    np.array([], dtype=np.int64),
+    np.array([], dtype=str),
+    *(np.array([], dtype=float) for _ in range(3)),
+)
+
+
 def influence_of(
     outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
 ) -> tuple[Floats, Floats]:
@@ -97,7 +105,8 @@ def fit_influences(
     -------
     BattleInfluences
         Rows by model, then in the order of the battles; none of a model that has no rating, and
-        none of battles against models without votes, which are no anchors.
+        none of battles against models without votes, which are no anchors. Empty where no model
+        has a rating by the method.
 
     Raises
     ------
@@ -117,7 +126,7 @@ def fit_influences(
         if np.isfinite(placed[base].strength[model]) and np.isfinite(stretch[model])
     ]
     if not parts:
-        raise ValueError(f"no model has a rating by method {method!r}; nothing has an influence")
+        return _NOTHING
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

@@ -7,7 +7,7 @@ what the catalogue says about it. What does not: what a table means (`assets`).
 import os
 import re
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_origin
 
@@ -135,6 +135,17 @@ class ParquetStore(dg.UPathIOManager):
         path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
         path = self._with_extension(path)
         return self.load_from_path(None, path) if path.exists() else None
+
+    def picked(self, asset: str, *keys: str, columns: Sequence[str]) -> pd.DataFrame | None:
+        """Return those of some columns that a stored table has, or None where there is none."""
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        if not path.exists():
+            return None
+        with path.open("rb") as source:
+            stored = pq.ParquetFile(source)
+            there = [name for name in columns if name in stored.schema_arrow.names]
+            return stored.read(there).to_pandas()
 
     def matching(
         self, asset: str, *keys: str, column: str, among: Collection[str]

@@ -14,12 +14,14 @@ from resources.report.wording import (
     flag_words,
     method_words,
     number,
+    percent,
     significant,
     status_words,
 )
 
 _one = partial(number, digits=1)
 _three = partial(number, digits=3)
+_rise = partial(number, digits=1, signed=True)
 
 
 def _verdict_words(passed: Any) -> str:
@@ -198,8 +200,81 @@ _LEARNT = _Part(
         Column("std_dev", "Spread", "over training sets", _three),
     ),
 )
+_CONTROLS = _Part(
+    "attack_controls",
+    "One row per attack control; marked where it rose above its bound",
+    (
+        _text("control", "Control", status_words),
+        _text("model", "Name"),
+        Column("rating", "Rating", "Elo", _one),
+        Column("lower", "from", "Elo", _one),
+        Column("upper", "to", "Elo", _one),
+        Column("bound", "Bound", "Elo", _one),
+        Column("rise", "Rise", "Elo above the bound", _rise),
+        Column("n_battles", "Battles", "judged", count),
+        _text("bound_is", "The bound is"),
+        _NOTE,
+    ),
+    marked=lambda row: pd.notna(row.rise) and row.rise > 0,
+)
+_PREDICTIONS = _Part(
+    "predictions",
+    "One row per model that stood here without votes; marked where its interval missed",
+    (
+        _text("model", "Model"),
+        _text("predicted_at", "Predicted"),
+        _text("method", "Method", method_words),
+        Column("rating", "Rating", "Elo", _one),
+        Column("lower", "from", "Elo", _one),
+        Column("upper", "to", "Elo", _one),
+        Column("human_rating", "Human rating", "Elo, later", _one),
+        Column("residual", "Residual", "Elo", _rise),
+        Column("n_votes", "Votes", "human", count),
+        _text("covered", "Held", _yes),
+        _text("scored_at", "Scored"),
+    ),
+    marked=lambda row: pd.notna(row.covered) and not row.covered,
+)
+_DRIFT = _Part(
+    "judge_drift",
+    "One row per statistic, from the latest answers; marked where it moved",
+    (
+        _text("statistic", "Statistic", status_words),
+        Column("baseline", "Baseline", "", significant),
+        Column("now", "Now", "", significant),
+        Column("change", "Change", "", significant),
+        Column("std_error", "Standard error", "of the change", significant),
+        Column("z", "z", "standard errors", partial(number, digits=2, signed=True)),
+        Column("n_battles", "Battles", "asked again", count),
+        Column("epoch", "Epoch", "", count),
+        _text("asked_at", "Asked"),
+        _text("moved", "Moved", _yes),
+    ),
+    rows=lambda table: table[table["epoch"].eq(table["epoch"].max())],
+    marked=lambda row: pd.notna(row.moved) and bool(row.moved),
+)
 
 SECTIONS = (
+    _Section(
+        "Attack controls",
+        "Contestants that try to win without answering: a constant answer, an instruction to the "
+        "judge, a copy of the opponent. They stand apart from the leaderboard. A judge that rates "
+        "one above its bound can be gamed that way.",
+        (_CONTROLS,),
+        places_models=True,
+    ),
+    _Section(
+        "Predictions kept",
+        "What was said of models before people voted on them, and what people said then. A row is "
+        "never rewritten.",
+        (_PREDICTIONS,),
+        places_models=True,
+    ),
+    _Section(
+        "Drift of the judge",
+        "A fixed set of battles, put to the judge again from time to time.",
+        (_DRIFT,),
+    ),
     _Section(
         "Judge gate",
         "A judge that fails a criterion that withholds has no ratings here. What could not be "
@@ -264,11 +339,27 @@ def companions_of(
 
 
 def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what has to be said of this corpus: to whom gaps are."""
-    if section.parts[0].asset != "reference_ratings":
-        return []
-    names = tables["reference_ratings"]["reference_model"].unique()
-    return [f"The reference is {', '.join(names)}; another one gives other gaps."]
+    """Return what has to be said of this corpus: to whom gaps are, how predictions fared."""
+    asset = section.parts[0].asset
+    tell = {"reference_ratings": _reference, "predictions": _coverage_so_far}.get(asset)
+    return [tell(tables[asset])] if tell else []
+
+
+def _reference(table: pd.DataFrame) -> str:
+    names = table["reference_model"].unique()
+    return f"The reference is {', '.join(names)}; another one gives other gaps."
+
+
+def _coverage_so_far(table: pd.DataFrame) -> str:
+    scored = table[table["covered"].notna()]
+    if scored.empty:
+        return f"None of {count(len(table))} predictions could be held against votes yet."
+    held, asked = scored["covered"].astype(bool).mean(), 1 - scored["miscoverage"].astype(float)
+    return (
+        f"{count(len(scored))} of {count(len(table))} predictions could be held against votes: "
+        f"{percent(held)} of their intervals held the human rating, {percent(asked.mean())} was "
+        "asked for."
+    )
 
 
 def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str) -> list[Table]:

@@ -1,11 +1,12 @@
 """The tables of one judge that the report reads, and the columns it relies on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from judgeline.leaderboard import withheld_reason
+from resources.evidence import Evidence
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "leaderboard": (
@@ -98,6 +99,12 @@ class JudgeTables:
         `asset` and `blocking` are shown where they are given.
     companions : mapping of str to DataFrame
         Tables of the companion methods by asset; those that are missing or empty are not shown.
+    battles : sequence of Evidence
+        The battles that move each model's rating most, strongest first.
+    origin : mapping of str to str
+        Prompt, judge, corpus and seeds behind the ratings.
+    runs : DataFrame or None
+        One row per table: `asset`, `made_at`, `run_id` and `code_version`.
 
     Raises
     ------
@@ -118,6 +125,9 @@ class JudgeTables:
     missing_bounds: pd.DataFrame | None = None
     checks: pd.DataFrame | None = None
     companions: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    battles: Sequence[Evidence] = ()
+    origin: Mapping[str, str] = field(default_factory=dict)
+    runs: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         for name, columns in COLUMNS.items():

@@ -14,6 +14,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from resources.report.browser import MOST_PER_PAGE
+from resources.report.costs import cost_grid
 from resources.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from resources.report.methods import methods_section
 from resources.report.sections import comparison_grid, section_of
@@ -36,6 +38,7 @@ def write_report(
     provenance: Mapping[str, str],
     comparison: pd.DataFrame | None,
     methods: pd.DataFrame | None = None,
+    costs: pd.DataFrame | None = None,
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
@@ -55,6 +58,8 @@ def write_report(
         One row per judge and method.
     methods : DataFrame or None
         One row per judge and scoring method, all on the same battles.
+    costs : DataFrame or None
+        One row per judge and table of answers; `resources.report.costs` has its columns.
 
     Returns
     -------
@@ -72,16 +77,20 @@ def write_report(
     if comparison is not None:
         require_columns(comparison, COMPARISON_COLUMNS, "judge_comparison")
     page = _environment().get_template("page.html.j2")
-    script = (_TEMPLATES / "sort.js").read_text(encoding="utf-8")
+    script = _script()
     html = page.render(
         title=title,
         corpus_name=corpus_name,
         simulated=simulated,
         headline=_headline(judges),
-        sections=[section_of(tables, f"j{place}") for place, tables in enumerate(judges, start=1)],
+        sections=[
+            section_of(tables, f"j{place}", room=MOST_PER_PAGE // len(judges))
+            for place, tables in enumerate(judges, start=1)
+        ],
         comparison=comparison_grid(comparison, judges) if comparison is not None else None,
         unrated="" if judges else _UNRATED,
         methods=None if methods is None else methods_section(methods, _names(judges)),
+        costs=cost_grid(costs),
         provenance=dict(provenance),
         policy=_policy(script),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
@@ -105,6 +114,13 @@ def _environment() -> jinja2.Environment:
     # Only drawings pass unescaped; matplotlib escapes the names it writes into them.
     environment.filters["drawing"] = lambda svg: Markup(svg)  # noqa: S704
     return environment
+
+
+def _script() -> str:
+    """Return our scripts as one: the page's policy names it by its hash."""
+    return "\n".join(
+        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("sort.js", "browse.js")
+    )
 
 
 def _policy(script: str) -> str:

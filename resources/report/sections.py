@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from resources.inert import inert
+from resources.report.browser import MOST_PER_PAGE, Browser, browser_of
 from resources.report.companion_sections import companions_of
 from resources.report.companions import Companion
 from resources.report.figures import (
@@ -92,6 +94,13 @@ _CHECK_COLUMNS = (
     Column("remedy", "What to do", "", numeric=False),
 )
 
+_RUN_COLUMNS = (
+    Column("asset", "Table", "", status_words, numeric=False),
+    Column("made_at", "Made", "UTC", numeric=False),
+    Column("run_id", "Run", "", numeric=False),
+    Column("code_version", "Code version", "", numeric=False),
+)
+
 _COMPARISON_COLUMNS = (
     Column("judge", "Judge", "", numeric=False),
     _METHOD,
@@ -130,10 +139,13 @@ class JudgeSection:
     companions: list[Companion]
     checks: Grid | None
     failed: Grid | None
+    browser: Browser | None
+    origin: dict[str, str]
+    runs: Grid | None
     withheld: str
 
 
-def section_of(tables: JudgeTables, key: str) -> JudgeSection:
+def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> JudgeSection:
     """Return the section of a judge.
 
     Parameters
@@ -142,6 +154,8 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         Tables of one judge.
     key : str
         Unique on the page; prefixes every id of the section.
+    room : int
+        Characters of battles that the section may hold.
 
     Returns
     -------
@@ -178,6 +192,13 @@ def section_of(tables: JudgeTables, key: str) -> JudgeSection:
         companions=companions_of(tables.companions, key, withheld=bool(withheld)),
         checks=_checks(tables.checks),
         failed=_failed(tables.checks),
+        browser=None if withheld else browser_of(tables.battles, room=room),
+        origin={name: inert(value) for name, value in tables.origin.items()},
+        runs=None
+        if tables.runs is None or tables.runs.empty
+        else make_grid(
+            tables.runs, "One row per table: when it was made last, and by which run", _RUN_COLUMNS
+        ),
         withheld=withheld,
     )
 

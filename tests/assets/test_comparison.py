@@ -77,6 +77,8 @@ def test_missing_figures_are_no_error(compared):
     [
         ('<a href="#top">up</a><img src="data:image/png;base64,AA==">', True),
         ("<p>see https://example.org, as text</p>", True),
+        ("<p>&lt;img src=https://example.org/x.png&gt; url(https://example.org)</p>", True),
+        ('<p style="background:url(https://example.org/p.png)">x</p>', False),
         ('<svg><use href="#marker"/></svg><style>p{fill:url(#fade)}</style>', True),
         ('<img src="https://example.org/x.png">', False),
         ("<img src=https://example.org/x.png>", False),

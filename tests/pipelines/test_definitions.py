@@ -55,6 +55,17 @@ GRAPH = {
     },
     "beta_folds": ("calibration", CORPUS_JUDGE, {"scored_battles"}),
     "heldout_ratings": ("ratings", CORPUS_JUDGE, {"scored_battles", "beta_folds"}),
+    "battle_influences": (
+        "ratings",
+        CORPUS_JUDGE,
+        {
+            "scored_battles",
+            "beta_folds",
+            "heldout_ratings",
+            "candidate_scores",
+            "candidate_ratings",
+        },
+    ),
     "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings"}),
     "leaderboard": (
         "uncertainty",
@@ -146,6 +157,12 @@ GRAPH = {
             "reference_diagnostics",
             "consistency",
             "quantitative_judges",
+            "battle_influences",
+            "attack_controls",
+            "predictions",
+            "judge_drift",
+            "sampled_battles",
+            "verdicts",
         },
     ),
     "method_ratings": (
@@ -226,6 +243,7 @@ WARNING = {
     ("beta_folds", "beta_is_well_determined"),
     ("heldout_ratings", "standard_errors_agree"),
     ("heldout_ratings", "soft_is_no_worse_than_hard"),
+    ("battle_influences", "influences_add_up"),
     ("conformal_calibration", "coverage_is_nominal"),
     ("leaderboard", "intervals_are_bounded"),
     ("leaderboard", "ratings_are_well_founded"),

@@ -24,6 +24,7 @@ JUDGED = {
     "scored_battles",
     "beta_folds",
     "heldout_ratings",
+    "battle_influences",
     "conformal_calibration",
     "leaderboard",
     "judge_diagnostics",

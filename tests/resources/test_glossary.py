@@ -1,5 +1,6 @@
 from assets.attack_controls import COLUMNS as CONTROL_COLUMNS
 from assets.candidate_judging import WHOSE
+from assets.influences import INFLUENCE_COLUMNS
 from judgeline.beta import BetaFolds
 from judgeline.conformal import ConformalCalibration
 from judgeline.diagnostics import Diagnostics
@@ -37,6 +38,7 @@ from resources.system_comparison import SYSTEM_COLUMNS
 SHOWN = {
     *DRIFT_DTYPES,
     *EPOCH_DTYPES,
+    *INFLUENCE_COLUMNS,
     *SUMMARY_COLUMNS,
     *PLAN_COLUMNS,
     *BATTLE_DTYPES,

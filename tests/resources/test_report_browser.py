@@ -114,6 +114,45 @@ def test_names_do_not_run(browser: webdriver.Chrome, report: Path) -> None:
     assert "<script>alert(1)</script>" in column(browser, 1)
 
 
+def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, report: Path) -> None:
+    show(browser, report)
+    battles = browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")
+    told = browser.find_element(By.CSS_SELECTOR, "#j1 output")
+    assert told.text == f"{len(battles)} of {len(battles)} battles" == "12 of 12 battles"
+    chosen = browser.find_element(By.CSS_SELECTOR, "#j1 .filters select")
+    chosen.send_keys("borealis")
+    shown = [b for b in battles if b.is_displayed()]
+    assert {b.get_attribute("data-model") for b in shown} == {"borealis-70b-instruct"}
+    assert told.text == "4 of 12 battles"
+    search = browser.find_element(By.CSS_SELECTOR, "#j1 .filters input")
+    search.send_keys("no such words")
+    assert told.text == "0 of 12 battles"
+    search.clear()
+    search.send_keys("BORealis txet desrever")
+    assert told.text == "4 of 12 battles"
+    shown[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert shown[0].find_element(By.CSS_SELECTOR, ".texts dd").is_displayed()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_hostile_texts_stay_texts_inside_the_window(
+    browser: webdriver.Chrome, report: Path, width: int
+) -> None:
+    show(browser, report, width=width)
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    assert browser.title == "Simulation: Judges of an example"
+    texts = browser.execute_script(
+        "return [...document.querySelectorAll('.texts dd')].map(e => e.textContent)"
+    )
+    assert any("</script><script>document.title='stolen'" in text for text in texts)
+    assert any("{{ 7 * 7 }}" in text for text in texts)
+    assert not [text for text in texts if {"\x1b", "\u202e", "\x00"} & set(text)]
+    wide, room = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    assert wide == room <= width
+
+
 def test_the_schemes_differ_and_drawings_follow(browser: webdriver.Chrome, report: Path) -> None:
     seen = {}
     for scheme in ("light", "dark"):
@@ -152,6 +191,8 @@ def test_the_table_is_whole_without_javascript(browser: webdriver.Chrome, report
         show(browser, report)
         assert browser.find_elements(By.CSS_SELECTOR, ".board button") == []
         assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .board tbody tr")) == 14
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")) == 12
+        assert not browser.find_element(By.CSS_SELECTOR, "#j1 .filters").is_displayed()
         headings = browser.find_elements(By.CSS_SELECTOR, "#j1 .board thead th")
         assert headings[1].text == "Model"
     finally:

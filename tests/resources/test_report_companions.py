@@ -51,7 +51,7 @@ def test_a_withheld_judge_keeps_what_places_no_model(tables) -> None:
 
 
 def test_a_table_with_a_row_for_each_model_is_of_a_section_that_places_models() -> None:
-    by_model = {"adjusted_win_rates", "label_plan", "reference_ratings"}
+    by_model = {"adjusted_win_rates", "label_plan", "reference_ratings", "predictions"}
     placing = {part.asset for one in SECTIONS if one.places_models for part in one.parts}
     assert by_model <= placing < set(COMPANIONS)
     named = {

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from resources.evidence import Evidence, Reading
 from resources.report import JudgeTables
 
 SCRIPT = "<script>alert(1)</script>"
@@ -143,6 +144,41 @@ def _summary(soft_error: float) -> pd.DataFrame:
     )
 
 
+HOSTILE = (
+    "</pre></dd></script><script>document.title='stolen'</script>",
+    "<img src=x onerror=\"document.title='stolen'\"><svg onload=alert(1)>",
+    "[link](javascript:alert(1)) ![i](x.png) **bold** `code` {{ 7 * 7 }}",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202etxet desrever\u202c \U000e0041 \x00\x9b",
+    "x" * 3_000,
+)
+"""Texts that want to be more than text."""
+
+
+def example_battles(models: int = 3) -> list[Evidence]:
+    """Two battles each way of some models, with texts that want to be more."""
+    return [
+        Evidence(
+            model=model,
+            opponent=SCRIPT,
+            battle_id=f"battle-{place}-{influence}",
+            influence=influence,
+            outcome=0.9,
+            expected=0.4,
+            human_outcome=None if place else 1.0,
+            language="en",
+            instruction=HOSTILE[place % 5],
+            completion=HOSTILE[(place + 1) % 5],
+            opponent_completion=HOSTILE[(place + 2) % 5],
+            readings=(
+                Reading("AB", 0, "ok", model, 2.5, HOSTILE[(place + 3) % 5], "a" * 64, 9, 9),
+                Reading("BA", 0, "parse_error", SCRIPT, None, HOSTILE[4], "b" * 64, 9, 9),
+            ),
+        )
+        for place, model in enumerate(list(HUMAN_RATINGS)[:models])
+        for influence in (1.5, 1.25, -1.75, -0.5)
+    ]
+
+
 def example_judge(
     slug: str = "careful",
     name: str = "Careful judge",
@@ -177,6 +213,16 @@ def example_judge(
         judge_diagnostics=_diagnostics(),
         scored_battles=_battles(beta, seed=len(slug)),
         checks=_checks() if slug == "careful" else None,
+        battles=example_battles() if slug == "careful" else [],
+        origin={"prompt version": "1", "judge revision": SCRIPT},
+        runs=pd.DataFrame(
+            {
+                "asset": ["verdicts"],
+                "made_at": ["2026-01-01T00:00:00+00:00"],
+                "run_id": ["0d4f"],
+                "code_version": ["1"],
+            }
+        ),
     )
 
 
