@@ -26,7 +26,7 @@ from resources.paths import ROOT
 
 sys.path.append(str(ROOT / "tests" / "e2e"))
 
-from living import Living  # noqa: E402  it lies in the tests' folder
+from living import Living
 
 SAMPLE = "softelo_lmarena100k_sample.csv"
 ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}

@@ -18,7 +18,7 @@ import yaml
 
 from resources.paths import ROOT
 
-START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 60, 1200
+START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 HOST = "127.0.0.1"
 SMALL_ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
 FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
