@@ -251,7 +251,7 @@ class Living:
             b["id"] for b in self.backfills() if b["status"] in {"REQUESTED", "CANCELING"}
         ]
 
-    def settle(self, seconds: float = 900, sensors: Iterable[str] = ("automation",)) -> None:
+    def settle(self, seconds: float = 1800, sensors: Iterable[str] = ("automation",)) -> None:
         """Wait until nothing runs and every sensor has looked again and wanted nothing."""
         names = tuple(sensors)
 
