@@ -18,7 +18,7 @@ import yaml
 
 from resources.paths import ROOT
 
-START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 60, 1200
+START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 HOST = "127.0.0.1"
 SMALL_ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
 FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
@@ -251,7 +251,7 @@ class Living:
             b["id"] for b in self.backfills() if b["status"] in {"REQUESTED", "CANCELING"}
         ]
 
-    def settle(self, seconds: float = 900, sensors: Iterable[str] = ("automation",)) -> None:
+    def settle(self, seconds: float = 1800, sensors: Iterable[str] = ("automation",)) -> None:
         """Wait until nothing runs and every sensor has looked again and wanted nothing."""
         names = tuple(sensors)
 

@@ -21,7 +21,7 @@ TRAITS = {
 }
 SENSED = "configured_partitions" in {sensor.name for sensor in SENSORS}
 EXAMPLE = "careful"
-BACKFILL_SECONDS = 600
+BACKFILL_SECONDS = 1200
 MATRIX = "/assets/leaderboard?view=partitions"
 FANS_IN = {"comparison", "candidates"}
 """Groups whose tables read all judges of a corpus: they may follow a new one."""

@@ -28,7 +28,7 @@ JUDGES = ("careful", "hasty")
 LOOKING, PLACING = "new_candidates", "place_candidates"
 ASKING = ("verdicts", "score_verdicts", "choice_verdicts", "reliability_panel")
 CHECK_PAGE = "/assets/quarantined_candidates?view=checks&checkDetail=candidate_files_are_readable"
-PLACED_SECONDS = 400
+PLACED_SECONDS = 900
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def look_again(place: Living, sensors: Sequence[str], n_times: int) -> None:
             for name in sensors
         )
 
-    place.wait(f"{n_times} looks of {', '.join(sensors)}", looked, 60 * n_times + 60)
+    place.wait(f"{n_times} looks of {', '.join(sensors)}", looked, 120 * n_times + 120)
     place.wait("runs to end", lambda: not place.unfinished(), PLACED_SECONDS)
 
 
