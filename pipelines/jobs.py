@@ -1,5 +1,4 @@
 """The jobs of the lineage, since one run cannot mix partitions of different kinds; and upkeep."""
-"""The jobs of the lineage: one run cannot mix partitions of different kinds."""
 
 import dagster as dg
 
@@ -22,13 +21,6 @@ JUDGED_ASSETS = (
 )
 PLACED_ASSETS = dg.AssetSelection.groups("placing") | dg.AssetSelection.assets(
     "battle_influences", "leaderboard"
-    - dg.AssetSelection.groups("drift")
-    - dg.AssetSelection.key_substring("candidate_verdicts")  # asked in placing_job only
-)
-PLACED_ASSETS = (
-    dg.AssetSelection.groups("placing")
-    | dg.AssetSelection.assets("leaderboard")
-    | dg.AssetSelection.key_substring("battle_influences")
 )
 
 corpus_job = dg.define_asset_job(

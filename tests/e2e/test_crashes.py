@@ -22,7 +22,6 @@ from fault_server import FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 from upath import UPath
 
-from judgeline.rubric import RESPONSES
 from resources.judges.calls import present
 from resources.verdict_store.store import VerdictStore
 

@@ -322,27 +322,6 @@ def test_every_check_says_what_it_guards(graph):
         assert len(graph.get_check_spec(key).description or "") > 40, key
 
 
-def _made_by(*jobs):
-    return [
-        key.to_user_string()
-        for name in jobs
-        for key in defs.resolve_job_def(name).asset_layer.executable_asset_keys
-    ]
-
-
-def test_jobs_make_every_asset_once_but_for_what_placing_makes_again():
-    placed = _made_by("placing_job")
-    once = _made_by(
-        "corpus_job",
-        "judge_job",
-        "comparison_job",
-        "call_plan_job",
-        "candidate_job",
-        "drift_job",
-    )
-    assert sorted({*once, *placed}) == sorted(GRAPH)
-    assert len(once) == len(set(once))
-    assert {"candidate_verdicts"} & set(GRAPH) == set(placed) - set(once)
 def made_by(job):
     keys = defs.resolve_job_def(job).asset_layer.executable_asset_keys
     return {key.to_user_string() for key in keys}
