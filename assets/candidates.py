@@ -18,7 +18,7 @@ from resources.candidates.choosing import (
     fingerprint,
     needs_of,
 )
-from resources.candidates.folder import Seen, folder_of, list_files
+from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.candidates.questions import anchor_answers, language_shares
 from resources.candidates.schema import HAS_VOTES_NOW
 from resources.catalog import Catalog
@@ -60,8 +60,11 @@ def dropped_candidates(
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """Read the files of new models once, into answers and into files that were set aside."""
     corpus = catalog.corpus(context.partition_key)
+    wait_until_settled(corpus.slug)
     files, found = read_candidates(corpus, battles, io_manager)
-    for note in found.notes:
+    waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.state != "complete"]
+    notes = [*found.notes, *waiting]
+    for note in notes:
         context.log.warning(note)
     models = found.candidates.groupby("model", sort=True)
     yield dg.MaterializeResult(
@@ -71,7 +74,7 @@ def dropped_candidates(
             CONTENTS: contents(files, corpus.candidates),
             "n_models": len(models),
             "answers": _records({str(model): len(own) for model, own in models}, "model"),
-            "notes": dg.MetadataValue.json(found.notes),
+            "notes": dg.MetadataValue.json(notes),
         },
     )
     reasons = found.refused["reason"].value_counts()

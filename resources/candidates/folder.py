@@ -77,6 +77,12 @@ def list_files(
     return [one for one in seen if one is not None]
 
 
+def wait_until_settled(corpus: str) -> None:
+    """Wait once, for `SETTLED_SECONDS`, if a file in the folder of a corpus changed just now."""
+    if any(seen.state == "settling" for seen in list_files(folder_of(corpus))):
+        time.sleep(SETTLED_SECONDS)
+
+
 def printable_name(name: str) -> str:
     """Return a file's name as text that can be stored, whatever bytes it was made of."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,147 @@
+"""Candidates as tables, and the checks that guard them, on tables made by hand."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+
+from assets.candidates import (
+    candidate_battles_are_sound,
+    candidate_files_are_readable,
+    candidates_have_enough_battles,
+    candidates_meet_all_strengths,
+    candidates_speak_all_languages,
+    of_asked_judges,
+)
+from assets.partitions import corpus_judge_key
+from resources.candidates.choosing import choose_for_all
+from resources.candidates.questions import anchor_answers
+from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
+from resources.corpora.schema import empty, typed
+
+STRENGTHS = pd.Series({"ant": -100.0, "bee": 0.0, "cat": 50.0, "dog": 100.0})
+HELDOUT = pd.DataFrame({"model": STRENGTHS.index, "human_rating": STRENGTHS.to_numpy() + 1500})
+RATED = {corpus_judge_key("tiny", "stub"): HELDOUT}
+
+
+@pytest.fixture
+def candidate_battles(raw_battles: pd.DataFrame) -> pd.DataFrame:
+    """A new model's battles: forty, over twenty questions."""
+    answers = anchor_answers(raw_battles).answers
+    own = answers.drop_duplicates("question_id").assign(
+        model="new", completion="New.", content_hash="c" * 64, metadata="{}"
+    )
+    rows = typed(own, CANDIDATE_DTYPES)
+    return choose_for_all(rows, answers, STRENGTHS, n_battles=40, seed=0)
+
+
+def refused(*rows: tuple[str | None, str, str]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=["file", "reason", "detail"])
+    return typed(table, REFUSED_DTYPES)
+
+
+def test_no_file_set_aside_is_no_failure() -> None:
+    assert candidate_files_are_readable(refused()).passed
+
+
+def test_every_file_set_aside_is_named_once() -> None:
+    found = candidate_files_are_readable(
+        refused(
+            ("a.jsonl", "broken-json", "line 2 is broken; fix it"), (None, "no-text", "no file")
+        )
+    )
+    assert not found.passed
+    assert found.severity is dg.AssetCheckSeverity.ERROR
+    assert found.description == (
+        "2 files were set aside. a.jsonl (broken-json): line 2 is broken; fix it. attack control "
+        "(no-text): no file."
+    )
+
+
+def test_votes_after_placing_are_told_and_pass() -> None:
+    found = candidate_files_are_readable(refused(("a.jsonl", "has-votes-now", "people voted")))
+    assert found.passed
+    assert "a.jsonl (has-votes-now): people voted" in found.description
+
+
+def test_chosen_battles_are_sound(
+    candidate_battles: pd.DataFrame, raw_battles: pd.DataFrame
+) -> None:
+    assert candidate_battles_are_sound(candidate_battles, raw_battles).passed
+    assert candidates_have_enough_battles(candidate_battles).passed
+    assert candidates_meet_all_strengths(candidate_battles, RATED).passed
+    assert candidates_speak_all_languages(candidate_battles, raw_battles).passed
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("battle_id", "same", "battle_id is unique"),
+        ("completion_a", None, "completion_a is known"),
+        ("opponent", "emu", "the opponent has votes"),
+        ("candidate", "emu", "its models are the candidate and the opponent"),
+        ("human_outcome", 1.0, "nobody voted on it"),
+    ],
+)
+def test_unsound_battles_stop_placing(
+    candidate_battles: pd.DataFrame,
+    raw_battles: pd.DataFrame,
+    column: str,
+    value: object,
+    told: str,
+) -> None:
+    found = candidate_battles_are_sound(candidate_battles.assign(**{column: value}), raw_battles)
+    assert not found.passed
+    assert told in found.description
+
+
+def test_few_battles_warn(candidate_battles: pd.DataFrame) -> None:
+    found = candidates_have_enough_battles(candidate_battles.head(19))
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+
+
+def test_opponents_of_one_strength_warn(candidate_battles: pd.DataFrame) -> None:
+    of_one = candidate_battles[candidate_battles["opponent"].eq("ant")]
+    found = candidates_meet_all_strengths(of_one, RATED)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+
+
+def test_a_missing_language_warns(
+    candidate_battles: pd.DataFrame, raw_battles: pd.DataFrame
+) -> None:
+    found = candidates_speak_all_languages(
+        candidate_battles[candidate_battles["language"].eq("en")], raw_battles
+    )
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "new" in found.description
+
+
+def test_no_candidates_pass_every_check(
+    candidate_battles: pd.DataFrame, raw_battles: pd.DataFrame
+) -> None:
+    none = candidate_battles.head(0)
+    assert candidate_battles_are_sound(none, raw_battles).passed
+    assert candidates_have_enough_battles(none).passed
+    assert candidates_meet_all_strengths(none, {}).passed
+    assert candidates_speak_all_languages(none, raw_battles).passed
+    assert empty(CANDIDATE_DTYPES).empty
+
+
+def test_unknown_languages_are_a_group_of_their_own(raw_battles: pd.DataFrame) -> None:
+    silent = raw_battles.assign(language=pd.Series([None] * len(raw_battles), dtype="str"))
+    answers = anchor_answers(silent).answers
+    assert answers["language"].unique().tolist() == [""]
+    own = answers.drop_duplicates("question_id").assign(
+        model="new", completion="New.", content_hash="c" * 64, metadata="{}"
+    )
+    chosen = choose_for_all(typed(own, CANDIDATE_DTYPES), answers, STRENGTHS, n_battles=8, seed=0)
+    assert len(chosen) == 8
+    assert chosen["language"].isna().all()
+    assert candidates_speak_all_languages(chosen, silent).passed
+
+
+def test_recorded_and_unknown_judges_need_no_battles() -> None:
+    from resources.catalog import Catalog
+
+    tables = dict.fromkeys(["careful", "recorded", "retired"], pd.DataFrame({"n": [np.nan]}))
+    assert list(of_asked_judges(tables, Catalog())) == ["careful"]

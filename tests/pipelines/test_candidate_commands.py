@@ -1,0 +1,128 @@
+"""`judgeline candidates`, and candidates in a run of the lineage, on a tiny arena."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from newcomers import drop, newcomer
+
+from pipelines.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
+
+
+@pytest.fixture(scope="module")
+def judged(make_workshop: Callable[[], Any]) -> Iterator[Any]:
+    """A corpus that one judge has rated, with one new model, one broken file and one control."""
+    workshop = make_workshop()
+    workshop.tiny["candidates"] = {"controls": ["copy-of-opponent"], "max_battles": 40}
+    folder = workshop.home / "candidates" / "tiny"
+    drop(folder, newcomer(workshop.tiny["arena"]))
+    (folder / "broken.jsonl").write_text("[]\n")
+    for path in folder.iterdir():
+        os.utime(path, (time.time() - 1000,) * 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGELINE_HOME", str(workshop.home))
+        patch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+        patch.delenv("JUDGELINE_CANDIDATES", raising=False)
+        patch.delenv("JUDGELINE_TABLES", raising=False)
+        assert workshop.run("careful").exit_code == OK
+        yield workshop
+
+
+def test_a_run_takes_candidates_along(judged: Any) -> None:
+    assert "candidate job tiny" in judged.printed
+    assert "broken.jsonl (broken-json)" in judged.printed
+    battles = judged.stored("candidate_battles", "tiny")
+    assert battles["candidate"].value_counts().to_dict() == {
+        "sim-cedar-3": 40,
+        "control:copy-of-opponent": 40,
+    }
+
+
+def test_questions_are_those_of_the_corpus(judged: Any, tmp_path: Path, capsys) -> None:
+    for out in (tmp_path / "q.jsonl", tmp_path / "q.parquet"):
+        command = ["candidates", "questions", "--corpus", "tiny", "--out", str(out), "--n", "10"]
+        assert main(command) == OK
+        assert "10 of 40 questions" in capsys.readouterr().out
+        assert main(command) == COULD_NOT_RUN
+        assert "is there already" in capsys.readouterr().err
+        assert main([*command, "--force"]) == OK
+    lines = (tmp_path / "q.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    asked = pd.read_parquet(tmp_path / "q.parquet")
+    assert rows == asked.to_dict("records")
+    battles = judged.stored("battles", "tiny").set_index("question_id")["instruction"]
+    assert all(battles.loc[[row["question_id"]]].iloc[0] == row["instruction"] for row in rows)
+
+
+def test_the_questions_that_were_written_can_be_answered(judged: Any, tmp_path, capsys) -> None:
+    out = tmp_path / "q.jsonl"
+    main(["candidates", "questions", "--corpus", "tiny", "--out", str(out)])
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    answered = tmp_path / "another.jsonl"
+    answered.write_text("".join(json.dumps({**row, "completion": "42"}) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["candidates", "check", str(answered), "--corpus", "tiny"]) == OK
+    told = capsys.readouterr().out
+    assert "would be taken: 40 answers of 'another'" in told
+    assert "40 battles; expected half-width about" in told
+    assert "80 calls per replicate" in told
+
+
+def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys) -> None:
+    folder = judged.home / "candidates" / "tiny"
+    assert main(["candidates", "check", str(folder / "broken.jsonl"), "--corpus", "tiny"]) == 2
+    assert "set aside (broken-json)" in capsys.readouterr().out
+    there = folder / "sim-cedar-3.jsonl"
+    assert main(["candidates", "check", str(there), "--corpus", "tiny"]) == OK
+    assert "nothing would happen" in capsys.readouterr().out
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"question_id": "q0001", "completion": "1", "model": "sim-cedar-3"}\n')
+    assert main(["candidates", "check", str(other), "--corpus", "tiny"]) == GATE_FAILED
+    assert "second-file" in capsys.readouterr().out
+    part = tmp_path / "new.jsonl.part"
+    part.write_text("")
+    assert main(["candidates", "check", str(part), "--corpus", "tiny"]) == GATE_FAILED
+    assert "passed over" in capsys.readouterr().out
+    assert main(["candidates", "check", str(tmp_path / "no"), "--corpus", "tiny"]) == COULD_NOT_RUN
+
+
+def test_list_says_what_became_of_each(judged: Any, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["candidates", "list", "--corpus", "tiny"]) == OK
+    told = capsys.readouterr().out
+    assert "set aside: broken-json" in told
+    assert "control:copy-of-opponent" in told
+    assert str(judged.home / "candidates" / "tiny") in told.replace("\n", "")
+
+
+def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, capsys) -> None:
+    assert main(["candidates", "list", "--corpus", "tinyy"]) == COULD_NOT_RUN
+    assert "did you mean 'tiny'" in capsys.readouterr().err
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGELINE_HOME", str(tmp_path))
+        assert main(["candidates", "list", "--corpus", "tiny"]) == COULD_NOT_RUN
+    assert "--select group:corpus" in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
+    """Two calls a battle, for the model and the control."""
+    from pipelines.plan import plan_run
+    from resources.judges.buying import Buyer
+    from resources.verdict_store.resource import StoredVerdicts
+
+    catalog = judged.catalog
+    n_battles, plan = plan_run(
+        catalog.corpus("tiny"),
+        [catalog.judge("careful"), catalog.judge("recorded")],
+        judged.tables.create_io_manager(None),
+        Buyer(StoredVerdicts().open()),
+        asks=["candidate_verdicts"],
+    )
+    assert n_battles == 300 + 80
+    calls = [step.n_calls + step.n_stored for step in plan]
+    assert calls == [160, 0]
