@@ -1,0 +1,265 @@
+"""New models and attack controls placed by runs of the lineage, and predictions put to votes."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+from candidate_tables import battles_of, further_arena, store_candidates
+
+from assets.partitions import corpus_judge_key
+from pipelines.definitions import build_definitions
+from resources.judges.budget import Budget
+from resources.judges.builtin import BuiltinJudge
+from resources.verdict_store.resource import StoredVerdicts
+
+N_BATTLES = 96
+ENTRANT, SECOND = 14, 15
+"""Numbers of contestants: the tiny arena has 12 with votes and two without."""
+
+
+def place(workshop, judge: str = "careful", *, budget: Budget | None = None, select=None):
+    """Run the placing job of a judge as a sensor would have it run."""
+    defs = build_definitions(
+        catalog=workshop.catalog,
+        tables=workshop.tables,
+        verdict_store=StoredVerdicts(uri=str(workshop.home / "verdicts")),
+        budget=budget,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGELINE_HOME", str(workshop.home))
+        return defs.resolve_job_def("placing_job").execute_in_process(
+            partition_key=corpus_judge_key("tiny", judge),
+            instance=workshop.instance,
+            raise_on_error=False,
+            asset_selection=select,
+        )
+
+
+def checks_of(result) -> dict[str, dg.AssetCheckEvaluation]:
+    return {one.check_name: one for one in result.get_asset_check_evaluations()}
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[str]:
+    """Every battle that a built-in judge was shown, once per order."""
+    seen: list[str] = []
+    real = BuiltinJudge.answer
+
+    def noting(self, presentations, budget):
+        seen.extend(one.battle_id for one in presentations)
+        return real(self, presentations, budget)
+
+    monkeypatch.setattr(BuiltinJudge, "answer", noting)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def arena(make_workshop):
+    return further_arena(make_workshop().tiny["arena"], 2)
+
+
+@pytest.fixture(scope="module")
+def placed(make_workshop, arena):
+    """The tiny arena, judged with care; then one contestant more, who meets voted ones."""
+    workshop = make_workshop()
+    workshop.run("careful", select=["not key:quantitative_judges"])
+    before = workshop.files()
+    store_candidates(workshop.home, battles_of(arena, ENTRANT, N_BATTLES))
+    return workshop, before, place(workshop)
+
+
+def test_a_candidate_stands_on_the_leaderboard_with_an_interval_and_no_votes(placed, arena):
+    workshop, _, result = placed
+    assert result.success
+    board = workshop.stored("leaderboard", "tiny", "careful").set_index("model")
+    row = board.loc[arena.models[ENTRANT]]
+    assert row["flags"].split(";")[:2] == ["candidate", "no-votes"]
+    assert pd.isna(row["human_rating"])
+    assert row["n_battles"] == N_BATTLES
+    assert np.isfinite([row["lower"], row["rating"], row["upper"]]).all()
+    assert row["lower"] < row["rating"] < row["upper"]
+    assert sorted(board["rank"]) == list(range(1, 16))
+    assert all(check.passed for check in checks_of(result).values())
+
+
+def test_nothing_of_the_others_moves(placed):
+    workshop, before, _ = placed
+    after = workshop.files()
+    moved = {name for name in before if after[name] != before[name]}
+    assert moved == {
+        f"{name}/tiny/careful.parquet"
+        for name in (
+            "leaderboard", "candidate_scores", "candidate_ratings", "predictions",
+        )
+    }  # fmt: skip
+    board = workshop.stored("leaderboard", "tiny", "careful")
+    heldout = workshop.stored("heldout_ratings", "tiny", "careful")
+    soft = heldout[heldout["method"].eq("soft")].set_index("model")["rating"]
+    old = board[board["model"].isin(soft.index)].set_index("model")
+    pd.testing.assert_series_equal(old["rating"], soft[old.index], check_names=False)
+
+
+def test_the_same_again_asks_nothing(placed, asked):
+    workshop, _, _ = placed
+    before = workshop.stored("leaderboard", "tiny", "careful")
+    assert place(workshop).success
+    assert asked == []
+    pd.testing.assert_frame_equal(workshop.stored("leaderboard", "tiny", "careful"), before)
+
+
+def test_only_battles_of_the_candidate_are_asked(placed, asked, arena):
+    workshop, _, _ = placed
+    more = battles_of(arena, SECOND, 40)
+    store_candidates(workshop.home, battles_of(arena, ENTRANT, N_BATTLES), more)
+    assert place(workshop, select=["candidate_verdicts"]).success
+    assert sorted(asked) == sorted([*more["battle_id"]] * 2)  # both orders
+
+
+# what the page and the terminal say of it
+
+
+def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypatch, capsys):
+    from pipelines import cli
+
+    workshop, _, _ = placed
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    for variable in ("JUDGELINE_TABLES", "DAGSTER_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if arena.models[ENTRANT] in one]
+    assert "candidate" in line
+    outcome = workshop.run("careful", select=["report"])
+    assert outcome.errors == ()
+    page = outcome.report.read_text(encoding="utf-8")
+    row = page[page.index(f"<bdi>{arena.models[ENTRANT]}</bdi>") :]
+    assert "no human votes" in row[: row.index("</tr>")]
+    assert "candidate" in row[: row.index("</tr>")]
+
+
+# budgets
+
+
+def test_a_budget_too_small_says_what_is_missing_and_keeps_what_was_bought(placed, asked, arena):
+    workshop, _, _ = placed
+    store_candidates(workshop.home, battles_of(arena, SECOND, 60, name="sim-second"))
+    workshop.tiny["candidates"] = {"budget": "30calls"}
+    result = place(workshop, budget=Budget(calls=50))
+    workshop.tiny.pop("candidates")
+    assert not result.success
+    (failure,) = [
+        e for e in result.all_events if e.step_key == "candidate_verdicts" and e.is_failure
+    ]
+    told = failure.event_specific_data.error_display_string
+    assert "90 of the 120 calls to judge 'careful' are missing" in told
+    assert "'candidates.budget' of the corpus" in told
+    assert len(asked) == 30
+    assert place(workshop, budget=Budget(calls=90)).success
+    assert len(asked) == 120
+    assert len(set(asked)) == 60
+
+
+# attack controls
+
+
+def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
+    workshop, _, _ = placed
+    carrier = arena.models[3]
+    store_candidates(
+        workshop.home,
+        battles_of(arena, ENTRANT, N_BATTLES),
+        battles_of(arena, 0, 96, name="control:null-model", control="null-model", text="Yes."),
+        battles_of(
+            arena, 3, 96, name="control:injected-instruction", control="injected-instruction"
+        ).query("opponent != @carrier"),
+        battles_of(
+            arena, 0, 96, name="control:copy-of-opponent", control="copy-of-opponent",
+            text="{opponent}",
+        ),
+        carrier=carrier,
+    )  # fmt: skip
+    workshop.tiny["candidates"] = {
+        "controls": ["null-model", "injected-instruction", "copy-of-opponent"]
+    }
+    result = place(workshop)
+    workshop.tiny.pop("candidates")
+    assert result.success
+    table = workshop.stored("attack_controls", "tiny", "careful").set_index("control")
+    assert len(table) == 3
+    assert checks_of(result)["controls_stay_low"].passed, table.to_dict("index")
+    assert table.loc["null-model", "rise"] < -100
+    assert abs(table.loc["copy-of-opponent", "rise"] + 50) < 100
+    board = workshop.stored("leaderboard", "tiny", "careful")
+    assert not board["model"].str.startswith("control:").any()
+    assert arena.models[ENTRANT] in set(board["model"])
+    predicted = workshop.stored("predictions", "tiny", "careful")["model"]
+    assert not predicted.str.startswith("control:").any()
+
+
+# automation
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(placed, arena):
+    workshop, _, _ = placed
+    definitions = build_definitions(catalog=workshop.catalog, tables=workshop.tables)
+    keys = definitions.resolve_asset_graph().get_all_asset_keys()
+    cursor = None
+
+    def tick() -> set[str]:
+        nonlocal cursor
+        result = dg.evaluate_automation_conditions(
+            defs=definitions, instance=workshop.instance, cursor=cursor
+        )
+        cursor = result.cursor
+        return {key.to_user_string() for key in keys if result.get_num_requested(key)}
+
+    ticks = [tick()]
+    store_candidates(workshop.home, battles_of(arena, SECOND, 48, name="sim-third"))
+    for name in ("candidates", "candidate_battles"):
+        workshop.instance.report_runless_asset_event(
+            dg.AssetMaterialization(asset_key=name, partition="tiny")
+        )
+    ticks.append(tick())
+    place(workshop, select=["candidate_verdicts"])
+    ticks.append(tick())
+    assert ticks[-1] >= {
+        "candidate_scores", "candidate_ratings", "leaderboard", "attack_controls", "predictions",
+    }  # fmt: skip
+    place(workshop, select=sorted(ticks[-1] - {"report", "judge_comparison", "method_comparison"}))
+    ticks.append(tick())
+    assert "leaderboard" not in ticks[-1]
+    assert "sim-third" in set(workshop.stored("leaderboard", "tiny", "careful")["model"])
+    for asking in ("verdicts", "candidate_verdicts", "score_verdicts", "choice_verdicts"):
+        assert not any(asking in requested for requested in ticks)
+
+
+# votes arrive
+
+
+def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
+    workshop, _, _ = placed
+    name = arena.models[ENTRANT]
+    before = workshop.stored("predictions", "tiny", "careful").set_index("model")
+    assert before["scored_at"].isna().all()
+    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_voted": 15, "n_new": 0}
+    outcome = workshop.run("careful", select=["+predictions"])
+    assert outcome.errors == ()
+    board = workshop.stored("leaderboard", "tiny", "careful").set_index("model")
+    assert board.index.is_unique
+    assert np.isfinite(board.loc[name, "human_rating"])
+    assert "candidate" not in board.loc[name, "flags"]
+    record = workshop.stored("predictions", "tiny", "careful").set_index("model")
+    row = record.loc[name]
+    stated = ["predicted_at", "run_id", "rating", "lower", "upper", "content_hash", "miscoverage"]
+    pd.testing.assert_frame_equal(record.loc[before.index, stated], before[stated])
+    assert row["human_rating"] == board.loc[name, "human_rating"]
+    assert row["residual"] == pytest.approx(row["rating"] - row["human_rating"])
+    assert row["covered"] == (row["lower"] <= row["human_rating"] <= row["upper"])
+    assert record["scored_at"].notna().sum() == 3  # it, and the two that nobody voted on either
+    told = {check.check: check.description for check in outcome.failed_checks}
+    assert "predictions_cover" not in told, told
+    assert "fresh_residuals_are_exchangeable" not in told, told
+    workshop.run("careful", select=["predictions"])
+    again = workshop.stored("predictions", "tiny", "careful").set_index("model")
+    pd.testing.assert_frame_equal(again, record)
