@@ -4,7 +4,7 @@ A schedule requests the corpus job where there is something new; when that succe
 requests the job of each judge that works on its own. What fails starts nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import dagster as dg
@@ -18,6 +18,7 @@ from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.revision import content_revision
 
 _RAW, _BATTLES, _SAMPLED = map(dg.AssetKey, ("raw_battles", "battles", "sampled_battles"))
+_VERDICTS = dg.AssetKey("verdicts")
 _ROWS = "dagster/partition_row_count"
 
 
@@ -50,7 +51,11 @@ def weekly_refresh(
         yield dg.SkipReason(f"nothing is refreshed: {error}")
         return
     known = set(context.instance.get_dynamic_partitions("corpus"))
-    found = {one.slug: what_is_new(context.instance, one) for one in kept if one.slug in known}
+    found = {
+        one.slug: what_is_new(context.instance, one, _judges(context, one, catalog))
+        for one in kept
+        if one.slug in known
+    }
     for slug, refresh in found.items():
         context.log.info(f"{slug}: {refresh.why or 'nothing new'}")
         if refresh.why:
@@ -60,10 +65,20 @@ def weekly_refresh(
         yield dg.SkipReason(f"nothing new: {quiet}")
 
 
-def what_is_new(instance: dg.DagsterInstance, corpus: CorpusDefinition) -> Refresh:
-    """Return what a corpus needs: to be read again, further battles, or nothing.
+def what_is_new(
+    instance: dg.DagsterInstance, corpus: CorpusDefinition, judges: Sequence[str] = ()
+) -> Refresh:
+    """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
 
     A corpus whose revision cannot be told is read again: that run says what is wrong.
+
+    Parameters
+    ----------
+    instance, corpus : DagsterInstance, CorpusDefinition
+        What was made so far, of what.
+    judges : sequence of str
+        Slugs of the judges that work on their own. One whose verdicts are older than the sample,
+        because its budget ran out, has its turn again.
     """
     extend_by = corpus.refresh.extend_by if corpus.refresh else 0
     n_sampled, n_battles = (_rows(instance, key, corpus.slug) for key in (_SAMPLED, _BATTLES))
@@ -78,7 +93,13 @@ def what_is_new(instance: dg.DagsterInstance, corpus: CorpusDefinition) -> Refre
     if wanted is not None and n_sampled < n_battles:
         wanted = min(wanted, n_battles)
         return Refresh(f"{wanted - n_sampled:,} further battles", False, wanted)
-    return Refresh()
+    sampled_at = _made_at(instance, _SAMPLED, corpus.slug)
+    behind = [
+        judge
+        for judge in judges
+        if _made_at(instance, _VERDICTS, corpus_judge_key(corpus.slug, judge)) < sampled_at
+    ]
+    return Refresh(f"not yet judged by {', '.join(behind)}") if behind else Refresh()
 
 
 def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
@@ -125,14 +146,32 @@ def refreshed_corpora(
         )
 
 
+def _judges(
+    context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
+) -> list[str]:
+    try:
+        return [judge.slug for judge in active_judges(corpus, catalog, context.instance)]
+    except (ValueError, OSError) as error:
+        context.log.error(f"{corpus.slug}: nobody is asked: {error}")
+        return []
+
+
+def _last(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
+) -> dg.EventLogRecord | None:
+    made = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
+    return next(iter(instance.fetch_materializations(made, limit=1).records), None)
+
+
+def _made_at(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> float:
+    record = _last(instance, key, partition)
+    return record.timestamp if record else 0.0
+
+
 def _metadata(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dict[str, object]:
     """Return the metadata of the last materialisation of a partition, by name."""
-    event = instance.fetch_materializations(
-        dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition]), limit=1
-    ).records
-    if not event:
-        return {}
-    found = event[0].asset_materialization
+    record = _last(instance, key, partition)
+    found = record.asset_materialization if record else None
     return {name: value.value for name, value in found.metadata.items()} if found else {}
 
 

@@ -225,7 +225,7 @@ class Buyer:
                 f"the budget of {self.budget} is spent: {n_missing:,} of the "
                 f"{account.n_calls:,} calls to judge {slug!r} are missing ({account.n_asked:,} "
                 f"were made now, {account.n_resumed:,} answers were there). Every answer bought is "
-                "kept; run the same again with another --budget and only the rest is asked for"
+                "kept; run the same again with a larger budget and only the rest is asked for"
             )
 
 

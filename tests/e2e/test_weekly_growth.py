@@ -8,7 +8,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 import yaml
-from fault_server import FaultServer, serving, shown_texts
+from fault_server import Body, FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 
 from pipelines.definitions import build_definitions
@@ -68,7 +68,7 @@ class Weeks:
 def test_only_new_battles_are_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[str] = Counter()
 
-    def counting(body: dict) -> str:
+    def counting(body: Body) -> str:
         asked[shown_texts(body)[0]] += 1
         return graded(body)
 
@@ -107,6 +107,10 @@ def test_only_new_battles_are_asked_about(tmp_path: Path, monkeypatch: pytest.Mo
         grown.to_parquet(tmp_path / "here" / "battles.parquet")
         assert weeks.tick() == [("corpus_job", True), ("judge_job", False)]  # beyond its budget
         assert sum(asked.values()) == 2 * N_MORE
+        assert weeks.tick() == [("corpus_job", True), ("judge_job", True)]  # the rest, a week later
+        assert sum(asked.values()) == 4 * N_MORE
+        assert set(asked.values()) == {2}
+        assert weeks.tick() == []
 
 
 def _below(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:

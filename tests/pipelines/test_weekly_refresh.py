@@ -176,6 +176,19 @@ def test_judges_follow_that_somebody_ran_before(archive):
     assert request.tags[REFRESH_TAG] == MONDAY.date().isoformat()
 
 
+def test_a_judge_whose_budget_ran_out_has_its_turn_a_week_later(archive):
+    archive.corpus["refresh"] = {"extend_by": 0}
+    archive.rated("two")
+    archive.obey(archive.tick()[0])
+    (request,) = archive.tick()
+    assert request.asset_selection == [dg.AssetKey("sampled_battles")]
+    assert SAMPLE_TAG not in request.tags
+    archive.instance.report_runless_asset_event(
+        dg.AssetMaterialization("verdicts", partition=corpus_judge_key("c", "two"))
+    )
+    assert "nothing new" in reason(archive.tick())
+
+
 def test_nobody_is_asked_after_a_run_that_a_person_started(archive):
     archive.rated("one")
     (request,) = archive.tick()
