@@ -1,7 +1,7 @@
 """How an asset asks a judge: through the verdict store, within the budget, saying how far it is.
 
-The assets that ask are verdicts, score_verdicts, choice_verdicts and reliability_panel; they differ
-in what they ask.
+The assets that ask are verdicts, score_verdicts, choice_verdicts, reliability_panel and
+drift_answers; they differ in what they ask.
 """
 
 from collections.abc import Callable, Iterator, Mapping

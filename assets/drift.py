@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -180,14 +181,14 @@ def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     return _told(True, f"None of {len(compared)} statistics moved beyond chance.", latest)
 
 
-def _sentence(row: object, epoch: int, when: str) -> str:
-    share = row.unit == "share"  # type: ignore[attr-defined]
+def _sentence(row: Any, epoch: int, when: str) -> str:
+    share = row.unit == "share"
     shown = partial(_number, share)
-    size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "  # type: ignore[attr-defined]
-    unit = "" if share else f" {row.unit}"  # type: ignore[attr-defined]
+    size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
+    unit = "" if share else f" {row.unit}"
     return (
-        f"{row.statistic} from {shown(row.baseline)} to {shown(row.now)}{unit} "  # type: ignore[attr-defined]
-        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]})"  # type: ignore[attr-defined]
+        f"{row.statistic} from {shown(row.baseline)} to {shown(row.now)}{unit} "
+        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]})"
     )
 
 
@@ -201,7 +202,7 @@ def _told(
     latest: pd.DataFrame,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    metadata: dict[str, object] = {"observed": said, "remedy": REMEDY}
+    metadata: dict[str, Any] = {"observed": said, "remedy": REMEDY}
     if len(latest):
         metadata |= {
             "epoch": int(latest["epoch"].iloc[0]),

@@ -91,7 +91,7 @@ def test_a_change_of_this_size_is_found_nearly_always(change, statistic):
 
 
 def test_a_judge_that_turns_against_people_is_told_by_agreement():
-    judge = Judge(np.random.default_rng(2))
+    judge = Judge(np.random.default_rng(2), 200)
     before = judge.marks(failing=0, noise=0.3)
     after = before._replace(
         difference_ab=-before.difference_ab, difference_ba=-before.difference_ba
