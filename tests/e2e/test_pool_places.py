@@ -1,0 +1,106 @@
+"""Places in a pool, claimed by processes that share nothing but the instance."""
+
+import itertools
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import postgres
+import pytest
+
+from pipelines.instance import open_instance
+from resources.judges.managed import pool
+from resources.judges.managed.pool import claimed
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 3
+
+
+def become(variables: Mapping[str, str]) -> None:
+    """Make this process one of the installation that the variables say, and of no other."""
+    for name in [name for name in os.environ if name.startswith(("JUDGELINE_", "DAGSTER_"))]:
+        del os.environ[name]
+    os.environ.update(variables)
+
+
+def make(variables: Mapping[str, str]) -> None:
+    """Make the tables of an instance; several processes at once cannot on SQLite."""
+    become(variables)
+    open_instance().dispose()
+
+
+def work(
+    variables: Mapping[str, str], pool_name: str, run_id: str, written: Path, limit: int
+) -> None:
+    """Claim again and again; write down when it was inside."""
+    become(variables)
+    pool._LOOK_EVERY_S = 0.05
+    with open_instance() as instance:
+        for _ in range(ROUNDS):
+            with claimed(instance, run_id, pool_name, limit=1, tell=lambda text: None):
+                began = time.monotonic()
+                time.sleep(0.2)
+                with written.open("a", encoding="ascii") as stream:
+                    stream.write(f"{began} {time.monotonic()}\n")
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Mapping[str, str]]:
+    with postgres.running() as server:
+        yield server.variables()
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "postgres", "postgres of several hosts"])
+def test_two_processes_are_never_inside_together(
+    tmp_path: Path, request: pytest.FixtureRequest, storage: str
+) -> None:
+    shared = {} if storage == "sqlite" else request.getfixturevalue("database")
+    apart = storage.endswith("hosts")  # homes of their own: no file that both could lock
+    fork, written = multiprocessing.get_context("spawn"), tmp_path / "spans"
+    name = f"endpoint-{storage}".replace(" ", "-")  # the database outlives a test
+    homes = [tmp_path / (f"home-{n}" if apart else "home") for n in range(2)]
+    places = [{**shared, "JUDGELINE_HOME": str(home)} for home in homes]
+    first = fork.Process(target=make, args=(places[0],))
+    first.start()
+    first.join(180)
+    processes = [
+        fork.Process(target=work, args=(place, name, f"run-{n}", written))
+        for n, place in enumerate(places)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(180)
+        assert process.exitcode == 0
+    spans = sorted(tuple(map(float, line.split())) for line in written.read_text().splitlines())
+    assert len(spans) == 2 * ROUNDS
+    for (_, ended), (began, _) in itertools.pairwise(spans):
+        assert ended <= began
+
+
+def test_a_pool_of_two_lets_two_in_and_tells_the_third_who_they_are(
+    tmp_path: Path, database: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**database, "JUDGELINE_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        raise KeyboardInterrupt  # as somebody who cancels the run
+
+    with open_instance() as instance:
+        inside = [claimed(instance, run, "endpoint-e", tell=told.append) for run in ("a", "b")]
+        with inside[0], inside[1]:  # the instance file's default limit is two
+            with pytest.raises(KeyboardInterrupt), claimed(instance, "c", "endpoint-e", tell=tell):
+                pytest.fail("both places are taken")
+            info = instance.event_log_storage.get_concurrency_info("endpoint-e")
+            assert (info.slot_count, info.active_run_ids) == (2, {"a", "b"})
+            assert info.pending_run_ids == set()
+        info = instance.event_log_storage.get_concurrency_info("endpoint-e")
+        assert info.active_run_ids == set()
+    assert told == ["waiting for pool endpoint-e, held by run a, b"]

@@ -1,0 +1,92 @@
+"""The files of deploy/: they parse, name each other rightly, and give nothing away."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy"
+SERVICES = ("code", "webserver", "daemon")
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def compose() -> Any:
+    return read("compose.yaml")
+
+
+def test_only_the_webserver_is_published_and_on_loopback_only(compose: Any) -> None:
+    published = {name: service.get("ports", []) for name, service in compose["services"].items()}
+    assert published == {
+        "postgres": [],
+        "code": [],
+        "webserver": ["127.0.0.1:3000:3000"],
+        "daemon": [],
+    }
+
+
+def test_every_service_is_restarted_and_says_whether_it_is_well(compose: Any) -> None:
+    for name, service in compose["services"].items():
+        assert service["restart"] == "unless-stopped", name
+        assert service["healthcheck"]["test"], name
+
+
+def test_services_share_an_image_without_privileges(compose: Any) -> None:
+    for name in SERVICES:
+        service = compose["services"][name]
+        assert service["image"] == compose["services"]["code"]["image"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["command"][0] in ("dagster", "dagster-webserver", "dagster-daemon")
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^USER judgeline$", dockerfile, re.MULTILINE)
+    assert "-c constraints.txt" in dockerfile
+
+
+def test_the_host_of_the_runs_keeps_its_name(compose: Any) -> None:
+    assert compose["services"]["code"]["hostname"] == "code"
+
+
+def test_the_workspace_finds_the_code_location_where_the_file_puts_it(compose: Any) -> None:
+    (entry,) = read("workspace.yaml")["load_from"]
+    environment = compose["services"]["daemon"]["environment"]
+    host, port = (environment[entry["grpc_server"][key]["env"]] for key in ("host", "port"))
+    assert host in compose["services"]
+    assert port in compose["services"][host]["command"]
+
+
+def test_the_instance_has_every_variable_that_its_file_names(compose: Any) -> None:
+    named = set(re.findall(r"env: (\w+)", (DEPLOY / "dagster.postgres.yaml").read_text()))
+    for name in SERVICES:
+        assert named <= set(compose["services"][name]["environment"]), name
+
+
+def test_what_the_image_copies_is_there_and_not_ignored() -> None:
+    kept = [
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        if line.startswith("!")
+    ]
+    for line in (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines():
+        words = line.split()
+        if words[:1] != ["COPY"] or words[1].startswith("--from"):
+            continue
+        for source in words[1:-1]:
+            assert (ROOT / source).exists(), source
+            assert source.split("/")[0] in kept, source
+
+
+def test_nothing_holds_a_secret_and_telemetry_is_off() -> None:
+    helm = read("helm-values.yaml")
+    assert helm["telemetry"] == {"enabled": False}
+    assert "postgresqlPassword" not in helm["postgresql"]
+    assert helm["ingress"] == {"enabled": False}
+    compose = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    for line in compose.splitlines():
+        if re.search(r"(PASSWORD|API_KEY)\w*:", line):
+            assert "${" in line, line
