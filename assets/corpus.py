@@ -64,17 +64,12 @@ def published_corpus(
     context: dg.AssetExecutionContext, catalog: Catalog
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """Read a corpus once, into battles, rows that could not be read, and verdicts."""
-    corpus = catalog.corpus(context.partition_key)
-    battles, quarantine, verdicts = read_corpus(corpus)
+    battles, quarantine, verdicts = read_corpus(catalog.corpus(context.partition_key))
     reasons = quarantine["reason"].value_counts()
     yield dg.MaterializeResult(
         asset_key="raw_battles",
         value=battles,
-        metadata={
-            **_description(battles),
-            "n_quarantined": len(quarantine),
-            "corpus_revision": corpus.revision or "none is stated",
-        },
+        metadata={**_description(battles), "n_quarantined": len(quarantine)},
     )
     yield dg.MaterializeResult(
         asset_key="quarantined_battles",

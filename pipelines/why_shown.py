@@ -16,7 +16,7 @@ SHORT = 400
 """Characters of a text that are shown unless all are asked for."""
 
 _ORIGIN = {
-    "corpus_revision": "corpus revision",
+    "content_revision": "corpus revision",
     "sample_seed": "seed of the sample",
     "prompt_version": "prompt version",
     "template_hash": "prompt template (sha256)",
