@@ -17,7 +17,7 @@ from pipelines.why_shown import lines_of, markdown_of, show_why
 from resources.tables import open_store
 
 HOSTILE = (
-    "\x1b]0;owned\x07\x1b[2J[red]bold[/red] \u202egnorw\u202c\n"
+    "\x1b]0;owned\x07\x1b[2J[red]bold[/red] :smile: \u202egnorw\u202c\n"
     "# heading\n```\n<script>alert(1)</script>\n[x](javascript:alert(1)) " + "y" * 900
 )
 
@@ -207,7 +207,7 @@ def test_texts_from_outside_are_inert_everywhere(ask, best):
     text = printed(why)
     for sign in ("\x1b", "\x07", "\u202e"):
         assert sign not in text
-    assert "[red]bold[/red]" in text  # shown as it is, not obeyed
+    assert "[red]bold[/red] :smile:" in text  # shown as it is, not obeyed
     assert "more characters)" in text
     assert "y" * 60 in text
     whole = printed(why, full_text=True)
@@ -238,3 +238,47 @@ def test_the_report_shows_the_battles_costs_and_runs(finished):
     assert page.count('<details class="battle"') >= 14 * 2
     for title in ("Battles behind the ratings", "What judging took", "Where these numbers come"):
         assert title in page
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless browser, or a skip that says what is missing."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs Debian's chromium and chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", profile):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_report_of_a_run_fits_and_finds_battles(finished, browser, best, width, scheme):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get((finished.home / "reports" / "tiny.html").as_uri())
+    assert browser.get_log("browser") == []
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    wide, room = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    assert wide == room <= width
+    shown = browser.execute_script(
+        "const of = document.querySelector('#j1 .browser'), choice = of.querySelector('select');"
+        "choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));"
+        "return [...of.querySelectorAll('.battle')].filter(b => b.checkVisibility())"
+        ".map(b => b.dataset.model)",
+        best,
+    )
+    assert len(shown) == 6
+    assert set(shown) == {best}
