@@ -77,7 +77,6 @@ def published_corpus(
             **_description(battles),
             "n_quarantined": len(quarantine),
             "content_revision": revision,
-            "corpus_revision": corpus.revision or revision,
         },
     )
     yield dg.MaterializeResult(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
+from rich.text import Text
 
 from pipelines.why import Why
 from resources.evidence import Evidence, Reading
@@ -15,8 +15,9 @@ from resources.inert import inert, shortened
 SHORT = 400
 """Characters of a text that are shown unless all are asked for."""
 
+_BATTLE = 3  # level of a battle's heading
 _ORIGIN = {
-    "corpus_revision": "corpus revision",
+    "content_revision": "corpus revision",
     "sample_seed": "seed of the sample",
     "prompt_version": "prompt version",
     "template_hash": "prompt template (sha256)",
@@ -101,7 +102,7 @@ def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
         return Line(-1, label, shown if full_text else shortened(shown, SHORT))
 
     vote = _VOTES.get(evidence.human_outcome, "nobody voted")
-    yield Line(3, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
+    yield Line(_BATTLE, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
     yield Line(0, "battle", f"{evidence.battle_id}{_in(evidence.language)}")
     yield Line(
         0,
@@ -155,14 +156,16 @@ def _number(value: Any, digits: int = 0) -> str:
 def show_why(console: Console, lines: Iterable[Line]) -> None:
     """Print it in a terminal; nothing in it is read as markup."""
     for line in lines:
-        label, value = escape(line.label), escape(line.value)
         if line.level > 0:
-            console.print(f"\n[bold]{label}[/]" if line.level < 3 else f"\n[bold cyan]{label}[/]")
-        elif line.level == 0:
-            console.print(f"[dim]{label}:[/] {value}", soft_wrap=True)
-        else:
-            console.print(f"[dim]{label}:[/]")
-            console.print(Padding(value, (0, 0, 0, 4), expand=False))
+            style = "bold" if line.level < _BATTLE else "bold cyan"
+            console.print(Text(f"\n{line.label}", style), soft_wrap=True)
+            continue
+        console.print(
+            Text.assemble((f"{line.label}:", "dim"), f" {line.value}" if line.level == 0 else ""),
+            soft_wrap=True,
+        )
+        if line.level < 0:
+            console.print(Padding(Text(line.value), (0, 0, 0, 4), expand=False))
 
 
 def markdown_of(lines: Iterable[Line]) -> str:

@@ -1,0 +1,284 @@
+"""From a rating to its votes: `judgeline why` on a small arena, and its page in a browser."""
+
+import io
+import json
+import shutil
+from dataclasses import replace
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from pipelines.cli import main
+from pipelines.why import Why, explain_rating
+from pipelines.why_shown import lines_of, markdown_of, show_why
+from resources.tables import open_store
+
+HOSTILE = (
+    "\x1b]0;owned\x07\x1b[2J[red]bold[/red] :smile: \u202egnorw\u202c\n"
+    "# heading\n```\n<script>alert(1)</script>\n[x](javascript:alert(1)) " + "y" * 900
+)
+
+
+@pytest.fixture(scope="module")
+def finished(make_workshop):
+    """The tiny arena as one judge rates it, run once."""
+    workshop = make_workshop()
+    outcome = workshop.run("careful")
+    assert outcome.errors == ()
+    return workshop
+
+
+@pytest.fixture
+def ask(finished, monkeypatch, tmp_path):
+    """Ask why, over a copy of the tables that a test may change."""
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    tables = tmp_path / "home" / "tables"
+    shutil.copytree(finished.home / "tables", tables)
+
+    def explain(model: str, **options) -> Why:
+        return explain_rating(model, "tiny", "careful", store=open_store(str(tables)), **options)
+
+    explain.tables = tables
+    return explain
+
+
+@pytest.fixture
+def best(finished) -> str:
+    return str(finished.stored("leaderboard", "tiny", "careful")["model"].iloc[0])
+
+
+def printed(why: Why, **options) -> str:
+    out = io.StringIO()
+    show_why(Console(file=out, width=100, force_terminal=False), lines_of(why, **options))
+    return out.getvalue()
+
+
+def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, best):
+    why = ask(best, top=2, instance=finished.instance)
+    row = finished.stored("leaderboard", "tiny", "careful").iloc[0]
+    assert why.rating["rating"] == row["rating"]
+    reach = why.rating["threshold"] * why.rating["std_error"]
+    assert row["upper"] - row["rating"] == pytest.approx(reach)
+    assert why.rating["n_calibrating"] == 11  # twelve with votes, itself left out
+    folds = finished.stored("beta_folds", "tiny", "careful").set_index("held_out_model")
+    assert why.fold["beta"] == folds.loc[best, "beta"]
+    assert (len(why.raises), len(why.lowers)) == (2, 2)
+    assert why.raises[0].influence > why.raises[1].influence > 0 > why.lowers[1].influence
+    strongest = why.raises[0]
+    assert [reading.order for reading in strongest.readings] == ["AB", "BA"]
+    points = np.mean([reading.difference for reading in strongest.readings])
+    assert strongest.outcome == pytest.approx(1 / (1 + np.exp(-why.fold["beta"] * points)))
+    assert all('"response_1"' in reading.answer for reading in strongest.readings)
+    assert strongest.instruction
+    assert strongest.completion != strongest.opponent_completion
+
+
+def test_the_runs_and_what_they_said_are_told(ask, finished, best):
+    why = ask(best, top=0, instance=finished.instance)
+    assert [one.asset for one in why.made][-2:] == ["leaderboard", "battle_influences"]
+    runs = {run.run_id for run in finished.instance.get_runs()}
+    assert {one.run_id for one in why.made} <= runs
+    assert why.origin["sample_seed"] == 0
+    assert why.origin["rating_settings"]["seed"] == 0
+    assert len(why.origin["template_hash"]) == 64
+    assert len(why.origin["judge_identity"]) == 32
+    text = printed(why)
+    assert why.origin["judge_identity"] in text
+    assert f"run {why.made[0].run_id}, code version 1" in text
+
+
+def test_ratings_carry_their_origin_as_metadata(finished):
+    for asset in ("heldout_ratings", "leaderboard"):
+        event = finished.instance.get_latest_materialization_event(dg.AssetKey(asset))
+        metadata = event.asset_materialization.metadata
+        assert metadata["prompt_version"].value == "1"
+        assert {"verdicts", "scored_battles"} <= set(metadata["inputs"].value)
+        lineage = metadata["dagster/column_lineage"].value.deps_by_column
+        assert lineage["rating"]
+        assert metadata["dagster/table_name"].value == asset
+
+
+def test_influences_are_those_of_the_table(ask, finished, best):
+    own = finished.stored("battle_influences", "tiny", "careful")
+    own = own[own["model"].eq(best)]
+    why = ask(best, top=50)
+    assert why.n_battles == len(own)
+    told = {one.battle_id: one.influence for one in (*why.raises, *why.lowers)}
+    assert told == pytest.approx(own.set_index("battle_id")["influence"].to_dict())
+
+
+@pytest.mark.parametrize("method", ["hard", "human", "soft-rescaled"])
+def test_other_methods_are_worked_out_here(ask, finished, best, method):
+    why = ask(best, method=method, top=1)
+    ratings = finished.stored("heldout_ratings", "tiny", "careful")
+    own = ratings[ratings["model"].eq(best) & ratings["method"].eq(method)]
+    assert why.rating["rating"] == pytest.approx(own["rating"].item())
+    assert why.n_battles == own["n_battles"].item()
+
+
+def test_tables_of_before_are_explained_without_influences_or_runs(ask, best):
+    shutil.rmtree(ask.tables / "battle_influences")
+    why = ask(best, top=1)
+    assert why.raises
+    assert why.made == []
+    assert "no runs are recorded here" in printed(why)
+
+
+def test_a_withheld_rating_shows_no_battle_and_no_number(ask, best):
+    file = ask.tables / "leaderboard" / "tiny" / "careful.parquet"
+    board = pd.read_parquet(file)
+    hidden = ["rank", "rating", "std_error", "lower", "upper", "tier"]
+    board[hidden] = np.nan
+    board.assign(flags="withheld: kappa 0.05 < 0.20").to_parquet(file)
+    why = ask(best, method="hard")
+    assert (why.raises, why.lowers, why.rating["rating"]) == ([], [], None)
+    text = printed(why)
+    assert "ratings withheld: kappa 0.05 < 0.20" in text
+    assert "human rating" in text
+
+
+def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
+    new = "brand-new"
+    scored = finished.stored("scored_battles", "tiny", "careful")
+    voted = scored[scored["human_outcome"].notna()].head(20)
+    battles = voted.assign(
+        battle_id=[f"new-{k}" for k in range(20)],
+        model_a=new,
+        human_outcome=np.nan,
+        candidate=new,
+        control=None,
+        content_hash="c" * 64,
+    )
+    board = finished.stored("leaderboard", "tiny", "careful").head(1)
+    row = board.assign(
+        model=new, human_rating=np.nan, n_votes=0, flags="candidate", control=None
+    ).assign(content_hash="c" * 64)
+    rows = {
+        "candidate_scores/tiny/careful": battles,
+        "candidate_ratings/tiny/careful": row,
+        "candidates/tiny": pd.DataFrame(
+            {"model": [new], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
+        ),
+        "candidate_battles/tiny": battles[["battle_id", "model_a", "model_b"]],
+    }
+    for place, table in rows.items():
+        file = ask.tables / f"{place}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        table.to_parquet(file)
+    shutil.rmtree(ask.tables / "battle_influences")
+    why = ask(new, top=1)
+    assert why.n_battles == 20
+    assert why.candidate == {"content_hash": "c" * 64, "file": "brand-new.jsonl"}
+    text = printed(why)
+    assert "no human votes" in text
+    assert "brand-new.jsonl" in text
+    with pytest.raises(ValueError, match="candidates are rated by 'soft' alone"):
+        ask(new, method="hard")
+
+
+def test_unknown_names_have_close_matches(ask, best):
+    with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):
+        ask(f"{best}x")
+    for corpus, judge, told in (
+        ("tinny", "careful", "unknown corpus 'tinny'; did you mean 'tiny'"),
+        ("tiny", "carful", "unknown judge 'carful'; did you mean 'careful'"),
+        ("tiny", "hasty", "no leaderboard of 'tiny' by judge 'hasty' yet; run: judgeline run"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            explain_rating(best, corpus, judge, store=open_store(str(ask.tables)))
+
+
+def test_texts_from_outside_are_inert_everywhere(ask, best):
+    why = ask(best, top=1)
+    battle = why.raises[0]
+    hostile = replace(
+        battle,
+        opponent=HOSTILE[:60],
+        instruction=HOSTILE,
+        completion=HOSTILE,
+        readings=tuple(replace(one, answer=HOSTILE) for one in battle.readings),
+    )
+    why = replace(why, raises=[hostile])
+    text = printed(why)
+    for sign in ("\x1b", "\x07", "\u202e"):
+        assert sign not in text
+    assert "[red]bold[/red] :smile:" in text  # shown as it is, not obeyed
+    assert "more characters)" in text
+    assert "y" * 60 in text
+    whole = printed(why, full_text=True)
+    assert whole.count("y") - text.count("y") >= 4 * 400
+    markdown = markdown_of(lines_of(why))
+    assert "\x1b" not in markdown
+    outside = [row for row in markdown.splitlines() if not row.startswith("    ")]
+    assert not [row for row in outside if "<" in row or "](" in row or row.startswith("```")]
+    assert sum(row.startswith("# ") for row in markdown.splitlines()) == 1
+
+
+def test_the_command_prints_json_tables_and_markdown(ask, best, capsys):
+    arguments = ["why", best, "--corpus", "tiny", "--judge", "careful", "--top", "1"]
+    assert main([*arguments, "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["model"] == best
+    assert len(record["raises"][0]["readings"]) == 2
+    assert main([*arguments, "--format", "md"]) == 0
+    assert capsys.readouterr().out.startswith(f"# {best}, judged by careful on tiny")
+    assert main(arguments) == 0
+    assert "rubric points for" in capsys.readouterr().out
+    assert main(["why", "nobody", "--corpus", "tiny", "--judge", "careful"]) == 1
+    assert "unknown model 'nobody'" in capsys.readouterr().err
+
+
+def test_the_report_shows_the_battles_costs_and_runs(finished):
+    page = (finished.home / "reports" / "tiny.html").read_text(encoding="utf-8")
+    assert page.count('<details class="battle"') >= 14 * 2
+    for title in ("Battles behind the ratings", "What judging took", "Where these numbers come"):
+        assert title in page
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless browser, or a skip that says what is missing."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs Debian's chromium and chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", profile):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_report_of_a_run_fits_and_finds_battles(finished, browser, best, width, scheme):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get((finished.home / "reports" / "tiny.html").as_uri())
+    assert browser.get_log("browser") == []
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    wide, room = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    assert wide == room <= width
+    shown = browser.execute_script(
+        "const of = document.querySelector('#j1 .browser'), choice = of.querySelector('select');"
+        "choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));"
+        "return [...of.querySelectorAll('.battle')].filter(b => b.checkVisibility())"
+        ".map(b => b.dataset.model)",
+        best,
+    )
+    assert len(shown) == 6
+    assert set(shown) == {best}
