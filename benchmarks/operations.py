@@ -149,6 +149,7 @@ def in_process(pairs: Sequence[str]) -> None:
                 partition_key=corpus, instance=instance, run_config=quiet
             )
         job = defs.resolve_job_def("judge_job")
+        busy = time.process_time()
         for corpus, judge in split:
             started = time.perf_counter()
             job.execute_in_process(
@@ -158,18 +159,19 @@ def in_process(pairs: Sequence[str]) -> None:
                 raise_on_error=False,
             )
             seconds[f"{corpus}|{judge}"] = time.perf_counter() - started
-    print(json.dumps(seconds))
+        busy = time.process_time() - busy
+    print(json.dumps({"seconds": seconds, "busy": busy}))
 
 
-def measured_in_process(folder: Path, place: Living, pairs: Sequence[str]) -> dict[str, float]:
-    """Run the same partitions over a home of their own, and return the seconds of each."""
+def measured_in_process(folder: Path, place: Living, pairs: Sequence[str]) -> dict[str, Any]:
+    """Run the same partitions over a home of their own; return what `in_process` printed."""
     environment = place.environment | {"JUDGELINE_HOME": str(folder / "in-process")}
     command = [sys.executable, "-W", "ignore", __file__, "--in-process", ",".join(pairs)]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return measured
 
 
@@ -201,7 +203,7 @@ def launch(place: Living, pairs: Sequence[str]) -> str:
 
 def measured_backfill(place: Living, pairs: Sequence[str], memory: "Memory") -> dict[str, Any]:
     """Backfill the partitions and return what it took, in seconds."""
-    started = time.time()
+    started, busy = time.time(), memory.busy_seconds()
     name = launch(place, pairs)
 
     def over() -> bool:
@@ -211,12 +213,15 @@ def measured_backfill(place: Living, pairs: Sequence[str], memory: "Memory") -> 
         return state.startswith("COMPLETED")
 
     place.wait("the backfill to end", over, LONGEST_SECONDS, pause=0.5)
-    runs = [run for run in place.runs() if run["tags"].get("dagster/backfill") == name]
+    busy = memory.busy_seconds() - busy
+    known = place.runs()
+    runs = [run for run in known if run["tags"].get("dagster/backfill") == name]
     latest = max(run["endTime"] for run in runs)
     return {
         "wall": latest - started,
-        "noticed": time.time() - started,
+        "busy": busy,
         "runs": len(runs),
+        "further": sum(run["creationTime"] > started for run in known) - len(runs),
         "failed": sum(run["status"] != "SUCCESS" for run in runs),
         "first run created after": min(run["creationTime"] for run in runs) - started,
         "start of a worker": _median(run["startTime"] - run["creationTime"] for run in runs),
@@ -252,6 +257,11 @@ class Memory:
                 self.peaks[role] = max(self.peaks.get(role, 0.0), peak)
         self.most_workers = max(self.most_workers, n_workers)
 
+    def busy_seconds(self) -> float:
+        """Return the processor time of all there is and of all that ended and was waited for."""
+        fields = [_read(pid, "stat").rpartition(")")[2].split() for pid in _below(self._root)]
+        return sum(sum(map(int, own[11:15])) for own in fields) / os.sysconf("SC_CLK_TCK")
+
 
 def _below(root: int) -> Iterator[int]:
     waiting = [root]
@@ -277,11 +287,13 @@ def _peak(pid: int) -> float | None:
 # ------------------------------------------------------------------ pages
 
 
-def measured_pages(url: str, folder: Path, repeats: int) -> list[tuple[str, str, list[float]]]:
+def measured_pages(
+    url: str, folder: Path, repeats: int, screenshots: Path | None
+) -> list[tuple[str, str, list[float]]]:
     """Return the seconds until each page's content is there, with an empty cache and a full one.
 
     Time runs from the start of the navigation, on the browser's own clock, until the text of
-    the page holds what it is for.
+    the page holds what it is for. The last load of a page is photographed if that is asked for.
     """
     from browsing import opened
 
@@ -293,6 +305,8 @@ def measured_pages(url: str, folder: Path, repeats: int) -> list[tuple[str, str,
                 cold.append(_seconds(browser.driver, url + path, expected))
                 browser.driver.get("about:blank")
                 warm.append(_seconds(browser.driver, url + path, expected))
+                if screenshots is not None and number == repeats - 1:
+                    browser.photograph(name.replace(" ", "-"), screenshots)
         found += [(name, "cold", cold), (name, "warm", warm)]
     return found
 
@@ -326,10 +340,12 @@ def main() -> None:
         folder = Path(name)
         place = Living(folder)
         pairs = configure(place, n_judges, n_arenas, sample)
-        _report(place, pairs, folder, repeats)
+        _report(place, pairs, folder, repeats, options.screenshots)
 
 
-def _report(place: Living, pairs: list[str], folder: Path, repeats: int) -> None:
+def _report(
+    place: Living, pairs: list[str], folder: Path, repeats: int, screenshots: Path | None
+) -> None:
     corpora = list(dict.fromkeys(pair.split("|")[0] for pair in pairs))
     print(f"{len(corpora)} corpora, {len(pairs)} partitions, {os.cpu_count()} cores")
     prepare(place, corpora)
@@ -341,7 +357,7 @@ def _report(place: Living, pairs: list[str], folder: Path, repeats: int) -> None
         memory = Memory(place.server.pid)
         backfill = measured_backfill(place, pairs, memory)
         place.settle()
-        pages = measured_pages(place.url, folder, repeats)
+        pages = measured_pages(place.url, folder, repeats, screenshots)
         memory.look()
     finally:
         place.stop()
@@ -351,31 +367,33 @@ def _report(place: Living, pairs: list[str], folder: Path, repeats: int) -> None
 
 def print_tables(
     backfill: dict[str, Any],
-    alone: dict[str, float],
+    alone: dict[str, Any],
     memory: Memory,
     pages: list[tuple[str, str, list[float]]],
 ) -> None:
-    total = sum(alone.values())
-    overhead = (backfill["wall"] - total) / len(alone)
-    print(f"\nbackfill of {len(alone)} partitions: {backfill['runs']} runs", end="")
-    print(f", {backfill['failed']} failed, at most {memory.most_workers} workers at a time")
+    seconds = alone["seconds"]
+    n, total = len(seconds), sum(seconds.values())
+    print(f"\nbackfill of {n} partitions: {backfill['runs']} runs, {backfill['failed']} failed")
+    print(f"{backfill['further']} further runs, at most {memory.most_workers} workers at a time")
     for name, value in {
         "wall time": backfill["wall"],
-        "the same work in one process, one after another": total,
-        "wall time less that, per partition": overhead,
-        "first run created after": backfill["first run created after"],
+        "the same work in one process": total,
+        "overhead per partition": (backfill["wall"] - total) / n,
+        "busy, per partition": backfill["busy"] / n,
+        "busy, per partition, in one process": alone["busy"] / n,
+        "request to first run": backfill["first run created after"],
         "a run, created to started (median)": backfill["start of a worker"],
         "a run, started to ended (median)": backfill["a run, started to ended"],
-        "the same in one process (median)": _median(iter(alone.values())),
+        "a partition in one process (median)": statistics.median(seconds.values()),
     }.items():
-        print(f"  {name:<50}{value:>9.1f} s")
+        print(f"  {name:<40}{value:>9.1f} s")
     print("\npeak resident set")
     for role, peak in memory.peaks.items():
-        print(f"  {role:<50}{peak:>9.0f} MiB")
+        print(f"  {role:<40}{peak:>9.0f} MiB")
     print("\nseconds until a page shows its content: median and longest")
-    for name, cache, seconds in pages:
-        told = f"{statistics.median(seconds):>8.2f}{max(seconds):>8.2f}"
-        print(f"  {name:<36}{cache:<8}{told}  of {len(seconds)}")
+    for name, cache, loads in pages:
+        told = f"{statistics.median(loads):>8.2f}{max(loads):>8.2f}"
+        print(f"  {name:<34}{cache:<6}{told}  of {len(loads)}")
 
 
 def _sample() -> Path | None:
@@ -388,6 +406,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two corpora, two judges")
     parser.add_argument("--judges", type=int, default=8, help="judges per corpus (8)")
     parser.add_argument("--repeats", type=int, default=5, help="loads of a page (5)")
+    parser.add_argument("--screenshots", type=Path, help="folder for a picture of each page")
     parser.add_argument("--in-process", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -12,14 +12,29 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "resources"))
 
 
 @pytest.fixture(scope="module")
-def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """An installation that nothing was run in yet; JUDGELINE_E2E_STORAGE says where runs go."""
+def storage() -> Iterator[dict[str, str]]:
+    """The environment that says where runs are recorded: JUDGELINE_E2E_STORAGE chooses.
+
+    `sqlite`, the default, is the home of the installation; `postgres` a server of its own.
+    """
+    chosen = os.environ.get("JUDGELINE_E2E_STORAGE") or "sqlite"
+    if chosen == "sqlite":
+        yield {}
+    elif chosen == "postgres":
+        from postgres import running
+
+        with running() as server:
+            yield server.variables()
+    else:
+        pytest.fail(f"JUDGELINE_E2E_STORAGE is {chosen!r}; set it to sqlite or postgres")
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory, storage: dict[str, str]) -> Iterator[Any]:
+    """An installation that nothing was run in yet."""
     from living import Living
 
-    storage = os.environ.get("JUDGELINE_E2E_STORAGE") or "sqlite"
-    if storage != "sqlite":
-        pytest.skip(f"JUDGELINE_E2E_STORAGE={storage}: only sqlite is known")
-    place = Living(tmp_path_factory.mktemp("living"))
+    place = Living(tmp_path_factory.mktemp("living"), variables=storage)
     try:
         yield place
     finally:

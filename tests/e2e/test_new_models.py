@@ -83,10 +83,10 @@ def bought(place: Living) -> int:
 
 def looks_until_it_acted(place: Living, sensor: str, since: float) -> int:
     """How many times a sensor looked after a moment until it requested runs, that time included."""
-    ticks = [tick for tick in reversed(place.ticks(sensor)) if tick["timestamp"] > since]
-    acted = [number for number, tick in enumerate(ticks, start=1) if tick["runIds"]]
-    assert acted, f"{sensor} never asked for a run: {ticks}"
-    return acted[0]
+    ticks = [t for t in reversed(place.ticks(sensor)) if (t["endTimestamp"] or 0) > since]
+    acted = next((number for number, tick in enumerate(ticks) if tick["runIds"]), None)
+    assert acted is not None, f"{sensor} never asked for a run: {ticks}"
+    return sum(tick["timestamp"] > since for tick in ticks[: acted + 1])
 
 
 def look_again(place: Living, sensors: Sequence[str], n_times: int) -> None:
