@@ -67,6 +67,4 @@ JOBS = (
     placing_job,
     drift_job,
     prune_logs,
-    candidate_job,
-    placing_job,
 )

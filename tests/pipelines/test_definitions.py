@@ -70,8 +70,34 @@ GRAPH = {
     "leaderboard": (
         "uncertainty",
         CORPUS_JUDGE,
-        {"heldout_ratings", "conformal_calibration", "judge_gate"},
+        {"heldout_ratings", "conformal_calibration", "judge_gate", "candidate_ratings"},
     ),
+    "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
+    "candidate_scores": ("placing", CORPUS_JUDGE, {"candidate_battles", "candidate_verdicts"}),
+    "candidate_ratings": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_battles",
+            "candidate_verdicts",
+            "candidate_scores",
+            "heldout_ratings",
+            "scored_battles",
+        },
+    ),
+    "attack_controls": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_ratings",
+            "candidate_scores",
+            "heldout_ratings",
+            "scored_battles",
+        },
+    ),
+    "predictions": ("placing", CORPUS_JUDGE, {"candidate_ratings", "leaderboard"}),
     "judge_diagnostics": (
         "diagnostics",
         CORPUS_JUDGE,
@@ -222,6 +248,11 @@ BLOCKING = {
     ("candidate_battles", "candidate_battles_are_sound"),
 }
 WARNING = {
+    ("attack_controls", "controls_stay_low"),
+    ("candidate_ratings", "candidates_are_placed"),
+    ("candidate_verdicts", "nearly_all_candidate_answers_parse"),
+    ("predictions", "fresh_residuals_are_exchangeable"),
+    ("predictions", "predictions_cover"),
     ("scoring_methods", "methods_have_ratings"),
     ("method_comparison", "methods_have_figures"),
     ("quarantined_battles", "few_rows_are_quarantined"),
