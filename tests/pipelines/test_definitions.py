@@ -9,8 +9,10 @@ JOB_NAMES = (
     "corpus_job",
     "judge_job",
     "comparison_job",
+    "call_plan_job",
     "candidate_job",
     "placing_job",
+    "drift_job",
 )
 GRAPH = {
     "raw_battles": ("corpus", CORPUS, set()),
