@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from newcomers import drop, newcomer
 
 from pipelines.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
+from resources.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +21,7 @@ def judged(make_workshop: Callable[[], Any]) -> Iterator[Any]:
     """A corpus that one judge has rated, with one new model, one broken file and one control."""
     workshop = make_workshop()
     workshop.tiny["candidates"] = {"controls": ["copy-of-opponent"], "max_battles": 40}
+    shutil.copytree(ROOT / "config" / "prompts", workshop.home / "prompts")
     folder = workshop.home / "candidates" / "tiny"
     drop(folder, newcomer(workshop.tiny["arena"]))
     (folder / "broken.jsonl").write_text("[]\n")
@@ -110,7 +113,7 @@ def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, caps
 
 
 def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
-    """Two calls a battle, for the model and the control."""
+    """Two calls a battle; one of the copy, whose two orders show the judge the same."""
     from pipelines.plan import plan_run
     from resources.judges.buying import Buyer
     from resources.verdict_store.resource import StoredVerdicts
@@ -125,4 +128,4 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     )
     assert n_battles == 300 + 80
     calls = [step.n_calls + step.n_stored for step in plan]
-    assert calls == [160, 0]
+    assert calls == [2 * 40 + 40, 0]
