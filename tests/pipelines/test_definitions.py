@@ -51,7 +51,7 @@ GRAPH = {
     "leaderboard": (
         "uncertainty",
         CORPUS_JUDGE,
-        {"heldout_ratings", "conformal_calibration", "judge_gate"},
+        {"heldout_ratings", "conformal_calibration", "judge_gate", "candidate_ratings"},
     ),
     "judge_diagnostics": (
         "diagnostics",
@@ -149,6 +149,36 @@ GRAPH = {
         },
     ),
     "method_comparison": ("comparison", CORPUS, {"scoring_methods", "leaderboard"}),
+    "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
+    "candidate_scores": (
+        "placing",
+        CORPUS_JUDGE,
+        {"candidate_battles", "candidate_verdicts"},
+    ),
+    "candidate_ratings": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_battles",
+            "candidate_verdicts",
+            "candidate_scores",
+            "scored_battles",
+            "heldout_ratings",
+        },
+    ),
+    "attack_controls": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_ratings",
+            "candidate_scores",
+            "scored_battles",
+            "heldout_ratings",
+        },
+    ),
+    "predictions": ("placing", CORPUS_JUDGE, {"leaderboard", "candidate_ratings"}),
 }
 
 BLOCKING = {
@@ -217,6 +247,11 @@ WARNING = {
     ("rating_systems", "every_system_rates_every_model"),
     ("rating_systems", "systems_agree_on_the_order"),
     ("report", "report_is_self_contained"),
+    ("candidate_verdicts", "nearly_all_candidate_answers_parse"),
+    ("candidate_ratings", "candidates_are_placed"),
+    ("attack_controls", "controls_stay_low"),
+    ("predictions", "predictions_cover"),
+    ("predictions", "fresh_residuals_are_exchangeable"),
 }
 
 
