@@ -54,7 +54,7 @@ def predictions(
         hashes,
         miscoverage=catalog.corpus(corpus).rating.miscoverage,
         now=now,
-        run_id=context.run_id,
+        run_id=context.run.run_id,
     )
     is_scored = table["scored_at"].notna()
     return dg.MaterializeResult(

@@ -30,9 +30,9 @@ def battles_of(
     ``"{opponent}"`` as the text is a copy of what the opponent says.
     """
     model = name or arena.models[number]
-    rng = np.random.default_rng(number)
-    prompts = rng.integers(0, len(arena.prompts), n_battles)
-    opponents = np.arange(n_battles) % arena.options.n_voted
+    order = np.random.default_rng(number).permutation(len(arena.prompts))
+    turn, opponents = np.divmod(np.arange(n_battles), arena.options.n_voted)
+    prompts = order[turn]
     rows = []
     for place, (prompt, other) in enumerate(zip(prompts, opponents, strict=True)):
         theirs = arena.completions[other][prompt]
@@ -71,6 +71,8 @@ def store_candidates(home: Path, *battles: pd.DataFrame, carrier: str = "") -> N
     candidates = table.drop_duplicates("candidate")[["candidate", "control", "content_hash"]]
     metadata = f'{{"carrier": "{carrier}"}}' if carrier else "{}"
     candidates = candidates.rename(columns={"candidate": "model"}).assign(metadata=metadata)
+    unread = ["file", "question_id", "instruction", "language", "completion", "family"]
+    candidates = candidates.reindex(columns=[*candidates.columns, *unread])
     for name, one in (("candidate_battles", table), ("candidates", candidates)):
         path = home / "tables" / name / "tiny.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -219,6 +219,36 @@ GRAPH = {
         CORPUS,
         {"candidates", "battles", "heldout_ratings", "conformal_calibration"},
     ),
+    "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
+    "candidate_scores": (
+        "placing",
+        CORPUS_JUDGE,
+        {"candidate_battles", "candidate_verdicts"},
+    ),
+    "candidate_ratings": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_battles",
+            "candidate_verdicts",
+            "candidate_scores",
+            "scored_battles",
+            "heldout_ratings",
+        },
+    ),
+    "attack_controls": (
+        "placing",
+        CORPUS_JUDGE,
+        {
+            "candidates",
+            "candidate_ratings",
+            "candidate_scores",
+            "scored_battles",
+            "heldout_ratings",
+        },
+    ),
+    "predictions": ("placing", CORPUS_JUDGE, {"leaderboard", "candidate_ratings"}),
 }
 
 BLOCKING = {
@@ -299,6 +329,11 @@ WARNING = {
     ("candidate_battles", "candidates_have_enough_battles"),
     ("candidate_battles", "candidates_meet_all_strengths"),
     ("candidate_battles", "candidates_speak_all_languages"),
+    ("candidate_verdicts", "nearly_all_candidate_answers_parse"),
+    ("candidate_ratings", "candidates_are_placed"),
+    ("attack_controls", "controls_stay_low"),
+    ("predictions", "predictions_cover"),
+    ("predictions", "fresh_residuals_are_exchangeable"),
 }
 
 

@@ -289,7 +289,7 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
         "report",
     }
     assert after("judge_comparison", "report") == set()
-    assert after("reliability_panel") == {"judge_gate", "leaderboard"}
+    assert after("reliability_panel") == {"judge_gate", "leaderboard", "predictions"}
     assert "scored_battles" in after("sampled_battles")
     assert "battles" in after("raw_battles")
     assert not any("verdicts" in tables for tables in requested)
