@@ -74,7 +74,7 @@ def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
 
     Filled marks are changes beyond chance.
     """
-    with _axes(height=3.4) as (axes, file):
+    with _axes(height=4.0) as (axes, file):
         axes.axhline(0, color="0.8")
         for number, (name, rows) in enumerate(drift.groupby("statistic", sort=False)):
             colour, marker = f"C{number}", "osv^D<>p"[number % 8]
@@ -86,7 +86,8 @@ def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("epoch (filled: moved beyond chance)")
         axes.set_ylabel("standard errors from baseline")
-        axes.legend(fontsize="x-small", ncols=2)
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+        axes.legend(fontsize="x-small", ncols=4, frameon=False, **place)
     return picture(file.getvalue(), "Change of each statistic since the baseline, by epoch")
 
 

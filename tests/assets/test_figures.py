@@ -22,6 +22,15 @@ LEADERBOARD = pd.DataFrame(
     }
 )
 
+DRIFT = pd.DataFrame(
+    {
+        "statistic": ["beta", "flip_rate"] * 3,
+        "epoch": [1, 1, 2, 2, 3, 3],
+        "z": [0.3, None, -4.1, 0.2, None, 1.0],
+        "moved": [False, False, True, False, False, False],
+    }
+)
+
 
 @pytest.mark.parametrize(
     "drawn",
@@ -29,6 +38,7 @@ LEADERBOARD = pd.DataFrame(
         lambda: figures.bars(pd.Series({"self-battle": 3, "unknown-winner": 9}), label="rows"),
         lambda: figures.reliability(pd.Series([0.2, 0.8]), pd.Series([0.3, 0.7])),
         lambda: figures.intervals(LEADERBOARD, "stub on tiny"),
+        lambda: figures.drift_over_epochs(DRIFT),
     ],
 )
 def test_pictures_are_small_pngs_in_markdown(drawn):

@@ -375,12 +375,12 @@ def test_runs_of_the_lineage_ask_for_no_epoch(make_watched):
 
 
 def _tick(watched: Watched, instance: dg.DagsterInstance) -> tuple[list, list]:
-    context = dg.build_schedule_context(
+    with dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=datetime.datetime(2026, 1, 5, 5, tzinfo=datetime.UTC),
         resources={"catalog": watched.resources["catalog"]},
-    )
-    found = list(drift_watch(context))
+    ) as context:
+        found = list(drift_watch(context))
     skipped = [one.skip_message for one in found if isinstance(one, dg.SkipReason)]
     return [one for one in found if isinstance(one, dg.RunRequest)], skipped
 
