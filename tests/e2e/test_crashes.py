@@ -81,6 +81,9 @@ query($id: ID!) {
   }
 }"""
 
+POOLS = """
+query { instance { concurrencyLimits { concurrencyKey limit activeSlotCount } } }"""
+
 
 @dataclass
 class Backfill:
@@ -179,6 +182,10 @@ class Backfill:
         time.sleep(3)
         return self.status().startswith(("COMPLETED", "FAILED", "CANCELED"))
 
+    def pools(self) -> list[dict[str, Any]]:
+        """What the interface shows of pools."""
+        return list(self.services.ask(POOLS)["instance"]["concurrencyLimits"])
+
     def status(self) -> str:
         """What has become of it; unknown while the database comes back."""
         found = self.services.ask(STATUS, id=self.id)["partitionBackfillOrError"]
@@ -262,6 +269,8 @@ def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storag
             database.start()
         wait_for(backfill.has_ended, "the backfill ends", 600)
         assert backfill.status() == "COMPLETED_SUCCESS", backfill.runs()
+        free = {"concurrencyKey": "endpoint-here", "limit": 2, "activeSlotCount": 0}
+        wait_for(lambda: backfill.pools() == [free], "the dead hold no place in a pool")
 
     needed, asked = backfill.needed(), backfill.asked
     assert Counter(backfill.recorded()) == Counter(needed)
