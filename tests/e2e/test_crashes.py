@@ -134,7 +134,7 @@ class Backfill:
     def wait_for_share(self, share: float) -> None:
         """Wait until so much of everything is recorded."""
         n_wanted = share * len(self.needed())
-        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded")
+        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded", 600)
 
     def count_losses(self, *judges: str) -> None:
         """Note what of some judges was recorded when their workers were dead, and what was lost.
