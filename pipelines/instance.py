@@ -8,7 +8,7 @@ import dagster as dg
 import yaml
 
 from pipelines import postgres
-from pipelines.workers import is_gone, is_here
+from pipelines.workers import is_gone, is_here, is_private
 from resources.paths import ROOT, home
 
 _DEFAULT_HOME = ".judgeline"
@@ -60,9 +60,11 @@ def recover(instance: dg.DagsterInstance) -> list[str]:
 
     A killed process leaves its run STARTED for ever, and with it a slot of every pool it was
     in. Runs of live processes, runs of other hosts, and runs that never said which process or
-    host they are of, stay as they are.
+    host they are of, stay as they are; run monitoring gives up those that never begin.
     """
     unfinished = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    if is_private(instance):  # elsewhere a run that begins may not have said yet where it is
+        unfinished.append(dg.DagsterRunStatus.STARTING)
     gone = []
     for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
         if is_here(instance, run) and is_gone(instance, run.run_id):

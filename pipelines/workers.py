@@ -33,7 +33,7 @@ def is_here(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     runs: in a file, or in memory.
     """
     named = run.tags.get(HOST_TAG)
-    return _is_private(instance) if named is None else named == this_host()
+    return is_private(instance) if named is None else named == this_host()
 
 
 def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
@@ -45,7 +45,8 @@ def is_gone(instance: dg.DagsterInstance, run_id: str) -> bool:
     return bool(workers) and not any(_is_alive(worker) for worker in workers)
 
 
-def _is_private(instance: dg.DagsterInstance) -> bool:
+def is_private(instance: dg.DagsterInstance) -> bool:
+    """Return whether only this host can record runs: in SQLite files, or in memory."""
     return "sqlite" in type(instance.run_storage).__name__.lower() or instance.is_ephemeral
 
 

@@ -81,6 +81,9 @@ query($id: ID!) {
   }
 }"""
 
+POOLS = """
+query { instance { concurrencyLimits { concurrencyKey limit activeSlotCount } } }"""
+
 
 @dataclass
 class Backfill:
@@ -131,7 +134,7 @@ class Backfill:
     def wait_for_share(self, share: float) -> None:
         """Wait until so much of everything is recorded."""
         n_wanted = share * len(self.needed())
-        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded")
+        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded", 600)
 
     def count_losses(self, *judges: str) -> None:
         """Note what of some judges was recorded when their workers were dead, and what was lost.
@@ -178,6 +181,10 @@ class Backfill:
         """Whether the backfill is over, however; asks seldom, since the machine is busy."""
         time.sleep(3)
         return self.status().startswith(("COMPLETED", "FAILED", "CANCELED"))
+
+    def pools(self) -> list[dict[str, Any]]:
+        """What the interface shows of pools."""
+        return list(self.services.ask(POOLS)["instance"]["concurrencyLimits"])
 
     def status(self) -> str:
         """What has become of it; unknown while the database comes back."""
@@ -262,6 +269,8 @@ def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storag
             database.start()
         wait_for(backfill.has_ended, "the backfill ends", 600)
         assert backfill.status() == "COMPLETED_SUCCESS", backfill.runs()
+        free = {"concurrencyKey": "endpoint-here", "limit": 2, "activeSlotCount": 0}
+        wait_for(lambda: backfill.pools() == [free], "the dead hold no place in a pool")
 
     needed, asked = backfill.needed(), backfill.asked
     assert Counter(backfill.recorded()) == Counter(needed)

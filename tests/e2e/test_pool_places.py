@@ -32,9 +32,7 @@ def make(variables: Mapping[str, str]) -> None:
     open_instance().dispose()
 
 
-def work(
-    variables: Mapping[str, str], pool_name: str, run_id: str, written: Path, limit: int
-) -> None:
+def work(variables: Mapping[str, str], pool_name: str, run_id: str, written: Path) -> None:
     """Claim again and again; write down when it was inside."""
     become(variables)
     pool._LOOK_EVERY_S = 0.05

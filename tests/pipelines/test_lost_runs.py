@@ -42,6 +42,17 @@ def started_run(instance: dg.DagsterInstance, pid: int, host: str | None = None)
     return run.run_id
 
 
+def test_a_run_that_dies_before_it_begins_is_given_up_too(instance):
+    @dg.job
+    def stuck(): ...
+
+    run = instance.create_run_for_job(stuck, status=dg.DagsterRunStatus.STARTING)
+    assert tick(instance) == "no run of this host lost its process"  # it has not said which it is
+    metadata = {"pid": dg.MetadataValue.text(str(NO_PROCESS))}
+    instance.report_engine_event("started process", run, EngineEventData(metadata=metadata))
+    assert tick(instance) == f"failed {run.run_id}"
+
+
 def tick(instance: dg.DagsterInstance) -> str:
     with dg.build_sensor_context(instance=instance, definitions=defs) as context:
         return lost_runs(context).skip_message
@@ -65,7 +76,7 @@ def test_the_sensor_fails_runs_of_this_host_whose_process_is_gone(instance):
 def test_a_run_that_names_no_host_is_ours_only_where_others_cannot_record(instance, monkeypatch):
     run = started_run(instance, NO_PROCESS)
     with monkeypatch.context() as patch:
-        patch.setattr(workers, "_is_private", lambda instance: False)  # as on PostgreSQL
+        patch.setattr(workers, "is_private", lambda instance: False)  # as on PostgreSQL
         assert tick(instance) == "no run of this host lost its process"
     assert tick(instance) == f"failed {run}"
 
