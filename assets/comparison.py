@@ -169,7 +169,7 @@ with previews_silenced():
     kinds={"html"},
     owners=["team:evaluation"],
     group_name="comparison",
-    code_version="1",
+    code_version="2",
     automation_condition=FANS_IN,
     check_specs=[SELF_CONTAINED],
     ins={
