@@ -72,7 +72,9 @@ def board(place: Living, judge: str) -> pd.DataFrame:
 
 
 def standing(place: Living, model: str) -> bool:
-    return all(board(place, judge)["model"].eq(model).any() for judge in JUDGES)
+    """Whether every judge has placed a model; until then it may stand there as not judged."""
+    rows = [board(place, judge).query("model == @model") for judge in JUDGES]
+    return all(len(row) == 1 and row["rating"].notna().all() for row in rows)
 
 
 def bought(place: Living) -> int:
