@@ -73,8 +73,8 @@ def board(place: Living, judge: str) -> pd.DataFrame:
 
 def standing(place: Living, model: str) -> bool:
     """Whether every judge has placed a model; until then it may stand there as not judged."""
-    rows = [board(place, judge).query("model == @model") for judge in JUDGES]
-    return all(len(row) == 1 and row["rating"].notna().all() for row in rows)
+    ratings = [board(place, judge).set_index("model")["rating"] for judge in JUDGES]
+    return all(pd.notna(own.get(model)) for own in ratings)
 
 
 def bought(place: Living) -> int:
