@@ -12,6 +12,7 @@ import pytest
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=10"
+NEAR_LINEAGE = "/assets/leaderboard?view=lineage&lineageDepth=3&lineageScope=upstream"
 PAGE_SECONDS = 60
 FLAGS = (
     "--headless=new",
@@ -107,7 +108,17 @@ class Browser:
         path = place / f"{name}.png"
         assert self.driver.save_screenshot(str(path))
         assert path.stat().st_size > 10_000  # a blank page is smaller
+        _make_small(path)
         return path
+
+
+def _make_small(path: Path) -> None:
+    """Keep 256 colours of a picture: enough for pages, a third of the bytes."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
 
 
 def quoted(text: str) -> str:

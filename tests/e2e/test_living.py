@@ -91,6 +91,10 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
         assert complete(after, slug)
         assert alive.metadata("verdicts", f"arena|{slug}")["n_asked"] > 0
     browser.open(alive.url + MATRIX, "Failed (0)", *FROM_UI)
+    browser.photograph("partitions", tmp_path)
+    browser.open(alive.url + dialogs.JUDGE_JOB + "/partitions", "Show per-asset status")
+    browser.press("Show per-asset status")
+    browser.shows("leaderboard", "verdicts")
     browser.photograph("partition-matrix", tmp_path)
 
 

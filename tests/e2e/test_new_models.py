@@ -72,7 +72,9 @@ def board(place: Living, judge: str) -> pd.DataFrame:
 
 
 def standing(place: Living, model: str) -> bool:
-    return all(board(place, judge)["model"].eq(model).any() for judge in JUDGES)
+    """Whether every judge has placed a model; until then it may stand there as not judged."""
+    ratings = [board(place, judge).set_index("model")["rating"] for judge in JUDGES]
+    return all(pd.notna(own.get(model)) for own in ratings)
 
 
 def bought(place: Living) -> int:

@@ -4,9 +4,10 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from browsing import LINEAGE, Browser
+from browsing import LINEAGE, NEAR_LINEAGE, Browser
 from living import Living
 
 from resources.judges.definitions import load_judges
@@ -32,6 +33,7 @@ def test_asset_graph_shows_the_chain(browser: Browser, served: Living, tmp_path:
     chain = ("raw_battles", "verdicts", "beta_folds", "heldout_ratings", "leaderboard")
     shown = browser.open(served.url + LINEAGE, *chain)
     assert "Failed to load" not in shown
+    browser.open(served.url + NEAR_LINEAGE, *chain[1:])  # the whole is too small to read
     browser.photograph("lineage", tmp_path)
 
 
@@ -42,7 +44,14 @@ def test_leaderboard_page_shows_what_was_made(
     best, n_models = board[0]["model"], str(len(board))
     shown = browser.open(f"{served.url}/assets/leaderboard", "n_tiers", "row_count", best)
     assert n_models in shown.split()
+    browser.open(f"{served.url}/assets/leaderboard?{_partition()}", "[Show Markdown]")
+    browser.click('//*[normalize-space(text())="[Show Markdown]"]')
+    browser.find('//div[@role="dialog"]//img[starts-with(@src, "data:image/png")]')
     browser.photograph("leaderboard-asset", tmp_path)
+
+
+def _partition() -> str:
+    return urlencode({"view": "partitions", "partition": f"arena|{_a_judge()}"})
 
 
 def test_nobody_else_can_reach_it(served: Living) -> None:
