@@ -74,32 +74,6 @@ GRAPH = {
         CORPUS_JUDGE,
         {"heldout_ratings", "conformal_calibration", "judge_gate", "candidate_ratings"},
     ),
-    "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
-    "candidate_scores": ("placing", CORPUS_JUDGE, {"candidate_battles", "candidate_verdicts"}),
-    "candidate_ratings": (
-        "placing",
-        CORPUS_JUDGE,
-        {
-            "candidates",
-            "candidate_battles",
-            "candidate_verdicts",
-            "candidate_scores",
-            "heldout_ratings",
-            "scored_battles",
-        },
-    ),
-    "attack_controls": (
-        "placing",
-        CORPUS_JUDGE,
-        {
-            "candidates",
-            "candidate_ratings",
-            "candidate_scores",
-            "heldout_ratings",
-            "scored_battles",
-        },
-    ),
-    "predictions": ("placing", CORPUS_JUDGE, {"candidate_ratings", "leaderboard"}),
     "judge_diagnostics": (
         "diagnostics",
         CORPUS_JUDGE,
