@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import dagster as dg
+from sqlalchemy.exc import OperationalError
 
 from resources.judges.served.endpoint import OutOfReachError
 
@@ -15,8 +16,8 @@ MAX_RETRIES = 3
 FIRST_WAIT_S = 60.0
 """Seconds until the first further attempt; each later one waits four times as long."""
 
-TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError)
-"""Failures of the way to an endpoint or to a store. The requests themselves were repeated already,
+TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
+"""Failures of the way to an endpoint, a store or the database of runs. The requests themselves were repeated already,
 for minutes, before it came to this."""
 
 
@@ -34,13 +35,18 @@ def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
     """
     try:
         yield
-    except TRANSIENT as error:
-        if is_watched(context):
+    except Exception as error:
+        if is_watched(context) or not is_transient(error):
             raise
         wait_s = FIRST_WAIT_S * 4**context.retry_number
-        if context.retry_number < MAX_RETRIES:
-            context.log.warning(f"{error}. It is tried again in {wait_s:.0f} s")
         raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait_s) from error
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether an error, or what it says to come from, may pass."""
+    while error is not None and not isinstance(error, TRANSIENT):
+        error = error.__cause__
+    return error is not None
 
 
 def is_watched(context: dg.AssetExecutionContext) -> bool:

@@ -2,6 +2,7 @@
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from assets import retries
 from assets.pools import pool_of
@@ -64,6 +65,13 @@ def outcome(failures: list[Exception], *, watched: bool) -> tuple[bool, int]:
             result = dg.materialize([asked], instance=instance, raise_on_error=False)
     assert attempts == list(range(len(attempts)))
     return result.success, len(attempts)
+
+
+def test_a_database_that_is_away_may_come_back():
+    away = OperationalError("SELECT 1", None, Exception("connection refused"))
+    wrapped = RuntimeError("too many retries for DB connection")  # as Dagster's storage does
+    wrapped.__cause__ = away
+    assert outcome([wrapped], watched=False) == (True, 2)
 
 
 def test_what_may_pass_is_tried_again():
