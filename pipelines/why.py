@@ -136,7 +136,7 @@ def explain_rating(
         judge=judge,
         method=method,
         rating=_rating(row, tables, definition, method, is_candidate, bool(withheld)),
-        fold=_fold(tables, model) if not withheld else {},
+        fold={} if withheld else _fold(tables, row, is_candidate),
         candidate=_candidate(row, tables, model) if is_candidate else {},
         missing={} if is_candidate else _missing(tables, model),
         withheld=withheld,
@@ -298,12 +298,15 @@ def _evidence(
     return evidence_of(chosen, tables.matching(battles, ids), tables.matching(verdicts, ids))
 
 
-def _fold(tables: _Tables, model: str) -> dict[str, Any]:
+def _fold(tables: _Tables, row: Mapping[str, Any], is_candidate: bool) -> dict[str, Any]:
+    if is_candidate:  # no votes of its own to hold out
+        none = {"std_error": None, "n_battles": None, "status": "fitted on all votes there are"}
+        return {"beta": _plain(row.get("beta")), **none}
     folds = tables.read("beta_folds")
-    if folds is None or not (own := folds["held_out_model"].eq(model)).any():
+    if folds is None or not (own := folds["held_out_model"].eq(row["model"])).any():
         return {}
-    row = folds[own].to_dict("records")[0]
-    return {name: _plain(row[name]) for name in ("beta", "std_error", "n_battles", "status")}
+    found = folds[own].to_dict("records")[0]
+    return {name: _plain(found[name]) for name in ("beta", "std_error", "n_battles", "status")}
 
 
 def _missing(tables: _Tables, model: str) -> dict[str, int]:

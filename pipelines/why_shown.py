@@ -71,7 +71,7 @@ def _rating(why: Why) -> Iterator[Line]:
             f"other models{note}",
         )
     human = own["human_rating"]
-    votes = "none: nobody voted on it, no human votes" if human is None else f"{human:.1f} Elo"
+    votes = "none: no human votes" if human is None else f"{human:.1f} Elo"
     of = "" if human is None else f", from {own['n_votes']} votes"
     gap = "" if human is None or own["rating"] is None else f"; off by {own['rating'] - human:+.1f}"
     yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")
@@ -86,14 +86,14 @@ def _candidate(candidate: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
-    if fold:
-        yield Line(
-            0,
-            "slope (beta)",
-            f"{_number(fold['beta'], 3)} logits per rubric point, standard error "
-            f"{_number(fold['std_error'], 3)}, from {_number(fold['n_battles'])} decisive votes on "
-            f"other models ({fold['status']})",
-        )
+    if not fold:
+        return
+    spread = votes = ""
+    if fold["n_battles"] is not None:
+        spread = f", standard error {_number(fold['std_error'], 3)}"
+        votes = f", from {fold['n_battles']:,} decisive votes on other models"
+    slope = f"{_number(fold['beta'], 3)} logits per rubric point"
+    yield Line(0, "slope (beta)", f"{slope}{spread}{votes} ({fold['status']})")
 
 
 def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:

@@ -1,6 +1,6 @@
 """From influential battles to what was asked and answered: questions, completions, verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -142,11 +142,6 @@ def _difference(row: Mapping[str, object], as_b: bool) -> float | None:
         return None
     a, b = (sum(side) / len(side) for side in sides)
     return b - a if as_b else a - b
-
-
-def marks_of(readings: Sequence[Reading]) -> tuple[str, ...]:
-    """Return the hashes of the calls behind some readings."""
-    return tuple(reading.identity for reading in readings)
 
 
 def _number(value: object) -> float | None:
