@@ -17,14 +17,13 @@ from assets.partitions import corpus_and_judge
 from assets.pools import turn_of
 from assets.retries import retried_later
 from resources.catalog import Catalog
-from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
-from resources.judges.expected_calls import expect_calls
+from resources.judges.expected_calls import Expected, expect_calls
 from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
@@ -69,6 +68,7 @@ def ask_judge(
     budget: Budget,
     n_replicates: int | None = None,
     n_covered: int = 0,
+    first_replicate: int = 0,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
@@ -89,6 +89,8 @@ def ask_judge(
     n_covered : int
         First runs of each question that another asset asks too, and pays for: see
         `Buyer.repeating`.
+    first_replicate : int
+        What `annotate` numbers its first run, for what is said of the calls beforehand.
 
     Raises
     ------
@@ -112,10 +114,20 @@ def ask_judge(
     )
     if n_covered:
         buyer = buyer.repeating(n_covered)
-    expected = _state(context, judge, form, catalog.corpus(corpus), battles, buyer, n_replicates)
+    definition = catalog.corpus(corpus)
+    calls = expect_calls(
+        judge,
+        form,
+        definition,
+        battles,
+        buyer,
+        n_replicates=n_replicates,
+        first_replicate=first_replicate,
+    )
+    expected = _state(context, judge, form, calls, buyer.budget)
     ledger = Ledger(slug, judge.price_per_million)
     with retried_later(context), hosting_of(context, say) as hosting, _recorded(budget):
-        opened = open_judge(judge, catalog.corpus(corpus), on_news=say, hosting=hosting, form=form)
+        opened = open_judge(judge, definition, on_news=say, hosting=hosting, form=form)
         answers = annotate(
             opened,
             battles,
@@ -141,15 +153,12 @@ def _state(
     context: dg.AssetExecutionContext,
     judge: JudgeDefinition,
     form: FormName,
-    corpus: CorpusDefinition,
-    battles: pd.DataFrame,
-    buyer: Buyer,
-    n_replicates: int | None,
+    calls: Expected,
+    budget: Budget,
 ) -> dict[str, Any]:
     """Say in the run's log what asking would take, before it begins; return it as metadata."""
-    calls = expect_calls(judge, form, corpus, battles, buyer, n_replicates=n_replicates)
     plan = plan_of(judge, context.partition_key, {form: calls})
-    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {buyer.budget}")
+    context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {budget}")
     return {f"expected_{name}": value for name, value in plan.entries().items()}
 
 

@@ -17,7 +17,7 @@ from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.drift import drift_table, moved_since
 from resources.judges.budget import Budget, JointBudget
-from resources.judges.epochs import EpochAsker, empty_epochs
+from resources.judges.epochs import FIRST_REPLICATE, EpochAsker, empty_epochs
 from resources.tables import ParquetStore
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -84,6 +84,7 @@ def drift_answers(
         verdict_store=verdict_store,
         budget=JointBudget([budget, Budget.parse(corpus.drift.budget)]),
         n_replicates=1,
+        first_replicate=FIRST_REPLICATE + 1 + (int(before["epoch"].max()) if len(before) else 0),
         n_covered=1,  # unreadable answers are part of how a judge judges: nothing mends them
     )
     table = pd.concat([before, answers.value], ignore_index=True)

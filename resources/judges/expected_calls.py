@@ -1,6 +1,7 @@
 """What a judge would be asked in one form, found out without asking anybody anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -40,6 +41,7 @@ def expect_calls(
     *,
     more: Sequence[Presentation] = (),
     n_replicates: int | None = None,
+    first_replicate: int = 0,
 ) -> Expected:
     """Return what a judge would be asked about battles.
 
@@ -57,6 +59,8 @@ def expect_calls(
         What the reliability panel shows besides; its first runs are calls of the verdicts too.
     n_replicates : int, optional
         How often each question would be asked; by default as often as the judge is configured.
+    first_replicate : int
+        What the first of these runs would be numbered: those before it are others' to ask.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def expect_calls(
     """
     n_times = n_replicates or judge.replicates
     needed, n_stored, answered, note = _calls(
-        judge, form, corpus, battles, buyer, list(more), n_times
+        judge, form, corpus, battles, buyer, list(more), n_times, first_replicate
     )
     tokens = None
     if needed and judge.kind in ("openai", "vllm"):
@@ -82,13 +86,14 @@ def _calls(
     buyer: Buyer,
     more: list[Presentation],
     n_times: int,
+    first: int,
 ) -> tuple[list[Presentation], int, Answered | None, str]:
     """Return what would be asked, how many calls are stored, and some of those with answers."""
     asked = form_of_definition(judge, form)
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
         guess: Evidence = "samples" if is_off else "log-probabilities"
-        shown = [*asked.present(battles, n_runs(asked, guess, n_times)), *more]
+        shown = [*_numbered(asked.present(battles, n_runs(asked, guess, n_times)), first), *more]
         n_more = n_runs(asked, "samples", n_times)
         note = (
             f"{form}: each question {n_more} times instead if the endpoint has no log-probabilities"
@@ -97,13 +102,17 @@ def _calls(
         )
         return list({_texts(one): one for one in shown}.values()), 0, None, note
     opened = open_judge(judge, corpus, form=form)
-    shown = asked.present(battles, n_runs(asked, evidence_of(opened), n_times))
+    shown = _numbered(asked.present(battles, n_runs(asked, evidence_of(opened), n_times)), first)
     needed, n_stored = buyer.missing(opened, shown)
     if more:
         needed, n_stored = _with_panel(opened, shown, needed, more, buyer, judge.replicates)
     presentations = [*shown, *more]
     answered = _answered(opened, presentations, buyer) if n_stored else None
     return needed, n_stored, answered, ""
+
+
+def _numbered(shown: Sequence[Presentation], first: int) -> list[Presentation]:
+    return [replace(one, replicate=one.replicate + first) for one in shown]
 
 
 def _with_panel(
