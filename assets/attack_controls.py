@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.placing import scale_of
 from judgeline.newcomers import AnchorScale
@@ -31,7 +31,7 @@ COLUMNS: dict[str, str] = {
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
     code_version="1",
-    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "metadata"),
         "candidate_ratings": if_there(),

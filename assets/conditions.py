@@ -43,6 +43,12 @@ FOLLOWS_WITHOUT_CANDIDATES = (
 ).with_label("follows its inputs, with or without candidates")
 """The same for what reads the tables of candidates where there are any: most corpora have none."""
 
+_UNJUDGED = dg.AssetSelection.assets("candidates", "candidate_battles")
+FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_label(
+    "follows the verdicts on candidates"
+)
+"""The same for what places candidates: battles that nobody has judged yet place nobody."""
+
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
     "judge_diagnostics",

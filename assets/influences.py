@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_coded, as_columns, as_numbers, as_table
-from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from judgeline.beta import BetaFolds
@@ -30,13 +30,6 @@ PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e
 _CANDIDATE = "\ncandidate"  # marks a candidate that is named like a model of the corpus
 _SHOWN = 10
 
-_UNASKED = dg.AssetSelection.assets("candidate_scores", "candidate_ratings")
-_FOLLOWS = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
-    & ~dg.AutomationCondition.any_deps_missing().ignore(_UNASKED)
-    & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
-).with_label("follows its inputs, with or without candidates")
-
 _LINEAGE = columns_from(
     {
         "outcome": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
@@ -53,7 +46,7 @@ _LINEAGE = columns_from(
     **OF_CORPUS_AND_JUDGE,
     group_name="ratings",
     code_version="1",
-    automation_condition=_FOLLOWS,
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},
     deps=["heldout_ratings"],
     metadata=_LINEAGE,

@@ -9,7 +9,7 @@ import pandas as pd
 from assets.asking import MIN_PARSED
 from assets.candidate_judging import NO_BATTLES, counted
 from assets.columns import as_coded, as_columns, as_table
-from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard, rank_models
@@ -28,7 +28,7 @@ CANDIDATE, CONTROL = "candidate", "control"
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
     code_version="1",
-    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "content_hash"),
         "candidate_battles": of_corpus_if_there("battle_id", "candidate"),

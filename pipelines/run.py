@@ -226,7 +226,7 @@ class _Lineage:
                 evaluation.asset_key.to_user_string(),
                 evaluation.check_name,
                 partition,
-                evaluation.severity == dg.AssetCheckSeverity.ERROR and bool(evaluation.blocking),
+                evaluation.severity == dg.AssetCheckSeverity.ERROR,
                 evaluation.description or "",
             )
             for evaluation in result.get_asset_check_evaluations()

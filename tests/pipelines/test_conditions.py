@@ -19,9 +19,14 @@ ASKING = {
     "choice_verdicts",
     "reliability_panel",
     "rationale_embeddings",
+    "candidate_verdicts",
+    "drift_answers",
 }
 """Made by asking judges, or an endpoint for vectors: somebody has to say so."""
 BY_HAND = {
+    "candidates",  # read from the folder of candidates, by its sensor
+    "quarantined_candidates",
+    "candidate_battles",
     "raw_battles",  # read outside: by a person or the weekly schedule
     "quarantined_battles",
     "recorded_verdicts",
