@@ -4,7 +4,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.asking import WARN_PARSED, ask_judge, parse_rate
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.soft_verdicts import not_asked, why_not_asked
 from resources.catalog import Catalog
@@ -72,7 +72,7 @@ def candidate_verdicts(
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
     code_version="1",
-    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
+    automation_condition=FOLLOWS_CANDIDATE_VERDICTS,
     ins={"candidate_battles": of_corpus_if_there(), "candidate_verdicts": if_there()},
 )
 def candidate_scores(

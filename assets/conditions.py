@@ -48,6 +48,10 @@ FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_la
     "follows the verdicts on candidates"
 )
 """The same for what places candidates: battles that nobody has judged yet place nobody."""
+FOLLOWS_CANDIDATE_VERDICTS = FOLLOWS.ignore(_UNJUDGED).with_label(
+    "follows the verdicts on candidates, where there are any"
+)
+"""The same for what is made of those verdicts alone."""
 
 _ENDS = dg.AssetSelection.assets(
     "leaderboard",
