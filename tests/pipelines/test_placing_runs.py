@@ -117,6 +117,7 @@ def test_nothing_of_the_others_moves(placed):
         f"{name}/tiny/careful.parquet"
         for name in (
             "leaderboard", "candidate_scores", "candidate_ratings", "predictions",
+            "battle_influences",
         )
     }  # fmt: skip
     board = workshop.stored("leaderboard", "tiny", "careful")
@@ -267,7 +268,8 @@ def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(
     name = drop(workshop, arena, THIRD)
     assert run_job(workshop, "candidate_job", "tiny").success
     settle()
-    assert _flags(workshop, name).endswith("not-judged")
+    board = workshop.stored("leaderboard", "tiny", "careful")
+    assert name not in set(board["model"])  # battles that nobody has judged place nobody
     assert place(workshop, select=["candidate_verdicts"]).success
     settle()
     assert _flags(workshop, name) == "candidate;no-votes"
