@@ -13,7 +13,7 @@ from pipelines.instance import recover
 
 EVERY_S = 60
 ASKED_TAG = "judgeline/retry-asked"
-"""Tag with the id of a run for which another attempt was asked for a second time; there is no third.
+"""Tag with the id of a run for which another attempt was asked for twice; there is no third time.
 
 The id, since a run takes over the tags of the one it follows.
 """
