@@ -177,6 +177,13 @@ class Backfill:
         """Runs that ask a judge at this moment."""
         return [run for run in self.runs("STARTED") if judge_of(run) in JUDGES]
 
+    def is_readable(self) -> bool:
+        """Whether the webserver answers: its connections were cut, and the first query tells."""
+        try:
+            return self.status() != "unknown"
+        except AssertionError:
+            return False
+
     def has_ended(self) -> bool:
         """Whether the backfill is over, however; asks seldom, since the machine is busy."""
         time.sleep(3)
@@ -267,6 +274,7 @@ def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storag
             backfill.count_losses(*(name for name, pid in workers.items() if not is_alive(pid)))
             assert leaks(tmp_path, database.password) == []
             database.start()
+            wait_for(backfill.is_readable, "the webserver has found the database again")
         wait_for(backfill.has_ended, "the backfill ends", 600)
         assert backfill.status() == "COMPLETED_SUCCESS", backfill.runs()
         free = {"concurrencyKey": "endpoint-here", "limit": 2, "activeSlotCount": 0}

@@ -32,7 +32,7 @@ def judged(make_workshop: Callable[[], Any]) -> Iterator[Any]:
         patch.setenv("JUDGELINE_CONFIG", str(workshop.home))
         patch.delenv("JUDGELINE_CANDIDATES", raising=False)
         patch.delenv("JUDGELINE_TABLES", raising=False)
-        assert workshop.run("careful").exit_code == OK
+        assert workshop.run("careful").exit_code == GATE_FAILED  # of the broken file
         yield workshop
 
 

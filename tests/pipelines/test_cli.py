@@ -266,7 +266,7 @@ def stored_board(home: Path) -> pd.DataFrame:
     )
     folder = home / "tables" / "leaderboard" / "arena"
     folder.mkdir(parents=True)
-    board.to_parquet(folder / "some-judge.parquet")
+    board.to_parquet(folder / "careful.parquet")
     return board
 
 

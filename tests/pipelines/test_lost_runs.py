@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -14,7 +15,7 @@ from dagster._core.events import EngineEventData
 from pipelines import workers
 from pipelines.definitions import defs
 from pipelines.executor import in_process_on_named_host
-from pipelines.lost_runs import lost_runs
+from pipelines.lost_runs import ask_again, lost_runs
 from pipelines.workers import HOST_TAG, is_gone, this_host
 
 NO_PROCESS = 2**22 + 1  # above the highest number that a process can have
@@ -51,6 +52,31 @@ def test_a_run_that_dies_before_it_begins_is_given_up_too(instance):
     metadata = {"pid": dg.MetadataValue.text(str(NO_PROCESS))}
     instance.report_engine_event("started process", run, EngineEventData(metadata=metadata))
     assert tick(instance) == f"failed {run.run_id}"
+
+
+def test_a_forgotten_attempt_is_asked_for_again_once(instance, monkeypatch):
+    promised = {"dagster/will_retry": "true"}
+
+    @dg.job
+    def failed(): ...
+
+    def run(**tags):
+        return instance.create_run_for_job(
+            failed, status=dg.DagsterRunStatus.FAILURE, tags=promised | tags
+        ).run_id
+
+    forgotten, retried = run(), run(**{"dagster/auto_retry_run_id": "another"})
+    soon = datetime.now(UTC) + timedelta(minutes=1)
+    assert ask_again(instance, soon) == []  # a terminal's: the daemon could not start them
+    monkeypatch.setattr("pipelines.lost_runs._is_launched", lambda run: True)
+    assert ask_again(instance, datetime.now(UTC) - timedelta(minutes=1)) == []  # not yet
+    assert ask_again(instance, soon) == [forgotten]
+    failures = instance.get_records_for_run(
+        forgotten, of_type=dg.DagsterEventType.RUN_FAILURE
+    ).records
+    assert len(failures) == 1  # what the daemon looks for
+    assert ask_again(instance, soon) == []
+    assert not instance.all_logs(retried)
 
 
 def tick(instance: dg.DagsterInstance) -> str:
