@@ -185,8 +185,13 @@ def _nobody(board: Leaderboard) -> Leaderboard:
 
 
 def _where_it_stands(board: Leaderboard, alone: Leaderboard) -> pd.DataFrame:
-    """Return a newcomer's row with the rank and tier that it alone would have."""
-    joined = as_table(join_newcomers(board, alone))
+    """Return a newcomer's row with the rank and tier that it alone would have.
+
+    A model of the corpus that bears its name, without votes, is not it.
+    """
+    is_other = board.model != alone.model[0]
+    others = Leaderboard._make(column[is_other] for column in board)
+    joined = as_table(join_newcomers(others, alone))
     return joined[joined["model"].eq(alone.model[0])]
 
 

@@ -161,13 +161,14 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     nothing = np.full(order.size, math.nan)
     flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())
     return board._replace(
-        **dict.fromkeys(_OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
+        **dict.fromkeys(OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
     )
 
 
-_OF_THE_JUDGE = (
+OF_THE_JUDGE = (
     "rank", "rating", "std_error", "lower", "upper", "tier", "hard_rating", "soft_rating", "beta",
 )  # fmt: skip
+"""Columns that the judge had a say in."""
 
 
 def withheld_reason(flags: str) -> str:

@@ -14,7 +14,7 @@ from assets.columns import as_columns, as_table
 from assets.influences import influence_table
 from assets.provenance import OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.heldout import HeldOutRatings
-from judgeline.leaderboard import rank_models, withheld_reason
+from judgeline.leaderboard import OF_THE_JUDGE, rank_models, withheld_reason
 from pipelines.instance import open_instance
 from resources.corpora.definitions import CorpusDefinition, load_corpora
 from resources.evidence import Evidence, evidence_of, strongest
@@ -188,7 +188,10 @@ def _configured(corpus: str, judge: str) -> CorpusDefinition:
 def _row_of(
     model: str, board: pd.DataFrame, tables: _Tables, corpus: str
 ) -> tuple[dict[str, Any], bool]:
-    """Return a model's row of the leaderboard, or of the candidates, and whether it is one."""
+    """Return a model's row of the leaderboard, or of the candidates, and whether it is one.
+
+    Where the leaderboard is withheld, so is what stands on none.
+    """
     placed = tables.read("candidate_ratings")
     candidates = pd.DataFrame({"model": []}) if placed is None else placed
     is_candidate = candidates["model"].eq(model).any()
@@ -196,10 +199,20 @@ def _row_of(
         if (own := table["model"].eq(model)).any():
             row = table[own].to_dict("records")[0]
             of_corpus = table is board and "candidate" not in str(row["flags"]).split(";")
+            row = row if table is board else _withheld_as(board, row)
             return row, bool(is_candidate and not of_corpus)
     known = {*board["model"], *candidates["model"]}
     where = f"the candidates of corpus {corpus!r} and have it judged"
     raise ValueError(unknown_name("model", model, known, where))
+
+
+def _withheld_as(board: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of what stands on no leaderboard, without numbers where that has none."""
+    first = str(board["flags"].iloc[0]) if len(board) else ""
+    if not withheld_reason(first):
+        return row
+    reason = first.split(";", 1)[0]
+    return {**row, **dict.fromkeys(OF_THE_JUDGE, np.nan), "flags": f"{reason};{row['flags']}"}
 
 
 def _rating(

@@ -56,7 +56,8 @@ def state_predictions(
     record : DataFrame
         What was predicted before, a row per model; it stays as it is.
     leaderboard : DataFrame
-        As it stands; ratings that are withheld are null, and predict nothing.
+        As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
+        of a model with votes that has no human rating, since its fold falls apart without it.
     content_hashes : Series
         Of the files of dropped models, by model.
     miscoverage : float
@@ -64,7 +65,7 @@ def state_predictions(
     now, run_id : str
         When, in ISO 8601 and UTC, and by which run.
     """
-    unvoted = leaderboard["human_rating"].isna() & leaderboard["rating"].notna()
+    unvoted = leaderboard["n_votes"].eq(0) & leaderboard["rating"].notna()
     fresh = leaderboard[unvoted & ~leaderboard["model"].isin(record["model"])]
     is_dropped = np.array(["candidate" in flags.split(";") for flags in fresh["flags"]], dtype=bool)
     stated = fresh[_STATED].assign(

@@ -14,6 +14,7 @@ from judgeline.candidate_battles import (
     needed_battles,
     strength_bands,
 )
+from judgeline.heldout import FEW_BATTLES
 from judgeline.identity import text_hash
 from judgeline.sampling import tiebreak_keys
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
@@ -72,15 +73,21 @@ def needs_of(
     heldout, calibration : mapping of str to DataFrame
         Held-out ratings and conformal calibration by judge; a judge without both is left out.
     options : CandidateOptions
-        With the half-width that is aimed at and the most battles.
+        With the half-width that is aimed at and the most battles. There are never more than the
+        pools' models have, or the intervals would be too short.
     rating : RatingOptions
         Of the corpus: the method that ranks, and the standard error that intervals are made of.
     """
     column = "std_error_analytic" if rating.std_error == "analytic" else "std_error"
+    pools = {
+        judge: heldout[judge][
+            heldout[judge]["method"].eq(rating.method) & heldout[judge]["residual"].notna()
+        ]
+        for judge in sorted(heldout.keys() & calibration.keys())
+    }
+    max_battles = int(min(options.max_battles, _like_the_pools(pools)))
     needs = {}
-    for judge in sorted(heldout.keys() & calibration.keys()):
-        pool = heldout[judge]
-        pool = pool[pool["method"].eq(rating.method) & pool["residual"].notna()]
+    for judge, pool in pools.items():
         thresholds = calibration[judge]
         own = thresholds.loc[thresholds["method"].eq(rating.method), "threshold"]
         needs[judge] = needed_battles(
@@ -88,10 +95,21 @@ def needs_of(
             pool["n_battles"].to_numpy(dtype=float),
             threshold=math.inf if own.empty else float(own.iloc[0]),
             half_width=options.half_width,
-            max_battles=options.max_battles,
+            max_battles=max_battles,
         )
     n_battles = max((need.n_battles for need in needs.values()), default=options.max_battles)
     return Needs(n_battles, needs)
+
+
+def _like_the_pools(pools: Mapping[str, pd.DataFrame]) -> float:
+    """Return how many battles the models that calibrate have, where they have fewest: the median.
+
+    A threshold is in standard errors and holds errors of the judge and of the votes, which further
+    battles do not average out. With more battles than its pool a model's standard error shrinks,
+    and those errors do not: its interval would be too short.
+    """
+    typical = [float(pool["n_battles"].median()) for pool in pools.values() if len(pool)]
+    return max(math.floor(min(typical)), FEW_BATTLES) if typical else math.inf
 
 
 def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str]) -> pd.Series:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Judge
@@ -89,6 +89,9 @@ class EpochAsker:
         battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
         known = self.before[self.before["judge_version"].eq(judge_key(judge))]
         fresh = baseline[~baseline["identity"].isin(known["identity"])]
+        fresh = _as_first_said(
+            fresh, buyer.store.first_statuses(judge_key(judge), fresh["identity"])
+        )
         pieces = [self._as_epoch(fresh, 0, judge, battles, buyer)]
         if not battles.empty:
             pieces += self._epochs(judge, battles, slug, on_progress, buyer)
@@ -149,6 +152,17 @@ class EpochAsker:
             run_id=self.run_id,
         )
         return table[list(EPOCH_DTYPES)].astype(EPOCH_DTYPES)
+
+
+def _as_first_said(verdicts: pd.DataFrame, first: dict[str, str]) -> pd.DataFrame:
+    """Return verdicts without what was mended: an unreadable answer was asked for once more.
+
+    An epoch asks once. Held against answers of two attempts it would seem to fail more often.
+    """
+    status = verdicts["identity"].map(first).fillna(verdicts["status"])
+    mended = verdicts["status"].eq("ok") & status.ne("ok")
+    nothing = verdicts[list(SCORE_COLUMNS)].mask(mended)
+    return verdicts.assign(**nothing, status=verdicts["status"].mask(mended, status))
 
 
 def _require_most(answers: pd.DataFrame, slug: str) -> None:

@@ -69,6 +69,17 @@ class VerdictStore(KeyedStore):
         scan = self.scan(judge_key, ANSWER, among=pa.array(list(identities), pa.string()))
         return collapse(scan.table), scan
 
+    def first_statuses(self, judge_key: str, identities: Collection[str]) -> dict[str, str]:
+        """Return how the first answer to some calls was read, whatever later ones mended.
+
+        Answers that were lost on their way are none; a call that has no other is left out.
+        """
+        among = pa.array(list(identities), pa.string())
+        rows = self.without_copies(self.scan(judge_key, _STATUS, among=among).table).to_pandas()
+        given = rows[rows["status"].ne("transport")].sort_values(["answered_at", "status"])
+        first = given.drop_duplicates("identity")
+        return dict(zip(first["identity"], first["status"], strict=True))
+
     def judge_keys(self) -> list[str]:
         """Return the keys of the judges of which anything is stored."""
         try:

@@ -189,6 +189,27 @@ def test_a_model_with_votes_by_now_is_no_candidate(rate):
     assert metadata["superseded"] == ["ant"]
 
 
+def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesake(
+    made, scored_battles
+):
+    """`eel` is a model of the corpus without votes; a file of that name waits for its verdicts."""
+    whole = pd.concat([scored_battles, scores("eel", GOOD)[list(SCORED_COLUMNS)]])
+    coded = as_coded(whole, "derived")
+    settings = RatingSettings(n_resamples=20, stream=("c", "stub"))
+    heldout = as_table(fit_heldout_ratings(coded, fit_beta_folds(coded), settings))
+    waiting = {name: one.head(0) for name, one in tables_of(scores("eel", GOOD)).items()}
+    waiting["candidates"] = tables_of(scores("eel", GOOD))["candidates"]
+    table = made(
+        placing.candidate_ratings, scored_battles=whole, heldout_ratings=heldout, **waiting
+    ).value
+    assert table["flags"].tolist() == ["candidate;no-votes;no-battles-with-anchors;not-judged"]
+    assert table["rating"].isna().all()
+    assert not placing.candidates_are_placed(table).passed
+    board = board_of(made, heldout, table).set_index("model")
+    expected = heldout[heldout["model"].eq("eel") & heldout["method"].eq("soft")]["rating"].item()
+    assert board.loc["eel", "rating"] == expected  # the corpus' own stands until then
+
+
 @pytest.mark.parametrize("given", ["nothing", "empty"])
 def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate, given):
     full = tables_of(scores("new", GOOD))

@@ -253,6 +253,29 @@ def test_a_judge_that_stops_answering_has_moved(make_watched):
     assert "scored_share from 100.0% to 0.0%" in check.description
 
 
+def test_what_a_second_run_mended_is_unreadable_in_the_baseline(make_watched):
+    """Epochs ask once; answers of two attempts would make them seem worse."""
+    watched = make_watched()
+    lost = {f"Question {number}" for number in range(8)}
+
+    def mumble(body: dict) -> str:
+        texts = shown_texts(body)
+        return "Hm." if lost & set(texts) else watched.model(body)
+
+    watched.server.answer = mumble
+    watched.run("+verdicts")
+    watched.server.answer = watched.model
+    watched.run("verdicts")
+    assert watched.stored("verdicts")["status"].eq("ok").all()
+    watched.drift = {"battles": N_BATTLES}
+    assert watched.watch().success
+    answers = watched.stored("drift_answers").groupby("epoch")
+    unreadable = answers["status"].agg(lambda status: status.eq("parse_error").sum())
+    assert unreadable.to_dict() == {0: 16, 1: 0}
+    without = answers["adherence_a"].agg(lambda mark: mark.isna().sum())
+    assert without.to_dict() == {0: 16, 1: 0}
+
+
 @pytest.mark.slow
 def test_an_endpoint_that_is_down_is_no_epoch(make_watched):
     watched = make_watched(judge={"timeout_s": 5.0})

@@ -142,6 +142,23 @@ def test_a_withheld_rating_shows_no_battle_and_no_number(ask, best):
     assert "human rating" in text
 
 
+def test_what_stands_on_no_leaderboard_is_withheld_with_it(ask, finished):
+    """An attack control is on no board, and its rating would tell how the judge places."""
+    name, file = "control:null-model", ask.tables / "leaderboard" / "tiny" / "careful.parquet"
+    board = pd.read_parquet(file)
+    row = board.head(1).assign(model=name, human_rating=np.nan, flags="control;no-votes")
+    placed = ask.tables / "candidate_ratings" / "tiny" / "careful.parquet"
+    placed.parent.mkdir(parents=True, exist_ok=True)
+    row.assign(control="null-model", content_hash="c" * 64).to_parquet(placed)
+    assert ask(name).rating["rating"] == board["rating"].iloc[0]
+    board.assign(flags="withheld: kappa 0.05 < 0.20").to_parquet(file)
+    why = ask(name)
+    assert why.withheld == "kappa 0.05 < 0.20"
+    assert (why.raises, why.lowers, why.fold) == ([], [], {})
+    judged = ("rating", "lower", "upper", "std_error", "rank", "tier", "threshold")
+    assert [why.rating[one] for one in judged] == [None] * 7
+
+
 def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
     new = "brand-new"
     scored = finished.stored("scored_battles", "tiny", "careful")

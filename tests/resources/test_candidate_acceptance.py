@@ -333,7 +333,7 @@ def test_new_content_is_judged_anew_and_a_withdrawn_model_leaves(candidates: pd.
     assert fingerprint(choose(candidates.head(0), 20, before)) == ""
 
 
-def pool(noise: float, threshold: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def pool(noise: float, threshold: float, n_battles: int = 900) -> tuple[pd.DataFrame, pd.DataFrame]:
     heldout = pd.DataFrame(
         {
             "model": ANCHORS,
@@ -341,8 +341,8 @@ def pool(noise: float, threshold: float) -> tuple[pd.DataFrame, pd.DataFrame]:
             "human_rating": 1500.0,
             "residual": 3.0,
             "std_error": np.nan,
-            "std_error_analytic": noise / 10,
-            "n_battles": 100,
+            "std_error_analytic": noise / np.sqrt(n_battles),
+            "n_battles": n_battles,
         }
     )
     return heldout, pd.DataFrame({"method": ["hard", "soft"], "threshold": [9.0, threshold]})
@@ -361,6 +361,21 @@ def test_the_judge_that_needs_most_decides() -> None:
     }
     assert (needs.n_battles, needs.unbounded) == (144, [])
     assert needs.half_width(36) == pytest.approx(100.0)  # a quarter of the battles, twice as wide
+
+
+def test_nobody_has_more_battles_than_the_models_that_calibrate() -> None:
+    """Beyond that the standard error shrinks, and the errors in the threshold do not."""
+    options = CandidateOptions(half_width=50, max_battles=500)
+    heldout, calibration = {}, {}
+    for judge, n_battles in (("well", 400), ("less", 100), ("none", 0)):
+        heldout[judge], calibration[judge] = pool(300.0, 2.0, max(n_battles, 1))
+    heldout["none"] = heldout["none"].head(0)
+    needs = needs_of(heldout, calibration, options, RatingOptions())
+    assert needs.n_battles == 100  # 144 would do, if the pool of `less` had as many
+    assert needs.by_judge["less"].wanted == pytest.approx(144.0)
+    assert needs.by_judge["less"].half_width == pytest.approx(60.0)
+    heldout["less"] = heldout["less"].assign(n_battles=7)
+    assert needs_of(heldout, calibration, options, RatingOptions()).n_battles == 20
 
 
 def test_an_infinite_threshold_takes_all_and_is_said() -> None:

@@ -65,6 +65,11 @@ def test_what_is_withheld_or_not_rated_predicts_nothing(rating):
     assert state(NONE, board(("new", rating, math.nan, 0))).empty
 
 
+def test_a_model_with_votes_is_no_prediction_even_where_its_fold_gives_no_human_rating():
+    """A hub, without whom nobody is connected: its votes are there, and its scale is not."""
+    assert state(NONE, board(("hub", 1600.0, math.nan, 360), flags="anchors-disconnected")).empty
+
+
 def test_the_first_prediction_stays_whatever_comes_later():
     record = state(NONE, board(("new", 1600.0, math.nan, 0)))
     later = board(("new", 1700.0, math.nan, 0), ("other", 1300.0, math.nan, 0))
