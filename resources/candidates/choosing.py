@@ -32,6 +32,7 @@ CANDIDATE_BATTLE_DTYPES: dict[str, str] = {
 }
 """Columns of candidate battles: those of sampled battles, and whose battle it is."""
 
+_SEEN = ("instruction", "model_a", "model_b", "completion_a", "completion_b")
 _SEPARATOR = ":"
 _HASH_LENGTH = 12
 
@@ -181,12 +182,25 @@ def choose_for_all(
             chosen=np.argsort(kept.to_numpy(), kind="stable")[: int(kept.notna().sum())],
         )
         chosen.append(possible.iloc[rows].assign(turn=np.arange(len(rows))))
-    table = pd.concat(chosen, ignore_index=True)
+    table = _as_before(pd.concat(chosen, ignore_index=True), before)
     kept = table["battle_id"].map(old)
     table = table.assign(kept=kept).sort_values(["kept", "turn", "candidate"], na_position="last")
     table["selection_order"] = np.arange(len(table), dtype=np.int64)
     table["language"] = table["language"].mask(table["language"].eq(UNKNOWN_LANGUAGE))
     return typed(table.drop(columns=["kept", "turn"]), CANDIDATE_BATTLE_DTYPES)
+
+
+def _as_before(battles: pd.DataFrame, before: pd.DataFrame | None) -> pd.DataFrame:
+    """Return battles with the texts that were judged, where they were chosen before.
+
+    An anchor may have answered a question again since. What judges said is of what they saw.
+    """
+    if before is None or before.empty:
+        return battles
+    known = before.set_index("battle_id")
+    return battles.assign(
+        **{c: battles["battle_id"].map(known[c]).fillna(battles[c]) for c in _SEEN}
+    )
 
 
 def fingerprint(battles: pd.DataFrame) -> str:

@@ -314,6 +314,11 @@ COMPANIONS: tuple[str, ...] = tuple(
 )
 """Assets whose tables are shown where a judge has them."""
 
+PLACING: frozenset[str] = frozenset(
+    part.asset for one in SECTIONS if one.places_models for part in one.parts
+)
+"""Those that place models, so that nothing of them is shown of a withheld judge."""
+
 
 def companions_of(
     tables: Mapping[str, pd.DataFrame], key: str, *, withheld: bool = False

@@ -9,7 +9,7 @@ import pandas as pd
 
 from resources.inert import inert
 from resources.report.browser import MOST_PER_PAGE, Browser, browser_of
-from resources.report.companion_sections import companions_of
+from resources.report.companion_sections import PLACING, companions_of
 from resources.report.companions import Companion
 from resources.report.figures import (
     Illustration,
@@ -167,6 +167,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> J
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
     )
     single = diagnostics["level"] == ""
+    checks = _without_ratings(tables.checks) if withheld else tables.checks
     return JudgeSection(
         key=key,
         name=tables.display_name,
@@ -190,8 +191,8 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> J
         levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
         missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
         companions=companions_of(tables.companions, key, withheld=bool(withheld)),
-        checks=_checks(tables.checks),
-        failed=_failed(tables.checks),
+        checks=_checks(checks),
+        failed=_failed(checks),
         browser=None if withheld else browser_of(tables.battles, room=room),
         origin={name: inert(value) for name, value in tables.origin.items()},
         runs=None
@@ -271,6 +272,14 @@ def _notes(conformal: pd.DataFrame) -> list[str]:
     """Say each note on the intervals once, with the methods it is about."""
     noted = conformal[conformal["note"] != ""].groupby("note", sort=False)["method"]
     return [f"{', '.join(method_words(name) for name in names)}: {note}." for note, names in noted]
+
+
+def _without_ratings(checks: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Return checks without what those of assets that place models saw: ratings, say."""
+    if checks is None or "asset" not in checks:
+        return checks
+    hidden = checks["observed"].mask(checks["asset"].isin(PLACING), "ratings are withheld")
+    return checks.assign(observed=hidden)
 
 
 def _checks(checks: pd.DataFrame | None) -> Grid | None:

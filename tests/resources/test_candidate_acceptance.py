@@ -322,6 +322,20 @@ def test_chosen_battles_stay_when_candidates_and_needs_grow(candidates: pd.DataF
     assert fingerprint(fewer) == fingerprint(after)  # what was judged once is not thrown away
 
 
+def test_a_chosen_battle_keeps_the_answers_that_judges_saw(candidates: pd.DataFrame) -> None:
+    """An anchor that answers a question again changes no text under a verdict that there is."""
+    before = choose(candidates, 20)
+    again = BATTLES.assign(
+        battle_id="again-" + BATTLES["battle_id"],
+        completion_a=BATTLES["completion_a"] + " (again)",
+        completion_b=BATTLES["completion_b"] + " (again)",
+    )
+    said = anchor_answers(pd.concat([BATTLES, again], ignore_index=True)).answers
+    assert said["completion"].str.contains("again").any()
+    after = choose_for_all(candidates, said, STRENGTHS, n_battles=20, seed=0, before=before)
+    pd.testing.assert_frame_equal(after, before)
+
+
 def test_new_content_is_judged_anew_and_a_withdrawn_model_leaves(candidates: pd.DataFrame) -> None:
     before = choose(candidates, 20)
     changed = candidates["content_hash"].mask(candidates["model"].eq("new"), "f" * 64)

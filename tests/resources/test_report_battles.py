@@ -131,5 +131,11 @@ def test_a_withheld_judge_has_no_battles_on_the_page(tmp_path) -> None:
     tables = example_judge()
     board = tables.leaderboard.assign(flags="withheld: kappa 0.05 < 0.20")
     object.__setattr__(tables, "leaderboard", board)
+    told = {"asset": "attack_controls", "name": "controls_stay_low", "passed": False}
+    told |= {"observed": "null-model is rated 1777 Elo", "remedy": ""}
+    object.__setattr__(tables, "checks", pd.concat([tables.checks, pd.DataFrame([told])]))
     html = write(tmp_path / "report.html", [tables], comparison=None)
     assert 'class="battle"' not in html
+    assert "1777" not in html
+    object.__setattr__(tables, "leaderboard", board.assign(flags=""))
+    assert "1777" in write(tmp_path / "other.html", [tables], comparison=None)
