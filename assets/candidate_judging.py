@@ -26,7 +26,6 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
     code_version="1",
-    pool="judging",
     ins={"candidate_battles": of_corpus_if_there()},
 )
 def candidate_verdicts(
