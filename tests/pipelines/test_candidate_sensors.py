@@ -184,7 +184,7 @@ def test_a_configuration_in_the_middle_of_an_edit_loses_no_run(watch: Watch) -> 
     watch.run("candidate_job")
     half = watch.workshop.home / "half.yaml"
     half.write_text("careful: {kind: [an edit")
-    broken = catalog.model_copy(update={"judges_file": str(half)})
+    broken = Catalog(corpora_file=catalog.corpora_file, judges_file=str(half))
     with pytest.raises(UnreadableError, match="looked at again"):
         placing_tick(watch, broken, start)  # tells no cursor, so that the daemon keeps the last one
     requests = placing_tick(watch, catalog, start).run_requests
