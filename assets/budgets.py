@@ -48,11 +48,7 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
     run = run_of(context)
     if run is None:  # called as a function: there is nothing to remember
         return JointBudget([budget, *stated])
-    spent = _spent_by(_family(context.instance, run))
-    for cap in stated:
-        cap.spent = reduce(Cost.plus, spent.values(), Cost())
-    before = spent.get(run.run_id, Cost())
-    return RunBudget(context.instance, run.run_id, [budget, *stated], before=before)
+    return RunBudget(context.instance, run, [budget], stated)
 
 
 def parse_cap(text: str, where: str) -> Budget:
@@ -77,21 +73,29 @@ def parse_cap(text: str, where: str) -> Budget:
 class RunBudget(JointBudget):
     """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
 
+    As often it learns what the other runs under the same caps have spent meanwhile.
+
     Parameters
     ----------
-    instance, run_id : DagsterInstance, str
+    instance, run : DagsterInstance, DagsterRun
         The run.
-    caps : sequence of Budget
-        All that must be kept.
-    before : Cost
-        What the run spent on what it asked before.
+    own : sequence of Budget
+        Caps on this run alone.
+    shared : sequence of Budget
+        Caps on the run, its retries, and the other runs of its backfill together.
     """
 
     def __init__(
-        self, instance: dg.DagsterInstance, run_id: str, caps: Sequence[Budget], before: Cost
+        self,
+        instance: dg.DagsterInstance,
+        run: dg.DagsterRun,
+        own: Sequence[Budget],
+        shared: Sequence[Budget],
     ) -> None:
-        super().__init__(caps)
-        self._instance, self._run_id, self._before = instance, run_id, before
+        super().__init__([*own, *shared])
+        self._instance, self._run, self._shared = instance, run, tuple(shared)
+        self._before = _spent_by(_family(instance, run)).get(run.run_id, Cost())
+        self._count_others()
         self._recorded_at = time.monotonic()
 
     def settle(self, most: Cost, spent: Cost) -> None:
@@ -104,8 +108,15 @@ class RunBudget(JointBudget):
         """Keep what was spent so far in the tags of the run."""
         self._recorded_at = time.monotonic()
         total = self._before.plus(self.spent)
-        told = json.dumps({"run": self._run_id, **total._asdict()})
-        self._instance.add_run_tags(self._run_id, {SPENT_TAG: told})
+        told = json.dumps({"run": self._run.run_id, **total._asdict()})
+        self._instance.add_run_tags(self._run.run_id, {SPENT_TAG: told})
+        self._count_others()
+
+    def _count_others(self) -> None:
+        spent = _spent_by(_family(self._instance, self._run))
+        others = [cost for run_id, cost in spent.items() if run_id != self._run.run_id]
+        for cap in self._shared:
+            cap.count_elsewhere(reduce(Cost.plus, others, self._before))
 
 
 def _family(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.DagsterRun]:

@@ -9,9 +9,8 @@ from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.soft_verdicts import not_asked, why_not_asked
 from resources.catalog import Catalog
 from resources.judges.annotation import VERDICT_DTYPES, annotate
-from resources.judges.budget import Budget
+from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
-from resources.judges.joint_budget import JointBudget
 from resources.scoring import SCORED_COLUMNS, score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -26,7 +25,6 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
     code_version="1",
-    pool="judging",
     ins={"candidate_battles": of_corpus_if_there()},
 )
 def candidate_verdicts(
@@ -58,7 +56,7 @@ def candidate_verdicts(
             form="rubric",
             catalog=catalog,
             verdict_store=verdict_store,
-            budget=JointBudget(Budget.parse(limit), budget),
+            budget=JointBudget([Budget.parse(limit), budget]),
         )
     except BudgetError as error:
         raise BudgetError(

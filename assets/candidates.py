@@ -62,7 +62,7 @@ def dropped_candidates(
     corpus = catalog.corpus(context.partition_key)
     wait_until_settled(corpus.slug)
     files, found = read_candidates(corpus, battles, io_manager)
-    waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.state != "complete"]
+    waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.is_waiting]
     notes = [*found.notes, *waiting]
     for note in notes:
         context.log.warning(note)

@@ -41,7 +41,6 @@ _OF_ANOTHER = (
     **OF_CORPUS_AND_JUDGE,
     group_name="drift",
     code_version="1",
-    pool="judging",
     ins={
         "sampled_battles": of_corpus(),
         "recorded_verdicts": of_corpus(),

@@ -22,3 +22,19 @@ def active_judges(
         for judge in judges_of(definition, catalog)
         if judge.kind != "recorded" and corpus_judge_key(definition.slug, judge.slug) in rated
     ]
+
+
+class UnreadableError(dg.DagsterError):
+    """The configuration cannot be read now, such as in the middle of an edit.
+
+    A sensor of runs passes on to the next run after any error but one of Dagster's own, which
+    leaves the run to the next tick.
+    """
+
+
+def require_readable(catalog: Catalog) -> None:
+    """Raise UnreadableError unless corpora and judges can be read."""
+    try:
+        catalog.corpora(), catalog.judges()
+    except (ValueError, OSError) as error:
+        raise UnreadableError(f"this run is looked at again at the next tick: {error}") from error

@@ -6,13 +6,14 @@ those that were judged last.
 """
 
 import json
+import time
 from typing import Any, NamedTuple
 
 import dagster as dg
 
 from assets.candidates import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
-from pipelines.activity import active_judges
+from pipelines.activity import active_judges, require_readable
 from pipelines.jobs import candidate_job, placing_job
 from resources.candidates.accepting import contents
 from resources.candidates.folder import Seen, folder_of, list_files
@@ -28,6 +29,8 @@ NO_CANDIDATES = "none"
 PLACES_TAG = "judgeline/places"
 """Tag of a candidate run that is followed by its own placing runs: `judgeline run` does that."""
 _SETTLED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_AGAIN_AFTER_S = 3600.0
+"""Seconds after which what was dropped is read once more, if the run for it failed."""
 
 
 class _Memory(NamedTuple):
@@ -63,7 +66,11 @@ def new_candidates(
     memory: dict[str, Any] = {}
     for slug, corpus in catalog.corpora().items():
         before = _Memory.read(remembered.get(slug, {}))
-        request, why, after = _look(context.instance, catalog, corpus, before)
+        try:
+            request, why, after = _look(context.instance, catalog, corpus, before)
+        except OSError as error:  # a folder that we may not list keeps no other corpus waiting
+            request, why, after = None, str(error), before
+            context.log.error(f"{slug}: {error}")
         requests += [request] if request else []
         told += [f"{slug}: {why}"] if why else []
         memory[slug] = after.written()
@@ -81,32 +88,56 @@ def _look(
     files = list_files(folder_of(corpus.slug), before.files)
     memory = before._replace(files={seen.name: seen for seen in files})
     now = contents(files, corpus.candidates)
-    made, run_id = _made(instance, corpus.slug)
-    if now == (made or ""):
+    if now == _made(instance, corpus.slug):
         return None, _waiting(files), memory._replace(requested="")
-    if any(seen.content_hash for seen in files if seen.state != "complete"):
+    if any(seen.content_hash for seen in files if seen.is_waiting):
         return None, _waiting(files), memory  # it is being replaced, not withdrawn
-    if (now or NO_CANDIDATES) == before.requested:
-        return None, "the run for what was dropped has been requested", memory
-    if reason := _not_ready(instance, catalog, corpus):
+    last = _last_run(instance, corpus.slug)
+    if reason := (
+        _hindered(last, is_requested=(now or NO_CANDIDATES) == before.requested)
+        or _not_ready(instance, catalog, corpus)
+    ):
         return None, reason, memory
+    after = last.dagster_run.run_id if last else "first"
     request = dg.RunRequest(
         partition_key=corpus.slug,
-        run_key=f"candidates:{corpus.slug}:{run_id or 'first'}:{now or NO_CANDIDATES}",
+        run_key=f"candidates:{corpus.slug}:{after}:{now or NO_CANDIDATES}",
     )
     return request, "", memory._replace(requested=now or NO_CANDIDATES)
 
 
-def _made(instance: dg.DagsterInstance, corpus: str) -> tuple[str | None, str | None]:
-    """Return the contents that the stored candidates were made of, and the run that made them."""
+def _made(instance: dg.DagsterInstance, corpus: str) -> str | None:
+    """Return the contents that candidates and their battles were made of; None for half of it."""
     record = _latest(instance, "candidates", corpus)
     if record is None:
-        return None, None
-    return _text(record, CONTENTS), record.run_id
+        return ""
+    battles = _latest(instance, "candidate_battles", corpus)
+    is_whole = battles is not None and battles.storage_id > record.storage_id
+    return _text(record, CONTENTS) if is_whole else None
+
+
+def _last_run(instance: dg.DagsterInstance, corpus: str) -> dg.RunRecord | None:
+    """Return the newest run that read the candidates of a corpus."""
+    wanted = dg.RunsFilter(job_name=candidate_job.name, tags={"dagster/partition": corpus})
+    return next(iter(instance.get_run_records(wanted, limit=1)), None)
+
+
+def _hindered(last: dg.RunRecord | None, *, is_requested: bool) -> str:
+    """Return why no run is to be requested now, by the last one; empty if one may be."""
+    run = last.dagster_run if last else None
+    if run is not None and not run.is_finished:
+        return f"run {run.run_id} reads the candidates"
+    if not is_requested:
+        return ""
+    if last is None or run is None or run.status != dg.DagsterRunStatus.FAILURE:
+        return "the run for what was dropped has been requested"
+    if time.time() - (last.end_time or 0.0) < _AGAIN_AFTER_S:
+        return f"run {run.run_id} for what was dropped failed; another follows after an hour"
+    return ""
 
 
 def _waiting(files: list[Seen]) -> str:
-    names = [repr(seen.name) for seen in files if seen.state != "complete"]
+    names = [repr(seen.name) for seen in files if seen.is_waiting]
     return f"{', '.join(names)} not complete yet" if names else ""
 
 
@@ -142,6 +173,7 @@ def place_candidates(
     corpus = context.dagster_run.tags.get("dagster/partition", "")
     if PLACES_TAG in context.dagster_run.tags:
         return dg.SkipReason(f"{corpus}: whoever started that run places them")
+    require_readable(catalog)
     record = _latest(context.instance, "candidate_battles", corpus)
     if record is None:
         return dg.SkipReason(f"{corpus!r} has no candidate battles; run candidate_job for it")

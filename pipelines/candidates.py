@@ -197,7 +197,7 @@ def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
         (file or "-", "-", f"set aside: {reason}", "-", "-")
         for file, reason in found.refused[["file", "reason"]].fillna("").itertuples(index=False)
     ]
-    rows += [_unread(one) for one in files if one.state != "complete"]
+    rows += [_unread(one) for one in files if one.is_waiting]
     return sorted(rows)
 
 

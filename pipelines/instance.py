@@ -67,7 +67,10 @@ def recover(instance: dg.DagsterInstance) -> list[str]:
         unfinished.append(dg.DagsterRunStatus.STARTING)
     gone = []
     for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
-        if is_here(instance, run) and is_gone(instance, run.run_id):
+        if not (is_here(instance, run) and is_gone(instance, run.run_id)):
+            continue
+        now = instance.get_run_by_id(run.run_id)  # it may have ended since it was listed
+        if now is not None and now.status in unfinished:
             instance.report_run_failed(run, "The process of this run is gone.")
             instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
             gone.append(run.run_id)

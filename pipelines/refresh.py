@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
-from pipelines.activity import active_judges
+from pipelines.activity import active_judges, require_readable
 from pipelines.jobs import corpus_job, judge_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -130,6 +130,7 @@ def refreshed_corpora(
     if day is None:
         yield dg.SkipReason("a person's run: nobody is asked after it")
         return
+    require_readable(catalog)
     corpus = catalog.corpus(slug)
     if corpus.refresh is None:
         yield dg.SkipReason(f"corpus {slug!r} is no longer kept up to date")

@@ -70,7 +70,7 @@ def contents(files: Sequence[Seen], options: CandidateOptions) -> str:
     The contents of the complete files, whatever their names, the controls and the settings. Empty
     text where there is no file and no control.
     """
-    hashes = sorted({one.content_hash for one in files if one.state == "complete"})
+    hashes = sorted({one.content_hash for one in files if not one.is_waiting})
     controls = [content_of_control(name, own) for name, own in sorted(options.controls.items())]
     if not hashes and not controls:
         return ""
@@ -149,7 +149,7 @@ class _Acceptance:
         name = printable_name(seen.name)
         try:
             require_size(name, seen.size)
-            content = (self._folder / seen.name).read_bytes()
+            content = self._bytes_of(seen)
             named = self.history.named.get(seen.content_hash, (None, name))
             found = read_candidate(named[1], content)
             self._require_new(name, found.model)
@@ -161,6 +161,17 @@ class _Acceptance:
         else:
             told_as = rows.assign(file=named[1], content_hash=seen.content_hash)
             self._read.append((seen, found.model, typed(told_as, CANDIDATE_DTYPES)))
+
+    def _bytes_of(self, seen: Seen) -> bytes:
+        try:
+            if seen.state != "no-permission":
+                return (self._folder / seen.name).read_bytes()
+        except PermissionError:
+            pass
+        raise RefusedError(
+            "no-permission",
+            f"{told(seen.name)} may not be read by the user that runs this; let it be (chmod a+r)",
+        )
 
     def refuse(self, name: str | None, content: str | None, fault: RefusedError) -> None:
         """Set a file, or a control, aside."""
@@ -279,7 +290,7 @@ def _require_texts(anchors: AnchorAnswers) -> None:
 
 def _once(files: Sequence[Seen], history: History) -> list[Seen]:
     """Return one complete file per content; of several the one that was accepted before."""
-    ready = [one for one in files if one.state == "complete"]
+    ready = [one for one in files if not one.is_waiting]
 
     def is_other(one: Seen) -> bool:
         return history.named.get(one.content_hash, ("", ""))[1] != printable_name(one.name)

@@ -23,14 +23,14 @@ _UNFINISHED = (".part", ".tmp", ".crdownload", ".partial", ".swp", "~")
 _PARQUET = (".parquet", ".pq")
 _MAGIC = b"PAR1"
 
-State = Literal["complete", "settling", "no-end"]
+State = Literal["complete", "settling", "no-end", "no-permission"]
 
 
 class Seen(NamedTuple):
     """A file as it was last seen: name, bytes, time of change (seconds), sha256 of its content.
 
     Of a file that is not complete the hash is that of what it held when it was, or empty. Of a
-    file over `MAX_BYTES` it is that of its name and size: nobody reads it.
+    file over `MAX_BYTES`, or one that we may not read, it is that of its name and size.
     """
 
     name: str
@@ -38,6 +38,11 @@ class Seen(NamedTuple):
     changed: float
     content_hash: str
     state: State
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether another look may find it complete."""
+        return self.state in ("settling", "no-end")
 
 
 def folder_of(corpus: str, uri: str | None = None) -> UPath:
@@ -103,14 +108,19 @@ def look(path: UPath, before: Seen | None = None, *, now: float) -> Seen | None:
         if 0 <= now - changed < SETTLED_SECONDS:
             return Seen(path.name, size, changed, held, "settling")
         if size > MAX_BYTES:
-            name = f"{path.name}\x1f{size}".encode("utf-8", "surrogatepass")
-            return Seen(path.name, size, changed, hashlib.sha256(name).hexdigest(), "complete")
+            return Seen(path.name, size, changed, _hash_of_name(path.name, size), "complete")
         content = path.read_bytes()
     except FileNotFoundError:  # gone since the folder was listed
         return None
+    except PermissionError:  # allowing it changes neither size nor time, so that it is tried again
+        return Seen(path.name, size, changed, _hash_of_name(path.name, size), "no-permission")
     if not _has_end(path.name, content) and 0 <= now - changed < PATIENCE_SECONDS:
         return Seen(path.name, size, changed, held, "no-end")
     return Seen(path.name, size, changed, hashlib.sha256(content).hexdigest(), "complete")
+
+
+def _hash_of_name(name: str, size: int) -> str:
+    return hashlib.sha256(f"{name}\x1f{size}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _size_and_time(path: UPath) -> tuple[int, float]:

@@ -13,6 +13,8 @@ from resources.candidates.schema import RefusedError, told
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 MAX_ROWS = 1_000_000
+MAX_CELLS = 20_000_000
+"""Rows times columns: a short line of JSON may name a column that no other has."""
 
 
 class Rows(NamedTuple):
@@ -66,6 +68,22 @@ def require_size(name: str, size: int) -> None:
         )
 
 
+def require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
+    """Raise RefusedError if a file has more rows, or more cells, than are read."""
+    if n_rows > MAX_ROWS:
+        raise RefusedError(
+            "too-large",
+            f"{told(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out questions "
+            "that no anchor answered",
+        )
+    if n_rows * n_columns > MAX_CELLS:
+        raise RefusedError(
+            "too-large",
+            f"{told(name)} has {n_columns:,} columns in {n_rows:,} rows, at most {MAX_CELLS:,} "
+            "cells are read; leave out columns that are no metadata",
+        )
+
+
 def _json_rows(name: str, content: bytes) -> Rows:
     if not content.endswith((b"\n", b"\r")):
         raise RefusedError(
@@ -73,6 +91,7 @@ def _json_rows(name: str, content: bytes) -> Rows:
             f"{told(name)} does not end with a newline, as if its writer had been stopped; write "
             "the last line whole, with a newline after it",
         )
+    require_extent(name, content.count(b"\n"))
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
@@ -85,6 +104,7 @@ def _json_rows(name: str, content: bytes) -> Rows:
     numbers = [number for number, line in enumerate(lines, start=1) if line.strip()]
     records = [_record(name, number, lines[number - 1]) for number in numbers]
     columns = list(dict.fromkeys(key for record in records for key in record))
+    require_extent(name, len(records), len(columns))
     return Rows({c: [record.get(c) for record in records] for c in columns}, numbers, "line")
 
 
@@ -120,16 +140,10 @@ def _parquet_rows(name: str, content: bytes) -> Rows:
     try:
         file = pq.ParquetFile(BytesIO(content))
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-        n_bytes, n_rows = sum(group.total_byte_size for group in groups), file.metadata.num_rows
-        require_size(name, n_bytes)
-        if n_rows > MAX_ROWS:
-            raise RefusedError(
-                "too-large",
-                f"{told(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out "
-                "questions that no anchor answered",
-            )
-        table = file.read()
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        require_size(name, sum(group.total_byte_size for group in groups))
+        n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
+        require_extent(name, n_rows, n_columns)
+        columns = _unpacked(name, file)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         if isinstance(error, RefusedError):
             raise
@@ -138,3 +152,29 @@ def _parquet_rows(name: str, content: bytes) -> Rows:
             f"{told(name)} cannot be read as Parquet ({told(str(error), 200)}); write it again",
         ) from None
     return Rows(columns, range(n_rows), "row")
+
+
+def _unpacked(name: str, file: pq.ParquetFile) -> dict[str, list[Any]]:
+    """Return a Parquet file's columns, unless they are larger than what is read.
+
+    A value that occurs in every row is stored once: some hundred kilobytes may stand for many
+    gigabytes. So few rows are unpacked at a time that these cannot be too many.
+    """
+    groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
+    widest = max((group.total_byte_size for group in groups), default=0)
+    columns: dict[str, list[Any]] = {column: [] for column in file.schema_arrow.names}
+    n_bytes = 0
+    for batch in file.iter_batches(batch_size=min(MAX_BYTES // max(widest, 1) + 1, MAX_ROWS)):
+        for column, values in batch.to_pydict().items():
+            n_bytes += sum(map(_weight, values))
+            require_size(name, n_bytes)
+            columns[column] += values
+    return columns
+
+
+def _weight(value: Any) -> int:
+    """Return about how many bytes a value takes, with everything in it."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    parts = value.values() if isinstance(value, dict) else value
+    return sum(map(_weight, parts)) if isinstance(value, dict | list | tuple) else 1

@@ -65,7 +65,7 @@ class Budget:
     ) -> None:
         self.calls, self.tokens, self.money, self.currency = calls, tokens, money, currency
         self.spent, self.has_refused = Cost(), False
-        self._reserved = Cost()
+        self._reserved, self._elsewhere = Cost(), Cost()
         self._n_open = 0
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class Budget:
     def reserve(self, most: Cost) -> bool:
         """Return whether a request of at most this cost may be sent now, and hold it back."""
         with self._lock:
-            fits = self._fits(self.spent.plus(self._reserved).plus(most))
+            fits = self._fits(self.spent.plus(self._elsewhere).plus(self._reserved).plus(most))
             self.has_refused |= not fits
             if fits:
                 self._reserved = self._reserved.plus(most)
@@ -102,6 +102,11 @@ class Budget:
             self._reserved = self._reserved.minus(most)
             self._n_open -= 1
             self.spent = self.spent.plus(spent)
+
+    def count_elsewhere(self, cost: Cost) -> None:
+        """Count towards the cap what was spent by others, in all until now."""
+        with self._lock:
+            self._elsewhere = cost
 
     def spend(self, cost: Cost) -> bool:
         """Reserve and settle at once; for what is known before, or costs nothing until taken."""

@@ -86,6 +86,28 @@ def test_the_runs_of_a_backfill_share_one_cap(instance):
     assert got == [4, 4, 2]
 
 
+def test_runs_of_a_backfill_at_the_same_time_learn_of_each_other(instance):
+    got = []
+
+    @dg.asset(name="inner")
+    def inner(context: dg.AssetExecutionContext) -> None:
+        cap = capped(context, Budget())
+        got.append(sum(cap.spend(Cost(calls=1)) for _ in range(6)))
+        cap.record()
+
+    @dg.asset(name="outer")
+    def outer(context: dg.AssetExecutionContext) -> None:
+        cap = capped(context, Budget())
+        assert cap.spend(Cost(calls=1))
+        dg.materialize([inner], instance=instance, tags=tags)
+        cap.record()  # as it does every few seconds
+        got.append(1 + sum(cap.spend(Cost(calls=1)) for _ in range(9)))
+
+    tags = {BUDGET_TAG: "10calls", BACKFILL: "abc"}
+    dg.materialize([outer], instance=instance, tags=tags)
+    assert got == [6, 4]
+
+
 def test_assets_of_one_run_share_its_cap(instance):
     got = []
 

@@ -15,8 +15,7 @@ from judgeline.gate import Measurement, hold_to
 from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
 from judgeline.newcomers import fit_anchor_scale
 from resources.catalog import Catalog
-from resources.judges.budget import Budget, Cost
-from resources.judges.joint_budget import JointBudget
+from resources.judges.budget import Budget, Cost, JointBudget
 from resources.scoring import SCORED_COLUMNS
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -428,13 +427,13 @@ def test_no_controls_are_no_failure(made, scored_battles, heldout_ratings):
 
 def test_the_smaller_budget_holds_and_both_are_charged():
     run, own = Budget(calls=100), Budget(calls=2)
-    joint = JointBudget(own, run)
+    joint = JointBudget([own, run])
     assert [joint.spend(Cost(1, 10, 5)) for _ in range(3)] == [True, True, False]
     assert joint.has_refused
     assert (joint.spent.calls, own.spent.calls, run.spent.calls) == (2, 2, 2)
     assert not run.has_refused
-    assert str(joint) == "2 calls within 100 calls"
-    narrow = JointBudget(Budget(calls=50), Budget(calls=1))
+    assert str(joint) == "2 calls"
+    narrow = JointBudget([Budget(calls=50), Budget(calls=1)])
     assert [narrow.spend(Cost(1)) for _ in range(2)] == [True, False]
     assert narrow.n_open == 0
     assert narrow.calls == 1
@@ -442,18 +441,18 @@ def test_the_smaller_budget_holds_and_both_are_charged():
 
 def test_a_refusal_of_the_wider_budget_holds_nothing_back():
     own, run = Budget(calls=5), Budget(tokens=10)
-    joint = JointBudget(own, run)
+    joint = JointBudget([own, run])
     assert joint.reserve(Cost(1, 6, 0))
     assert joint.n_open == 1
     assert not joint.reserve(Cost(1, 6, 0))  # too many tokens at once
     joint.settle(Cost(1, 6, 0), Cost(1, 2, 0))
     assert joint.reserve(Cost(1, 6, 0))
     assert own.spent.calls == 1
-    assert str(JointBudget(Budget(), Budget())) == "no cap"
+    assert str(JointBudget([Budget(), Budget()])) == "no cap"
 
 
 def test_budgets_in_two_currencies_are_no_budget():
-    with pytest.raises(ValueError, match="in USD, the other in EUR"):
-        JointBudget(Budget(money=1, currency="USD"), Budget(money=1, currency="EUR"))
-    joint = JointBudget(Budget(calls=1), Budget(money=2.0, currency="EUR"))
+    with pytest.raises(ValueError, match="in EUR and USD, which cannot be compared"):
+        JointBudget([Budget(money=1, currency="USD"), Budget(money=1, currency="EUR")])
+    joint = JointBudget([Budget(calls=1), Budget(money=2.0, currency="EUR")])
     assert (joint.money, joint.currency) == (2.0, "EUR")

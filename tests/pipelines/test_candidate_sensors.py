@@ -12,7 +12,8 @@ import pytest
 from newcomers import drop, newcomer
 
 from assets.partitions import corpus_judge_key, register
-from pipelines.activity import active_judges
+from pipelines import candidate_sensors
+from pipelines.activity import UnreadableError, active_judges
 from pipelines.automation import SENSORS
 from pipelines.candidate_sensors import (
     BUDGET_TAG,
@@ -24,6 +25,7 @@ from pipelines.candidate_sensors import (
 )
 from pipelines.definitions import build_definitions
 from pipelines.jobs import candidate_job, placing_job
+from resources.catalog import Catalog
 from resources.corpora.reading import read_corpus
 
 
@@ -136,6 +138,70 @@ def test_the_request_is_not_repeated_while_it_is_on_its_way(watch: Watch) -> Non
     watch.cursor = None
     [again] = watch.tick().run_requests
     assert again.run_key == request.run_key  # which the daemon knows
+
+
+def test_a_run_that_failed_is_repeated_after_an_hour(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = dg.DagsterRun(job_name="candidate_job", tags={"dagster/partition": "tiny"})
+    watch.instance.add_run(run)
+    assert f"run {run.run_id} reads" in watch.tick().skip_reason.skip_message
+    watch.instance.report_run_failed(run, "its table could not be written")
+    assert "failed; another follows" in watch.tick().skip_reason.skip_message
+    monkeypatch.setattr(candidate_sensors, "_AGAIN_AFTER_S", -1.0)
+    [again] = watch.tick().run_requests
+    assert again.run_key != request.run_key  # the daemon starts no run of a known key
+    assert watch.tick().run_requests[0].run_key == again.run_key
+
+
+def test_candidates_without_their_battles_are_read_again(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    half = [dg.AssetKey("candidates"), dg.AssetKey("quarantined_candidates")]
+    assert watch.run("candidate_job", asset_selection=half).success
+    assert len(watch.read()) == 1
+    assert watch.tick().run_requests == []
+
+
+def test_a_folder_that_cannot_be_listed_is_told(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError(13, "Permission denied", "candidates/tiny")
+
+    monkeypatch.setattr(candidate_sensors, "list_files", refuse)
+    assert "tiny: [Errno 13] Permission denied" in watch.tick().skip_reason.skip_message
+
+
+def test_a_configuration_in_the_middle_of_an_edit_loses_no_run(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    catalog = watch.workshop.catalog
+    start = placing_tick(watch, catalog, None).cursor
+    watch.run("candidate_job")
+    half = watch.workshop.home / "half.yaml"
+    half.write_text("careful: {kind: [an edit")
+    broken = Catalog(corpora_file=catalog.corpora_file, judges_file=str(half))
+    with pytest.raises(UnreadableError, match="looked at again"):
+        placing_tick(watch, broken, start)  # tells no cursor, so that the daemon keeps the last one
+    requests = placing_tick(watch, catalog, start).run_requests
+    assert [one.partition_key for one in requests] == ["tiny|careful"]
+
+
+def placing_tick(watch: Watch, catalog: Catalog, cursor: str | None) -> Any:
+    """What a tick of the sensor that places tells the daemon."""
+    repository = watch.definitions.get_repository_def()
+    context = dg.build_sensor_context(
+        instance=watch.instance,
+        cursor=cursor,
+        repository_def=repository,
+        resources={"catalog": catalog},
+    )
+    with dg.partition_loading_context(dynamic_partitions_store=watch.instance):
+        return repository.get_sensor_def("place_candidates").evaluate_tick(context)
 
 
 def test_the_same_content_under_another_name_is_nothing_new(watch: Watch) -> None:

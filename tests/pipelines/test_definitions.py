@@ -387,3 +387,9 @@ def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
 def test_resources_can_be_replaced(tmp_path):
     tables = ParquetTables(base_uri=str(tmp_path))
     assert build_definitions(tables=tables).resources["io_manager"] is tables
+
+
+def test_no_step_holds_a_place_in_a_pool_before_it_asks() -> None:
+    """Places are claimed per endpoint by whoever asks: see `assets.pools`."""
+    graph = defs.resolve_asset_graph()
+    assert [key for key in graph.executable_asset_keys if graph.get(key).pools] == []

@@ -99,6 +99,16 @@ def test_the_sensor_fails_runs_of_this_host_whose_process_is_gone(instance):
     assert tick(instance) == "no run of this host lost its process"
 
 
+def test_a_run_that_ends_while_it_is_looked_at_has_not_failed(instance, monkeypatch):
+    run_id = started_run(instance, NO_PROCESS, this_host())
+    listed = instance.get_runs()
+    success = dg.DagsterEvent(dg.DagsterEventType.PIPELINE_SUCCESS.value, "stuck")
+    instance.report_dagster_event(success, run_id)
+    monkeypatch.setattr(instance, "get_runs", lambda filters: listed)  # a moment ago
+    assert tick(instance) == "no run of this host lost its process"
+    assert status(instance, run_id) == dg.DagsterRunStatus.SUCCESS
+
+
 def test_a_run_that_names_no_host_is_ours_only_where_others_cannot_record(instance, monkeypatch):
     run = started_run(instance, NO_PROCESS)
     with monkeypatch.context() as patch:

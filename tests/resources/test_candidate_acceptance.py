@@ -406,3 +406,16 @@ def test_anchors_are_those_that_every_judge_placed() -> None:
     found = anchor_strengths({"a": one, "b": other}, frozenset(ANCHORS) - {"fox"})
     assert found.to_dict() == {"bee": 1600.0, "cat": 1500.0, "dog": 1500.0, "eel": 1500.0}
     assert anchor_strengths({}, frozenset({"b", "a"})).to_dict() == {"a": 0.0, "b": 0.0}
+
+
+def test_a_file_that_may_not_be_read_is_set_aside(shelf: Shelf) -> None:
+    shelf.put("shut.jsonl", *answers(25))
+    shelf.put("open.jsonl", *answers(25, word="other"))
+    folder = UPath(str(shelf.folder))
+    files = [
+        one._replace(state="no-permission") if one.name == "shut.jsonl" else one
+        for one in list_files(folder, now=9e12)
+    ]
+    found = accept(folder, files, BATTLES, CandidateOptions())
+    assert reasons(found) == {"shut.jsonl": "no-permission"}
+    assert set(found.candidates["model"]) == {"open"}

@@ -199,3 +199,24 @@ def test_any_records_are_read_or_set_aside(records: list[dict[str, Any]]) -> Non
         read_candidate("new.jsonl", lines(*({**GOOD, **record} for record in records)))
     except RefusedError as refused:
         refused.detail.encode("utf-8")
+
+
+def test_a_value_that_is_stored_once_counts_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_rows, "MAX_BYTES", 50_000)
+    text = "x" * 1_000
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array([text]))
+    for completion in (repeated, [text] * 100, [[text]] * 100):
+        content = parquet(question_id=list(map(str, range(100))), completion=completion)
+        assert len(content) < 20_000
+        assert refusal(content, "new-model.parquet").reason == "too-large"
+
+
+def test_rows_and_cells_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    each_its_own = lines(*({f"column {n}": 1} for n in range(100)))  # 100 x 100 cells
+    wide = parquet(**{f"column {n}": pa.nulls(100) for n in range(100)})
+    monkeypatch.setattr(candidate_rows, "MAX_CELLS", 9_999)
+    for content, name in ((each_its_own, "new-model.jsonl"), (wide, "new-model.parquet")):
+        found = refusal(content, name)
+        assert (found.reason, "100 columns in 100 rows" in found.detail) == ("too-large", True)
+    monkeypatch.setattr(candidate_rows, "MAX_ROWS", 99)
+    assert "has 100 rows" in refusal(each_its_own).detail

@@ -126,3 +126,27 @@ def test_the_folder_is_at_home_unless_a_variable_moves_it(
 
 def test_a_name_of_other_bytes_can_be_stored() -> None:
     assert printable_name("caf\udce9.jsonl") == "caf\\udce9.jsonl"
+
+
+def test_a_file_that_may_not_be_read_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "a.jsonl")
+    put(tmp_path / "b.jsonl")
+    folder = UPath(str(tmp_path))
+    read = type(folder).read_bytes
+
+    def refuse(path: UPath) -> bytes:
+        if path.name == "a.jsonl":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    with monkeypatch.context() as patch:  # the superuser of a test may read everything
+        patch.setattr(type(folder), "read_bytes", refuse)
+        seen = list_files(folder, now=NOW)
+        assert [(one.state, one.is_waiting) for one in seen] == [
+            ("no-permission", False),
+            ("complete", False),
+        ]
+    allowed = listed(tmp_path, seen)["a.jsonl"]  # of the same size and time of change
+    assert (allowed.state, allowed.content_hash) == ("complete", hashlib.sha256(LINE).hexdigest())
