@@ -35,12 +35,22 @@ def backfill(
     """
     browser.open(url + JUDGE_JOB, "judge_job", "Materialize all")
     browser.press("Materialize all")
+    _confirm(browser)
     for dimension, keys in partitions.items():
         _choose(browser, dimension, keys)
     told = browser.find(f'{DIALOG}[contains(., "Launch runs to")]').text
     browser.photograph("backfill-dialog", folder)
     browser.click(f"{DIALOG}//button[contains(normalize-space(.), {quoted(button)})]")
     return str(told)
+
+
+def _confirm(browser: Browser) -> None:
+    """Say that one is sure: tables of candidates need not be there, and the interface asks."""
+    sure = f'{DIALOG}//button[normalize-space(.)="Confirm"]'
+    title = f'{DIALOG}//*[contains(text(), "Select a partition")]'
+    browser.find(f"{sure} | {title}")
+    if browser.driver.find_elements("xpath", sure):
+        browser.click(sure)
 
 
 def _choose(browser: Browser, dimension: str, keys: Sequence[str]) -> None:
