@@ -36,13 +36,20 @@ def judged(make_workshop: Callable[[], Any]) -> Iterator[Any]:
         yield workshop
 
 
+def battles_each(judged: Any) -> int:
+    """As many as are asked for, and no more than the models that calibrate have."""
+    heldout = judged.stored("heldout_ratings", "tiny", "careful")
+    pool = heldout[heldout["method"].eq("soft") & heldout["residual"].notna()]
+    return min(40, int(pool["n_battles"].median()))
+
+
 def test_a_run_takes_candidates_along(judged: Any) -> None:
     assert "candidate job tiny" in judged.printed
     assert "broken.jsonl (broken-json)" in judged.printed
     battles = judged.stored("candidate_battles", "tiny")
     assert battles["candidate"].value_counts().to_dict() == {
-        "sim-cedar-3": 40,
-        "control:copy-of-opponent": 40,
+        "sim-cedar-3": battles_each(judged),
+        "control:copy-of-opponent": battles_each(judged),
     }
 
 
@@ -72,8 +79,8 @@ def test_the_questions_that_were_written_can_be_answered(judged: Any, tmp_path, 
     assert main(["candidates", "check", str(answered), "--corpus", "tiny"]) == OK
     told = capsys.readouterr().out
     assert "would be taken: 40 answers of 'another'" in told
-    assert "40 battles; expected half-width about" in told
-    assert "80 calls per replicate" in told
+    assert f"{battles_each(judged)} battles; expected half-width about" in told
+    assert f"{2 * battles_each(judged)} calls per replicate" in told
 
 
 def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys) -> None:
@@ -126,6 +133,7 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
         Buyer(StoredVerdicts().open()),
         asks=["candidate_verdicts"],
     )
-    assert n_battles == 300 + 80
+    each = battles_each(judged)
+    assert n_battles == 300 + 2 * each
     calls = [step.n_calls + step.n_stored for step in plan]
-    assert calls == [2 * 40 + 40, 0]
+    assert calls == [2 * each + each, 0]
