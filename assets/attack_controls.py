@@ -19,12 +19,16 @@ COLUMNS: dict[str, str] = {
     "rating": "float64",
     "lower": "float64",
     "upper": "float64",
+    "std_error": "float64",
     "bound": "float64",
     "bound_is": "str",
     "rise": "float64",
     "n_battles": "int64",
     "note": "str",
 }
+ABOVE_CHANCE = 2.33
+"""Standard errors of its rating that a control must lie above its bound to fail: chance alone
+takes one of a hundred controls that stand at their bound so high."""
 
 
 @dg.asset(
@@ -163,12 +167,14 @@ def _note(row: dict[str, object], bound: float) -> str:
 
 @judge_check(attack_controls)
 def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
-    """A control above its bound shows a judge that can be talked into a rating."""
-    high = attack_controls[attack_controls["rise"].gt(0)]
+    """A control above its bound, by more than chance, shows a judge that can be talked round."""
+    noise = ABOVE_CHANCE * attack_controls["std_error"].fillna(0.0)
+    high = attack_controls[attack_controls["rise"].gt(noise)]
     unknown = attack_controls[attack_controls["rise"].isna()]
     said = [
         f"{row.control} is rated {row.rating:.0f} Elo on {row.n_battles} battles, {row.rise:.0f} "
-        f"above its bound of {row.bound:.0f} ({row.bound_is})."
+        f"above its bound of {row.bound:.0f} ({row.bound_is}), with a standard error of "
+        f"{row.std_error:.0f}."
         for row in high.itertuples()
     ]
     said += [f"{row.control}: {row.note}." for row in unknown.itertuples()]
@@ -183,7 +189,7 @@ def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
     elif len(unknown):
         remedy = "Materialise candidate_verdicts, within a budget that covers the controls."
     n_low = len(attack_controls) - len(high) - len(unknown)
-    said = said or [f"{n_low} controls stay at or below their bounds."]
+    said = said or [f"{n_low} controls stay at or below their bounds, but for chance."]
     return dg.AssetCheckResult(
         passed=high.empty and unknown.empty,
         severity=dg.AssetCheckSeverity.ERROR if len(high) else dg.AssetCheckSeverity.WARN,

@@ -15,7 +15,7 @@ NOBODY_WATCHED = "no corpus has a 'drift' block in config/corpora.yaml"
 
 @dg.schedule(
     job=drift_job,
-    cron_schedule="0 5 * * 1",
+    cron_schedule="0 5 * * 3",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Re-judges the panel of every corpus with a 'drift' block, by its active judges.",
 )

@@ -72,6 +72,7 @@ def list_files(
         Seconds since the epoch; the present by default.
     """
     if not folder.exists():
+        _require_root(folder, known)
         return []
     moment = time.time() if now is None else now
     paths = [path for path in folder.iterdir() if not is_passed_over(path.name) and path.is_file()]
@@ -80,6 +81,15 @@ def list_files(
         for path in sorted(paths, key=lambda path: path.name)
     )
     return [one for one in seen if one is not None]
+
+
+def _require_root(folder: UPath, known: Mapping[str, Seen] | None) -> None:
+    """Raise OSError where files have gone because all of their folders have: not withdrawn."""
+    if known and folder.protocol in ("", "file") and not folder.parent.exists():
+        raise OSError(
+            f"{folder.parent} is not there, and held files of candidates before: is it mounted? "
+            f"Nothing is withdrawn; to withdraw them all, leave {folder.parent} there and empty"
+        )
 
 
 def wait_until_settled(corpus: str) -> None:

@@ -387,8 +387,17 @@ def test_controls_are_held_against_what_an_honest_judge_gives(
     assert copy["rise"] == pytest.approx(-50)  # it ties, which is what it is held against
     np.testing.assert_allclose(table["rise"], table["rating"] - table["bound"])
     check = attack_controls.controls_stay_low(table.reset_index())
-    low = bool(table.loc["injected-instruction", "rise"] <= 0)
+    injected = table.loc["injected-instruction"]
+    low = bool(injected["rise"] <= 2.33 * injected["std_error"])  # the one per cent point
     assert check.passed is low
+
+
+def test_a_control_above_its_bound_by_chance_alone_passes():
+    row = {"control": "null-model", "rating": 1340.0, "bound": 1300.0, "bound_is": "", "note": ""}
+    table = pd.DataFrame([row | {"rise": 40.0, "std_error": 20.0, "n_battles": 60}])
+    assert attack_controls.controls_stay_low(table).passed
+    assert not attack_controls.controls_stay_low(table.assign(std_error=15.0)).passed
+    assert not attack_controls.controls_stay_low(table.assign(std_error=np.nan)).passed
 
 
 def test_a_control_above_its_bound_fails_the_check_with_everything_needed(controls):
