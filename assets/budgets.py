@@ -51,6 +51,12 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
     return RunBudget(context.instance, run, [budget], stated)
 
 
+def require_environment() -> None:
+    """Raise ValueError if the variable `VARIABLE` is set and describes no cap."""
+    if (text := os.environ.get(VARIABLE)) is not None:
+        JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
+
+
 def parse_cap(text: str, where: str) -> Budget:
     """Return the budget that one text describes, several caps separated by blanks.
 

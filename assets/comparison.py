@@ -234,7 +234,7 @@ def _tables_of(
     origin, runs = runs_behind(context.instance, corpus, judge)
     return JudgeTables(
         judge=judge,
-        display_name=catalog.judge(judge).display_name,
+        display_name=_display_name(catalog, judge),
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
@@ -243,6 +243,12 @@ def _tables_of(
         origin=origin,
         runs=runs,
     )
+
+
+def _display_name(catalog: Catalog, judge: str) -> str:
+    """Return a judge's name for people; its slug if it has left the configuration meanwhile."""
+    known = catalog.judges()
+    return known[judge].display_name if judge in known else judge
 
 
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:

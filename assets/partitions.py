@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 import pandas as pd
+from sqlalchemy.exc import IntegrityError
 
 from resources.tables import require_slug
 
@@ -98,9 +99,17 @@ def register(
         for key in keys:
             require_slug(key)
     for dimension, keys in wanted.items():
-        fresh = set(keys) - set(instance.get_dynamic_partitions(dimension))
-        if fresh:
-            instance.add_dynamic_partitions(dimension, sorted(fresh))
+        for key in sorted(set(keys) - set(instance.get_dynamic_partitions(dimension))):
+            _add(instance, dimension, key)
+
+
+def _add(instance: dg.DagsterInstance, dimension: str, key: str) -> None:
+    """Add one partition; another process that adds it at the same moment is no failure."""
+    try:
+        instance.add_dynamic_partitions(dimension, [key])
+    except IntegrityError:
+        if key not in instance.get_dynamic_partitions(dimension):
+            raise
 
 
 def retire(

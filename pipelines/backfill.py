@@ -14,6 +14,7 @@ from dagster._core.definitions.events import AssetKeyPartitionKey
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.utils import make_new_backfill_id
 
+from assets.budgets import require_environment
 from assets.partitions import corpus_judge_key, register
 from assets.planning import plan_judge
 from assets.run_tags import BUDGET_TAG
@@ -112,7 +113,14 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
 def plan_backfill(
     pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
 ) -> tuple[JudgePlan, ...]:
-    """Return what each judge would be asked about the battles that are sampled now."""
+    """Return what each judge would be asked about the battles that are sampled now.
+
+    Raises
+    ------
+    ValueError
+        If a corpus was not read yet, or the environment's cap says nothing.
+    """
+    require_environment()
     plans = []
     for corpus, judge in pairs:
         sample = store.stored("sampled_battles", corpus.slug)

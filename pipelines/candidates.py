@@ -67,6 +67,8 @@ def write_questions(
     kinds = {".jsonl": _as_json, ".parquet": _as_parquet}
     if out.suffix not in kinds:
         raise ValueError(f"{out} ends in {out.suffix!r}; write to a .jsonl or .parquet file")
+    if not out.parent.is_dir():
+        raise ValueError(f"there is no folder {out.parent} to write into; make it first")
     if out.exists() and not force:
         raise ValueError(f"{out} is there already; name another file, or add --force")
     answers = anchor_answers(battles).answers
@@ -99,7 +101,11 @@ def check_file(file: Path, corpus: str) -> Told:
     definition, battles = _battles(corpus)
     tables = open_store()
     if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}; correct the name")
+        raise FileNotFoundError(
+            f"{file} is a folder; name one of the files in it"
+            if file.is_dir()
+            else f"there is no file {file}; correct the name"
+        )
     if is_passed_over(file.name):
         return Told(False, [f"{file.name!r} is passed over: its name says it is being written."])
     seen = look(UPath(str(file.resolve())), now=file.stat().st_mtime + PATIENCE_SECONDS)
@@ -198,7 +204,18 @@ def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
         for file, reason in found.refused[["file", "reason"]].fillna("").itertuples(index=False)
     ]
     rows += [_unread(one) for one in files if one.is_waiting]
+    rows += _repeated(files, {row[0] for row in rows}, found.candidates)
     return sorted(rows)
+
+
+def _repeated(files: list[Seen], told: set[str], candidates: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return rows of the files whose content another file holds that was taken."""
+    taken = dict(zip(candidates["content_hash"], candidates["file"], strict=True))
+    return [
+        (printable_name(one.name), "-", f"same content as {taken[one.content_hash]}", "-", "-")
+        for one in files
+        if printable_name(one.name) not in told and taken.get(one.content_hash)
+    ]
 
 
 def _unread(seen: Seen) -> tuple[str, ...]:
@@ -214,8 +231,14 @@ def _standing(tables: ParquetStore, corpus: str, model: str, counts: pd.Series) 
         own = ratings[ratings["model"].eq(model)] if ratings is not None else pd.DataFrame()
         if len(own):
             row = own.iloc[0]
-            told.append(f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}] by {judge}")
+            told.append(f"{_rated(row)} by {judge}")
     return str(int(counts.get(model, 0))), "; ".join(told) or "-"
+
+
+def _rated(row: pd.Series) -> str:
+    if np.isnan(row["rating"]):
+        return f"not rated ({row['flags']})"
+    return f"{row['rating']:.0f} [{row['lower']:.0f}, {row['upper']:.0f}]"
 
 
 def _battles(corpus: str) -> tuple[CorpusDefinition, pd.DataFrame]:

@@ -49,8 +49,8 @@ def require_server() -> None:
     except psycopg2.OperationalError as error:
         told = " ".join(str(error).replace(password, "[password]").split())
         raise ValueError(
-            f"PostgreSQL at {host}:{port} does not let {user!r} into database {database!r}: "
-            f"{told}. See whether it runs and has that user and database, correct "
+            f"user {user!r} cannot reach database {database!r} of PostgreSQL at {host}:{port} "
+            f"({told}); see whether it runs and has that user and database, correct "
             f"{', '.join(VARIABLES)}, or unset {VARIABLES[0]} to keep runs in SQLite"
         ) from None
 

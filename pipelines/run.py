@@ -13,6 +13,7 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
+from assets.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from pipelines.able import judges_of
 from pipelines.candidate_sensors import (
@@ -92,6 +93,7 @@ def run_lineage(
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
     verdict_store = verdict_store or StoredVerdicts()
     try:
+        require_environment()
         definition = catalog.corpus(corpus)
         chosen = judges_of(definition, catalog, judges)
         if definition.embeddings is not None:

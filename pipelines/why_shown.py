@@ -1,6 +1,7 @@
 """What stands behind a rating as people read it: in a terminal, or as Markdown."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -61,7 +62,8 @@ def _rating(why: Why) -> Iterator[Line]:
         places = f"; rank {own['rank']}, tier {own['tier']}" if own["rank"] else ""
         yield Line(0, "rating", f"{own['rating']:.1f} Elo{places}")
     if own["lower"] is not None:
-        note = f" ({own['calibration_note']})" if own["calibration_note"] else ""
+        is_bounded = own["threshold"] is not None and math.isfinite(own["threshold"])
+        note = "" if is_bounded or not own["calibration_note"] else f" ({own['calibration_note']})"
         reach = f"{_number(own['threshold'], 2)} standard errors of {_number(own['std_error'], 2)}"
         yield Line(
             0,

@@ -5,7 +5,7 @@ import json
 import dagster as dg
 import pytest
 
-from assets.budgets import VARIABLE, RunBudget, capped, parse_cap
+from assets.budgets import VARIABLE, RunBudget, capped, parse_cap, require_environment
 from assets.run_tags import BUDGET_TAG, SPENT_TAG
 from resources.judges.budget import Budget, Cost
 
@@ -159,3 +159,12 @@ def test_currencies_are_not_compared(instance, monkeypatch):
 def test_several_caps_stand_in_one_text():
     cap = parse_cap("2000calls 5USD", "here")
     assert (cap.calls, cap.money, cap.currency) == (2000, 5.0, "USD")
+
+
+@pytest.mark.parametrize("text", ["banana", "5EUR 3USD", ""])
+def test_a_variable_that_caps_nothing_is_told_before_anything_runs(monkeypatch, text):
+    monkeypatch.setenv("JUDGELINE_BUDGET", text)
+    with pytest.raises(ValueError, match=r"JUDGELINE_BUDGET|twice|currenc"):
+        require_environment()
+    monkeypatch.delenv("JUDGELINE_BUDGET")
+    require_environment()

@@ -2,6 +2,7 @@
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from assets.partitions import corpus_judge_key, register, retire
 from pipelines.definitions import build_definitions
@@ -140,3 +141,17 @@ def test_retiring_knows_only_what_is_there(office):
     register(office.instance, judges=["one"])
     retire(office.instance, judges=["one", "never-seen"], corpora=["never-seen"])
     assert office.judges == []
+
+
+def test_a_name_that_another_process_adds_first_is_no_failure(tmp_path, monkeypatch):
+    """Two runs on a new home both see no partition; the second to add one finds it there."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        register(instance, judges=["a"])
+        seen = iter([[], [], ["a"]])  # of corpora, of judges, and of judges once more
+        monkeypatch.setattr(instance, "get_dynamic_partitions", lambda _: next(seen))
+        monkeypatch.setattr(instance, "add_dynamic_partitions", _already_there)
+        register(instance, judges=["a"])
+
+
+def _already_there(_dimension, _keys):
+    raise IntegrityError("INSERT", {}, ValueError("UNIQUE constraint failed"))
