@@ -15,7 +15,7 @@ import pandas as pd
 from assets.budgets import RunBudget, capped
 from assets.partitions import corpus_and_judge
 from assets.pools import turn_of
-from assets.retries import retried_later
+from assets.retries import is_transient, retried_later
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.judges.budget import Budget
@@ -109,7 +109,7 @@ def ask_judge(
         verdict_store.open(),
         budget,
         RETRIED.union(verdict_store.retry_also),
-        on_wait=lambda: context.log.info(f"{PROGRESS}{slug} waits: another run is asking it"),
+        on_wait=lambda: _log(context, f"{slug} waits: another run is asking it"),
         turn=turn_of(context, judge, say),
     )
     if n_covered:
@@ -173,7 +173,16 @@ def _recorded(budget: Budget) -> Iterator[None]:
 
 
 def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    context.log.info(f"{PROGRESS}{slug}: {text}")
+    _log(context, f"{slug}: {text}")
+
+
+def _log(context: dg.AssetExecutionContext, text: str) -> None:
+    """Log how far a judge is, if that can be kept: answers on their way are worth more than it."""
+    try:
+        context.log.info(f"{PROGRESS}{text}")
+    except Exception as error:
+        if not is_transient(error):
+            raise
 
 
 def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
@@ -186,7 +195,7 @@ def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Accoun
         if account.seconds - last < pause and account.n_asked < account.n_needed:
             return
         last = account.seconds
-        context.log.info(f"{PROGRESS}{ledger.told(account)}")
+        _log(context, ledger.told(account))
 
     return tell
 

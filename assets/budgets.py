@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.retries import is_transient
 from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
@@ -108,7 +109,15 @@ class RunBudget(JointBudget):
         """Replace a reservation by what the request did cost."""
         super().settle(most, spent)
         if time.monotonic() - self._recorded_at >= _PAUSE_S:
+            self._record_if_it_can_be_kept()
+
+    def _record_if_it_can_be_kept(self) -> None:
+        """Record, or leave it to the next time: answers on their way are worth more."""
+        try:
             self.record()
+        except Exception as error:
+            if not is_transient(error):
+                raise
 
     def record(self) -> None:
         """Keep what was spent so far in the tags of the run."""

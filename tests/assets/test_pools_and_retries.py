@@ -1,10 +1,13 @@
 """In which pool a judge is asked, and that its place is held while it is asked and no longer."""
 
+from types import SimpleNamespace
+
 import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
 from assets import retries
+from assets.asking import _say
 from assets.pools import pool_of
 from assets.retries import retried_later
 from resources.judges.buying import BudgetError
@@ -72,6 +75,20 @@ def test_a_database_that_is_away_may_come_back():
     wrapped = RuntimeError("too many retries for DB connection")  # as Dagster's storage does
     wrapped.__cause__ = away
     assert outcome([wrapped], watched=False) == (True, 2)
+
+
+def test_answers_do_not_wait_for_their_log():
+    class Log:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def info(self, text: str) -> None:
+            raise self.error
+
+    away = SimpleNamespace(log=Log(OperationalError("INSERT", None, Exception("refused"))))
+    _say(away, "j", "half way")
+    with pytest.raises(ZeroDivisionError):
+        _say(SimpleNamespace(log=Log(ZeroDivisionError())), "j", "half way")
 
 
 def test_what_may_pass_is_tried_again():
