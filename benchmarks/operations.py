@@ -29,7 +29,7 @@ sys.path.append(str(ROOT / "tests" / "e2e"))
 from living import Living
 
 SAMPLE = "softelo_lmarena100k_sample.csv"
-ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
+ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 SIMULATED, RECORDED = "arena-{}", "recorded"
 MIB = 1 << 10  # /proc counts in kB
 SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code": "code-server start"}

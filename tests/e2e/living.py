@@ -20,7 +20,7 @@ from resources.paths import ROOT
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 HOST = "127.0.0.1"
-SMALL_ARENA = {"n_prompts": 100, "n_battles": 1500, "n_voted": 14, "n_new": 2}
+SMALL_ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
 
