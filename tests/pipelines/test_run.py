@@ -25,6 +25,10 @@ JUDGED = {
     "beta_folds",
     "heldout_ratings",
     "battle_influences",
+    "candidate_scores",
+    "candidate_ratings",
+    "attack_controls",
+    "predictions",
     "conformal_calibration",
     "leaderboard",
     "judge_diagnostics",
@@ -155,7 +159,8 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     ]
     assert "at least 50% of answers parse" in gates[0].description
     made = {name for name in workshop.files() if "mumbler" in name}
-    unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes")  # empty, and of no rubric
+    # empty, and of no rubric verdict
+    unasked = ("score_verdicts", "choice_verdicts", "soft_outcomes", "candidate_scores")
     assert made == {f"{name}/tiny/mumbler.parquet" for name in ("verdicts", *unasked)}
     assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
     compared = workshop.stored("judge_comparison", "tiny")
