@@ -8,8 +8,14 @@ import dagster as dg
 
 from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
 
+# A tick sees what was updated as of its beginning, and what is in progress as of now: a table that
+# a run makes meanwhile, from an input that it made before, would look as if it waited for one.
+_AT_REST = ~(~dg.AutomationCondition.in_progress()).newly_true().with_label("was just being made")
+
 FOLLOWS = (
-    dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+    dg.AutomationCondition.eager()
+    & dg.AutomationCondition.all_deps_blocking_checks_passed()
+    & _AT_REST
 ).with_label("follows its inputs")
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
@@ -18,6 +24,7 @@ FOLLOWS_WHAT_THERE_IS = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_UNASKED)
     & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
+    & _AT_REST
 ).with_label("follows its inputs, without those that nobody asked for")
 """The same, not waiting for a panel, or for what follows from single scores and choices, that
 nobody asked for: they cost money, and are no condition."""
@@ -26,6 +33,7 @@ FOLLOWS_WITHOUT_SCORES = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_SCORES)
     & dg.AutomationCondition.all_deps_blocking_checks_passed()
+    & _AT_REST
 ).with_label("follows its inputs, with or without rubric scores")
 """The same for what can do without scored battles: recorded preferences have no rubric scores."""
 
@@ -40,6 +48,7 @@ FOLLOWS_WITHOUT_CANDIDATES = (
     dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_OF_CANDIDATES)
     & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_OF_CANDIDATES)
+    & _AT_REST
 ).with_label("follows its inputs, with or without candidates")
 """The same for what reads the tables of candidates where there are any: most corpora have none."""
 
@@ -79,6 +88,7 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.Automation
         .without(~dg.AutomationCondition.any_deps_missing())
         .allow(ends)
         & any_there.allow(needed)
+        & _AT_REST
     ).with_label("follows the judges there are")
 
 

@@ -331,7 +331,7 @@ def main() -> None:
         in_process(options.in_process.split(","))
         return
     n_judges, n_arenas = (2, 1) if options.quick else (options.judges, 2)
-    repeats = 2 if options.quick else options.repeats
+    options.repeats = 2 if options.quick else options.repeats
     sample = _sample()
     if sample is None:
         print(f"no {SAMPLE} (set JUDGELINE_DATA): one more arena takes the place of recorded data")
@@ -340,14 +340,18 @@ def main() -> None:
         folder = Path(name)
         place = Living(folder)
         pairs = configure(place, n_judges, n_arenas, sample)
-        _report(place, pairs, folder, repeats, options.screenshots)
+        _report(place, pairs, folder, options)
 
 
 def _report(
-    place: Living, pairs: list[str], folder: Path, repeats: int, screenshots: Path | None
+    place: Living,
+    pairs: list[str],
+    folder: Path,
+    options: argparse.Namespace,
 ) -> None:
     corpora = list(dict.fromkeys(pair.split("|")[0] for pair in pairs))
-    print(f"{len(corpora)} corpora, {len(pairs)} partitions, {os.cpu_count()} cores")
+    told = f"{len(corpora)} corpora, {len(pairs)} partitions, {os.cpu_count()} cores"
+    print(told, flush=True)
     prepare(place, corpora)
     place.start()
     assert place.server is not None
@@ -356,44 +360,62 @@ def _report(
             place.add_partition("judge", judge)
         memory = Memory(place.server.pid)
         backfill = measured_backfill(place, pairs, memory)
-        place.settle()
-        pages = measured_pages(place.url, folder, repeats, screenshots)
+        print_backfill(backfill, len(pairs), memory)
+        pages = measured_pages(place.url, folder, options.repeats, options.screenshots)
         memory.look()
     finally:
         place.stop()
-    alone = measured_in_process(folder, place, pairs)
-    print_tables(backfill, alone, memory, pages)
+    print_servers(memory, pages)
+    compared = pairs[:: max(1, len(pairs) // options.compared)]
+    print_overhead(backfill, len(pairs), measured_in_process(folder, place, compared))
 
 
-def print_tables(
-    backfill: dict[str, Any],
-    alone: dict[str, Any],
-    memory: Memory,
-    pages: list[tuple[str, str, list[float]]],
-) -> None:
-    seconds = alone["seconds"]
-    n, total = len(seconds), sum(seconds.values())
+def print_backfill(backfill: dict[str, Any], n: int, memory: Memory) -> None:
+    """Print what the backfill of n partitions took."""
     print(f"\nbackfill of {n} partitions: {backfill['runs']} runs, {backfill['failed']} failed")
     print(f"{backfill['further']} further runs, at most {memory.most_workers} workers at a time")
-    for name, value in {
-        "wall time": backfill["wall"],
-        "the same work in one process": total,
-        "overhead per partition": (backfill["wall"] - total) / n,
-        "busy, per partition": backfill["busy"] / n,
-        "busy, per partition, in one process": alone["busy"] / n,
-        "request to first run": backfill["first run created after"],
-        "a run, created to started (median)": backfill["start of a worker"],
-        "a run, started to ended (median)": backfill["a run, started to ended"],
-        "a partition in one process (median)": statistics.median(seconds.values()),
-    }.items():
-        print(f"  {name:<40}{value:>9.1f} s")
+    _print_seconds(
+        {
+            "wall time": backfill["wall"],
+            "wall time per partition": backfill["wall"] / n,
+            "busy, per partition": backfill["busy"] / n,
+            "request to first run": backfill["first run created after"],
+            "a run, created to started (median)": backfill["start of a worker"],
+            "a run, started to ended (median)": backfill["a run, started to ended"],
+        }
+    )
+
+
+def print_servers(memory: Memory, pages: list[tuple[str, str, list[float]]]) -> None:
+    """Print the memory of the servers, and how long pages took."""
     print("\npeak resident set")
     for role, peak in memory.peaks.items():
         print(f"  {role:<40}{peak:>9.0f} MiB")
     print("\nseconds until a page shows its content: median and longest")
     for name, cache, loads in pages:
         told = f"{statistics.median(loads):>8.2f}{max(loads):>8.2f}"
-        print(f"  {name:<34}{cache:<6}{told}  of {len(loads)}")
+        print(f"  {name:<34}{cache:<6}{told}  of {len(loads)}", flush=True)
+
+
+def print_overhead(backfill: dict[str, Any], n: int, alone: dict[str, Any]) -> None:
+    """Print what a partition takes in one process, and what a backfill of n adds to it."""
+    seconds = list(alone["seconds"].values())
+    mean = statistics.fmean(seconds)
+    print(f"\nthe same work in one process, {len(seconds)} of the {n} partitions")
+    _print_seconds(
+        {
+            "a partition (mean)": mean,
+            "a partition (median)": statistics.median(seconds),
+            "busy, per partition": alone["busy"] / len(seconds),
+            "overhead per partition (wall)": backfill["wall"] / n - mean,
+            "overhead per partition (busy)": (backfill["busy"] / n) - alone["busy"] / len(seconds),
+        }
+    )
+
+
+def _print_seconds(figures: dict[str, float]) -> None:
+    for name, value in figures.items():
+        print(f"  {name:<40}{value:>9.1f} s", flush=True)
 
 
 def _sample() -> Path | None:
@@ -406,6 +428,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="two corpora, two judges")
     parser.add_argument("--judges", type=int, default=8, help="judges per corpus (8)")
     parser.add_argument("--repeats", type=int, default=5, help="loads of a page (5)")
+    parser.add_argument(
+        "--compared", type=int, default=24, help="partitions run in one process as well (24)"
+    )
     parser.add_argument("--screenshots", type=Path, help="folder for a picture of each page")
     parser.add_argument("--in-process", help=argparse.SUPPRESS)
     return parser.parse_args()
