@@ -136,6 +136,20 @@ def ask_judge(
             on_progress=_told(context, ledger),
             buyer=buyer,
         )
+    entries = _account(context, opened, answers, ledger, buyer)
+    return dg.MaterializeResult(
+        value=answers, metadata={**expected, **account_of(answers), **entries}
+    )
+
+
+def _account(
+    context: dg.AssetExecutionContext,
+    opened: Judge,
+    answers: pd.DataFrame,
+    ledger: Ledger,
+    buyer: Buyer,
+) -> dict[str, Any]:
+    """Return as metadata what the answers took, and which judge and prompt gave them."""
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = form_of(opened)
@@ -144,9 +158,7 @@ def ask_judge(
         entries |= origin_of(opened)
     if asked.needs_alternatives:
         entries |= evidence_entries(answers, asked)
-    return dg.MaterializeResult(
-        value=answers, metadata={**expected, **account_of(answers), **_as_metadata(entries)}
-    )
+    return _as_metadata(entries)
 
 
 def _state(
