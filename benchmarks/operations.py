@@ -44,7 +44,7 @@ PAGES = {
     "partitions of the verdicts": ("/assets/verdicts?view=partitions", ("Failed (",)),
     "partitions of the judge job": (
         "/locations/__repository__@judgeline/jobs/judge_job/partitions",
-        ("Partition", "Step"),
+        ("Total partitions",),
     ),
 }
 LONGEST_SECONDS = 3 * 3600
