@@ -275,14 +275,17 @@ def resampling_families(methods: Iterable[str], beta: Floats) -> tuple[Family, .
     levels = [float(name.removeprefix("smoothed-")) for name in judged[1:]]
 
     def votes(_: int, own: OwnBattles) -> Shares:
+        """Which of a model's battles were voted on, and its share of each, (n, 1)."""
         return own.human >= 0, own.human[:, None] / 2
 
     def hard(_: int, own: OwnBattles) -> Shares:
+        """All of a model's battles; its share by the judge, raw and smoothed, (n, levels + 1)."""
         share = own.judge / 4
         smoothed = (smooth_outcome(share, level) for level in levels)
         return own.everything(), np.column_stack([share, *smoothed])
 
     def soft(model: int, own: OwnBattles) -> Shares:
+        """All of a model's battles, and its share of each at the model's slope, (n, 1)."""
         return own.everything(), expit(beta[model] * own.score)[:, None]
 
     return (

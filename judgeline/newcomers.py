@@ -171,6 +171,7 @@ class _Placement(NamedTuple):
     std_error_analytic: float = float("nan")
 
     def ruled(self, ruler: RuledBy) -> "_Placement":
+        """Return the placement on a ruler's line, errors stretched by its slope; Elo points."""
         return _Placement(
             ruler.intercept + ruler.slope * self.rating,
             abs(ruler.slope) * self.std_error,

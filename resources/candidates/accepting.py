@@ -163,15 +163,16 @@ class _Acceptance:
             self._read.append((seen, found.model, typed(told_as, CANDIDATE_DTYPES)))
 
     def _bytes_of(self, seen: Seen) -> bytes:
-        try:
-            if seen.state != "no-permission":
-                return (self._folder / seen.name).read_bytes()
-        except PermissionError:
-            pass
-        raise RefusedError(
+        refused = RefusedError(
             "no-permission",
             f"{told(seen.name)} may not be read by the user that runs this; let it be (chmod a+r)",
         )
+        if seen.state == "no-permission":
+            raise refused
+        try:
+            return (self._folder / seen.name).read_bytes()
+        except PermissionError as error:
+            raise refused from error
 
     def refuse(self, name: str | None, content: str | None, fault: RefusedError) -> None:
         """Set a file, or a control, aside."""
