@@ -40,12 +40,13 @@ class Weeks:
     def tick(self) -> list[tuple[str, bool]]:
         """Let a Monday pass; return the jobs that ran, in order, and whether they succeeded."""
         self.week += 1
-        context = dg.build_schedule_context(
+        with dg.build_schedule_context(
             instance=self.installation.instance,
             scheduled_execution_time=MONDAY + timedelta(weeks=self.week),
-        )
+        ) as context:  # which opens an instance of its own
+            requests = list(weekly_refresh(context, catalog=Catalog()))
         ran = []
-        for request in weekly_refresh(context, catalog=Catalog()):
+        for request in requests:
             if isinstance(request, dg.SkipReason):
                 continue
             result = self.run("corpus_job", request)

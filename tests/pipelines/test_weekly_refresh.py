@@ -51,10 +51,12 @@ class Archive:
             (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(entries))
         return Catalog(**{f"{n}_file": str(self.folder / f"{n}.yaml") for n in files})
 
-    def tick(self):
+    def tick(self, catalog=None):
         """What the schedule asks for: run requests, or a reason for none."""
-        context = dg.build_schedule_context(instance=self.instance, scheduled_execution_time=MONDAY)
-        return list(weekly_refresh(context, catalog=self.catalog))
+        with dg.build_schedule_context(
+            instance=self.instance, scheduled_execution_time=MONDAY
+        ) as context:  # which opens an instance of its own
+            return list(weekly_refresh(context, catalog=catalog or self.catalog))
 
     def obey(self, request):
         """Do what a request asks for, in this process."""
@@ -161,8 +163,7 @@ def test_a_corpus_that_cannot_be_found_gets_a_run_that_says_so(archive):
 def test_a_broken_file_refreshes_nothing(archive):
     catalog = archive.catalog
     (archive.folder / "corpora.yaml").write_text("c: [")
-    context = dg.build_schedule_context(instance=archive.instance, scheduled_execution_time=MONDAY)
-    assert "nothing is refreshed" in reason(list(weekly_refresh(context, catalog=catalog)))
+    assert "nothing is refreshed" in reason(archive.tick(catalog))
 
 
 def test_judges_follow_that_somebody_ran_before(archive):
