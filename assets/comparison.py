@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_columns, as_table
-from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, corpus_check
 from assets.gates import judge_checks, settled_judges
 from assets.judge_gate import withheld_judges
 from assets.partitions import (
@@ -71,7 +71,7 @@ _OF_RATINGS = (
     **OF_CORPUS,
     group_name="comparison",
     code_version="1",
-    automation_condition=FANS_IN,
+    automation_condition=COMPARES_JUDGES,
     ins={
         "leaderboard": of_every_judge("model", "flags"),
         "heldout_ratings": of_every_judge(),
@@ -170,10 +170,11 @@ with previews_silenced():
     owners=["team:evaluation"],
     group_name="comparison",
     code_version="2",
-    automation_condition=FANS_IN,
+    automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
         "judge_comparison": if_there(),
+        "method_comparison": if_there(),
         **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
     },
     deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
@@ -181,7 +182,7 @@ with previews_silenced():
 def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame | None,
-    method_comparison: pd.DataFrame,
+    method_comparison: pd.DataFrame | None,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
@@ -199,6 +200,11 @@ def report(
         ].reset_index(drop=True)
     if judge_comparison is not None and judge_comparison.empty:
         judge_comparison = None
+    if judge_comparison is None and method_comparison is None:
+        raise ValueError(
+            f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
+            "first"
+        )
     judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",

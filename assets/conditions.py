@@ -92,9 +92,11 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.Automation
     ).with_label("follows the judges there are")
 
 
-FANS_IN = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard", "scoring_methods"))
+COMPARES_JUDGES = fans_in(_ENDS, dg.AssetSelection.assets("leaderboard"))
+COMPARES_METHODS = fans_in(_ENDS, dg.AssetSelection.assets("scoring_methods"))
+REPORTS = fans_in(_ENDS, dg.AssetSelection.assets("judge_comparison", "method_comparison"))
 """A comparison follows the ends of the judges' chains, not every link. It does not wait for
-judges that nobody ran, and never runs on none."""
+judges that nobody ran, and never runs without the table that it compares."""
 
 TABLE: Mapping[str, Any] = {"kinds": {"parquet"}, "owners": ["team:evaluation"]}
 OF_CORPUS: Mapping[str, Any] = {**TABLE, "partitions_def": CORPUS}

@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FANS_IN, OF_CORPUS, corpus_check
+from assets.conditions import COMPARES_METHODS, OF_CORPUS, corpus_check
 from assets.gates import settled_judges
 from assets.judge_gate import withheld_judges
 from assets.methods import SHOWN
@@ -31,7 +31,7 @@ _LEADING_HERE = (
     **OF_CORPUS,
     group_name="comparison",
     code_version="1",
-    automation_condition=FANS_IN,
+    automation_condition=COMPARES_METHODS,
     ins={
         "scoring_methods": of_every_judge(),
         "leaderboard": of_every_judge("model", "flags"),

@@ -160,3 +160,14 @@ def test_a_judge_that_was_just_added_is_asked_nothing(world, graph):
         assert all("new" not in str(partition) for found in asked.values() for partition in found)
         world.make(set(asked))
     assert world.ever & (ASKING | BY_HAND) == set()
+
+
+def test_what_was_not_made_is_not_compared(world, graph):
+    """Half of a lineage, as a backfill up to the leaderboard leaves it."""
+    upstream = dg.AssetSelection.assets("leaderboard").upstream()
+    world.tick()
+    world.make(upstream.resolve(graph))
+    followed = world.follow()
+    assert "scoring_methods" not in followed
+    assert {"judge_comparison", "report"} <= followed
+    assert "method_comparison" not in followed
