@@ -13,7 +13,7 @@ import dagster as dg
 
 from assets.candidates import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
-from pipelines.activity import active_judges, require_readable
+from pipelines.activity import active_judges
 from pipelines.jobs import candidate_job, placing_job
 from resources.candidates.accepting import contents
 from resources.candidates.folder import Seen, folder_of, list_files
@@ -27,7 +27,7 @@ BUDGET_TAG = "judgeline/budget"
 NO_CANDIDATES = "none"
 """What stands in a tag for no candidate at all."""
 PLACES_TAG = "judgeline/places"
-"""Tag of a candidate run that is followed by its own placing runs: `judgeline run` does that."""
+"""Tag of a candidate run with the judges, comma between, that whoever started it has place."""
 _SETTLED = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _AGAIN_AFTER_S = 3600.0
 """Seconds after which what was dropped is read once more, if the run for it failed."""
@@ -157,44 +157,102 @@ def _not_ready(
     )
 
 
-@dg.run_status_sensor(
-    run_status=dg.DagsterRunStatus.SUCCESS,
-    monitored_jobs=[candidate_job],
-    request_job=placing_job,
+@dg.sensor(
+    job=placing_job,
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Has each active judge place the candidates of a corpus, within its budget, "
-    "when their battles are others than those placed last.",
+    "when their battles are others than those that it placed last.",
 )
 def place_candidates(
-    context: dg.RunStatusSensorContext, catalog: Catalog
+    context: dg.SensorEvaluationContext, catalog: Catalog
 ) -> dg.SensorResult | dg.SkipReason:
-    """Request `placing_job` for each active judge of the corpus whose candidates were read."""
-    corpus = context.dagster_run.tags.get("dagster/partition", "")
-    if PLACES_TAG in context.dagster_run.tags:
-        return dg.SkipReason(f"{corpus}: whoever started that run places them")
-    require_readable(catalog)
-    record = _latest(context.instance, "candidate_battles", corpus)
+    """Request `placing_job` for each active judge that is behind the candidates of its corpus.
+
+    A judge that becomes active later is behind too. Each is asked for once per table of battles:
+    what failed for good is a person's to repeat, since repeating it would spend a budget again.
+    """
+    requests, told = [], []
+    for slug, corpus in catalog.corpora().items():
+        wanted, why = _behind(context.instance, catalog, corpus)
+        requests += wanted
+        told += [f"{slug}: {why}"] if why else []
+    if requests:
+        return dg.SensorResult(run_requests=requests)
+    return dg.SkipReason("; ".join(told) or "no corpus has candidates")
+
+
+class _Chosen(NamedTuple):
+    """Battles that were chosen for the candidates of a corpus, and the run that chose them.
+
+    `status` is of that run, and `placed_by_itself` the judges that whoever started it has place.
+    """
+
+    battles: str
+    run_id: str
+    status: dg.DagsterRunStatus
+    placed_by_itself: tuple[str, ...]
+
+
+def _chosen(instance: dg.DagsterInstance, corpus: str) -> _Chosen | None:
+    """Return what was chosen last; None if nothing ever was."""
+    record = _latest(instance, "candidate_battles", corpus)
     if record is None:
-        return dg.SkipReason(f"{corpus!r} has no candidate battles; run candidate_job for it")
-    definition = catalog.corpus(corpus)
-    battles = _text(record, FINGERPRINT)
-    judges = [judge.slug for judge in active_judges(definition, catalog, context.instance)]
-    behind = [judge for judge in judges if last_placed(context.instance, corpus, judge) != battles]
-    if not behind:
-        why = "judged these battles already" if judges else "has a leaderboard and can be asked"
-        who = "every active judge has" if judges else "no judge"
-        return dg.SkipReason(f"{corpus}: {who} {why}")
-    return dg.SensorResult(
-        run_requests=[
-            dg.RunRequest(
-                run_key=f"placing:{corpus}:{judge}:{context.dagster_run.run_id}",
-                partition_key=corpus_judge_key(corpus, judge),
-                tags=placing_tags(definition, battles) | {"judge": judge},
-            )
-            for judge in behind
-        ]
-    )
+        return None
+    run, battles = instance.get_run_by_id(record.run_id), _text(record, FINGERPRINT)
+    if run is None:  # its record was deleted since
+        return _Chosen(battles, record.run_id, dg.DagsterRunStatus.SUCCESS, ())
+    placed = tuple(run.tags.get(PLACES_TAG, "").split(","))
+    return _Chosen(battles, run.run_id, run.status, placed)
+
+
+def _behind(
+    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition
+) -> tuple[list[dg.RunRequest], str]:
+    """Return the placing runs that a corpus lacks, and why there are not more."""
+    chosen = _chosen(instance, corpus.slug)
+    if chosen is None:
+        return [], ""
+    if chosen.status != dg.DagsterRunStatus.SUCCESS:
+        return [], f"run {chosen.run_id} chose the battles and has not succeeded"
+    try:
+        judges = [judge.slug for judge in active_judges(corpus, catalog, instance)]
+    except (ValueError, OSError) as error:  # such as in the middle of an edit
+        return [], str(error)
+    if not judges:
+        return [], "no judge has a leaderboard and can be asked"
+    requests, told = [], []
+    for judge in judges:
+        request, why = _place(instance, corpus, judge, chosen)
+        requests += [request] if request else []
+        told += [f"{judge}: {why}"] if why else []
+    if not requests and not told:
+        return [], "every active judge has judged these battles already"
+    return requests, "; ".join(told)
+
+
+def _place(
+    instance: dg.DagsterInstance, corpus: CorpusDefinition, judge: str, chosen: _Chosen
+) -> tuple[dg.RunRequest | None, str]:
+    """Return the placing run that a judge lacks, else why it cannot be now; or nothing at all."""
+    if last_placed(instance, corpus.slug, judge) == chosen.battles:
+        return None, ""
+    if judge in chosen.placed_by_itself:
+        return None, f"whoever started run {chosen.run_id} places them"
+    partition = corpus_judge_key(corpus.slug, judge)
+    of_partition = {"dagster/partition": str(partition)}
+    wanted = dg.RunsFilter(job_name=placing_job.name, tags=of_partition)
+    last = next(iter(instance.get_runs(wanted, limit=1)), None)
+    if last is not None and not last.is_finished:
+        return None, f"run {last.run_id} places"
+    run_key = f"placing:{partition}:{chosen.run_id}"
+    if instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
+        return None, (
+            "the run for these battles did not succeed; see it, and run: "
+            f"judgeline run --corpus {corpus.slug} --judge {judge}"
+        )
+    tags = placing_tags(corpus, chosen.battles) | {"judge": judge}
+    return dg.RunRequest(run_key=run_key, partition_key=partition, tags=tags), ""
 
 
 def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:

@@ -178,10 +178,12 @@ class _Lineage:
         corpus = definition.slug
         if not has_candidates(definition, self._store):
             return
-        if not self._job("candidate_job", corpus, tags={PLACES_TAG: "itself"}):
+        if dg.AssetKey("candidate_verdicts") not in self._selected:
+            judges = ()
+        if not self._job("candidate_job", corpus, tags={PLACES_TAG: ",".join(judges)}):
             return
         battles = self._store.stored("candidate_battles", corpus)
-        if battles is None or dg.AssetKey("candidate_verdicts") not in self._selected:
+        if battles is None:
             return
         about = fingerprint(battles)
         for judge in judges:

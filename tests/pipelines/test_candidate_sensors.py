@@ -13,7 +13,7 @@ from newcomers import drop, newcomer
 
 from assets.partitions import corpus_judge_key, register
 from pipelines import candidate_sensors
-from pipelines.activity import UnreadableError, active_judges
+from pipelines.activity import active_judges
 from pipelines.automation import SENSORS
 from pipelines.candidate_sensors import (
     BUDGET_TAG,
@@ -73,8 +73,8 @@ class Watch:
             os.utime(path, (time.time() - 1000,) * 2)
 
     def tick_now(self) -> dg.SensorResult:
-        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
-        result = new_candidates(context, catalog=self.workshop.catalog)
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+            result = new_candidates(context, catalog=self.workshop.catalog)
         self.cursor = result.cursor
         return result
 
@@ -85,22 +85,27 @@ class Watch:
             assert self.run("candidate_job", tags=request.tags).success
         return requests
 
-    def after(self, result: dg.ExecuteInProcessResult) -> dg.SensorResult | dg.SkipReason:
-        """Look at what follows a run of candidate_job."""
-        context = dg.build_run_status_sensor_context(
-            sensor_name="place_candidates",
-            dagster_instance=self.instance,
-            dagster_run=result.dagster_run,
-            dagster_event=result.get_run_success_event(),
-        )
-        return place_candidates(context, catalog=self.workshop.catalog)
+    def chosen(self, **options: Any) -> dg.SensorResult | dg.SkipReason:
+        """Run candidate_job, and look at what follows."""
+        assert self.run("candidate_job", **options).success
+        return self.look()
 
-    def place(self, request: dg.RunRequest, *, succeed: bool = True) -> None:
+    def look(self) -> dg.SensorResult | dg.SkipReason:
+        """Look for candidates that judges have not placed."""
+        with dg.build_sensor_context(instance=self.instance) as context:
+            return place_candidates(context, catalog=self.workshop.catalog)
+
+    def place(
+        self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS
+    ) -> dg.DagsterRun:
         """Record a placing run as the daemon would leave it."""
-        tags = {**request.tags, "dagster/partition": str(request.partition_key)}
-        done = dg.DagsterRunStatus.SUCCESS if succeed else dg.DagsterRunStatus.FAILURE
+        tags = {
+            **request.tags,
+            "dagster/partition": str(request.partition_key),
+            "dagster/run_key": str(request.run_key),
+        }
         job = self.definitions.resolve_job_def("placing_job")
-        self.instance.create_run_for_job(job, tags=tags, status=done)
+        return self.instance.create_run_for_job(job, tags=tags, status=status)
 
 
 @pytest.fixture
@@ -179,29 +184,14 @@ def test_a_folder_that_cannot_be_listed_is_told(
 def test_a_configuration_in_the_middle_of_an_edit_loses_no_run(watch: Watch) -> None:
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
-    catalog = watch.workshop.catalog
-    start = placing_tick(watch, catalog, None).cursor
     watch.run("candidate_job")
+    catalog = watch.workshop.catalog
     half = watch.workshop.home / "half.yaml"
     half.write_text("careful: {kind: [an edit")
     broken = Catalog(corpora_file=catalog.corpora_file, judges_file=str(half))
-    with pytest.raises(UnreadableError, match="looked at again"):
-        placing_tick(watch, broken, start)  # tells no cursor, so that the daemon keeps the last one
-    requests = placing_tick(watch, catalog, start).run_requests
-    assert [one.partition_key for one in requests] == ["tiny|careful"]
-
-
-def placing_tick(watch: Watch, catalog: Catalog, cursor: str | None) -> Any:
-    """What a tick of the sensor that places tells the daemon."""
-    repository = watch.definitions.get_repository_def()
-    context = dg.build_sensor_context(
-        instance=watch.instance,
-        cursor=cursor,
-        repository_def=repository,
-        resources={"catalog": catalog},
-    )
-    with dg.partition_loading_context(dynamic_partitions_store=watch.instance):
-        return repository.get_sensor_def("place_candidates").evaluate_tick(context)
+    with dg.build_sensor_context(instance=watch.instance) as context:
+        assert "half.yaml" in place_candidates(context, catalog=broken).skip_message
+    assert [one.partition_key for one in watch.look().run_requests] == ["tiny|careful"]
 
 
 def test_the_same_content_under_another_name_is_nothing_new(watch: Watch) -> None:
@@ -295,45 +285,87 @@ def test_each_active_judge_is_asked_to_place_within_the_budget(watch: Watch) -> 
     watch.workshop.tiny["candidates"] = {"budget": ["300calls", "2USD"]}
     watch.have_leaderboards("careful", "hasty")
     drop(watch.folder, watch.entrant)
-    watch.tick()
-    made = watch.run("candidate_job")
-    requests = watch.after(made).run_requests
+    requests = watch.chosen().run_requests
     assert [str(one.partition_key) for one in requests] == ["tiny|careful", "tiny|hasty"]
     assert {one.tags[BUDGET_TAG] for one in requests} == {"300calls 2USD"}
     assert len({one.tags[CANDIDATES_TAG] for one in requests}) == 1
 
 
+def test_a_judge_that_becomes_active_later_has_its_turn(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    watch.place(request)
+    assert "judged these battles" in watch.look().skip_message
+    watch.have_leaderboards("hasty")
+    [request] = watch.look().run_requests
+    assert request.partition_key == "tiny|hasty"
+    watch.place(request)
+    assert "judged these battles" in watch.look().skip_message
+
+
+def test_a_judge_that_is_placing_is_not_asked_beside_itself(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    run = watch.place(request, dg.DagsterRunStatus.STARTED)
+    watch.workshop.tiny["candidates"] = {"controls": ["null-model"]}  # one more
+    assert f"run {run.run_id} places" in watch.chosen().skip_message
+    watch.instance.report_run_failed(run)
+    [after] = watch.look().run_requests
+    assert after.run_key != request.run_key
+
+
+def test_what_failed_for_good_spends_its_budget_once(watch: Watch) -> None:
+    watch.have_leaderboards("careful", "hasty")
+    drop(watch.folder, watch.entrant)
+    first, second = watch.chosen().run_requests
+    watch.place(first)
+    watch.place(second, dg.DagsterRunStatus.FAILURE)
+    assert "judgeline run --corpus tiny --judge hasty" in watch.look().skip_message
+    [again] = watch.chosen().run_requests  # what was dropped was read again
+    assert again.partition_key == second.partition_key
+
+
 def test_nothing_new_to_judge_starts_no_placing(watch: Watch) -> None:
     watch.have_leaderboards("careful", "hasty")
     drop(watch.folder, watch.entrant)
-    first, second = watch.after(watch.run("candidate_job")).run_requests
-    watch.place(first)
-    watch.place(second, succeed=False)
-    again = watch.after(watch.run("candidate_job")).run_requests
-    assert [one.partition_key for one in again] == [second.partition_key]  # it failed
-    watch.place(second)
+    for request in watch.chosen().run_requests:
+        watch.place(request)
     (watch.folder / "broken.jsonl").write_text("{}\n")
     assert len(watch.tick().run_requests) == 1
-    assert "judged these battles" in watch.after(watch.run("candidate_job")).skip_message
+    assert "judged these battles" in watch.chosen().skip_message
     (watch.folder / f"{watch.entrant.model}.jsonl").unlink()
-    gone = watch.after(watch.run("candidate_job")).run_requests
+    gone = watch.chosen().run_requests
     assert len(gone) == 2  # the leaderboards still show it
     for request in gone:
         watch.place(request)
     assert last_placed(watch.instance, "tiny", "careful") == ""
-    assert isinstance(watch.after(watch.run("candidate_job")), dg.SkipReason)
+    assert isinstance(watch.chosen(), dg.SkipReason)
 
 
 def test_without_candidates_nothing_is_placed(watch: Watch) -> None:
     watch.have_leaderboards("careful")
-    assert isinstance(watch.after(watch.run("candidate_job")), dg.SkipReason)
+    assert watch.look().skip_message == "no corpus has candidates"
+    assert "judged these battles" in watch.chosen().skip_message  # no battles
+
+
+def test_battles_of_a_run_that_failed_are_not_judged(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    result = watch.run("candidate_job")
+    run = watch.instance.get_run_by_id(result.run_id)
+    watch.instance.report_run_failed(run)
+    assert "has not succeeded" in watch.look().skip_message
 
 
 def test_a_run_that_places_by_itself_is_left_alone(watch: Watch) -> None:
-    watch.have_leaderboards("careful")
+    watch.have_leaderboards("careful", "hasty")
     drop(watch.folder, watch.entrant)
-    made = watch.run("candidate_job", tags={PLACES_TAG: "itself"})
-    assert "whoever started" in watch.after(made).skip_message
+    requests = watch.chosen(tags={PLACES_TAG: "careful,strict"}).run_requests
+    assert [one.partition_key for one in requests] == ["tiny|hasty"]
+    watch.place(requests[0])
+    assert "careful: whoever started run" in watch.look().skip_message
 
 
 def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
