@@ -1,5 +1,6 @@
 """The sensor that makes partitions equal to what the configuration holds."""
 
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -40,8 +41,9 @@ def configured_partitions(
 ) -> dg.SensorResult | dg.SkipReason:
     """Make partitions equal to the configured corpora and judges.
 
-    A file that cannot be read changes nothing. Nobody is retired while a run or a backfill could
-    be at work on them. The comparison of a corpus whose judges changed is made again.
+    A file that cannot be read changes nothing. Nobody is retired at first sight, since half a
+    file can be whole YAML, nor while a run or a backfill could be at work on them. The comparison
+    of a corpus whose judges changed is made again.
     """
     try:
         corpora, judges = catalog.corpora(), catalog.judges()
@@ -50,27 +52,43 @@ def configured_partitions(
         context.log.error(told)
         return dg.SkipReason(told)
     instance = context.instance
-    by_dimension = {
+    seen = {
         "corpus": _changes(instance, "corpus", corpora),
         "judge": _changes(instance, "judge", judges),
     }
-    told = [line for name, found in by_dimension.items() for line in _told(name, found)]
-    if not told:
-        return dg.SkipReason(f"{len(corpora)} corpora and {len(judges)} judges, all known")
-    if any(found.gone for found in by_dimension.values()) and (busy := _busy(instance)):
-        by_dimension = {name: Changes(found.added, ()) for name, found in by_dimension.items()}
-        told = [line for name, found in by_dimension.items() for line in _told(name, found)]
-        told.append(f"nobody is retired before {busy} has ended")
+    by_dimension, why_not = _due(instance, seen, json.loads(context.cursor or "{}"))
+    told = [line for name, found in by_dimension.items() for line in _told(name, found)] + why_not
     context.log.info("; ".join(told))
     requests = [
         request
         for definition, found in ((CORPUS, by_dimension["corpus"]), (JUDGE, by_dimension["judge"]))
         for request in _requests(definition, found)
     ]
-    if not requests:
-        return dg.SkipReason("; ".join(told))
+    told = told or [f"{len(corpora)} corpora and {len(judges)} judges, all known"]
     compared = _compared_again(instance, list(corpora), list(judges), by_dimension["judge"])
-    return dg.SensorResult(dynamic_partitions_requests=requests, run_requests=list(compared))
+    return dg.SensorResult(
+        dynamic_partitions_requests=requests,
+        run_requests=list(compared) if requests else [],
+        skip_reason=None if requests else dg.SkipReason("; ".join(told)),
+        cursor=json.dumps({name: found.gone for name, found in seen.items()}),
+    )
+
+
+def _due(
+    instance: dg.DagsterInstance, seen: dict[str, Changes], missed: dict[str, list[str]]
+) -> tuple[dict[str, Changes], list[str]]:
+    """Return the changes to make now, and why others wait; `missed` were gone a look ago too."""
+    gone = {
+        name: tuple(one for one in found.gone if one in missed.get(name, ()))
+        for name, found in seen.items()
+    }
+    first = [one for name, found in seen.items() for one in found.gone if one not in gone[name]]
+    why_not = [f"not in the configuration, retired at the next look: {', '.join(first)}"]
+    if any(gone.values()) and (busy := _busy(instance)):
+        gone = dict.fromkeys(seen, ())
+        why_not.append(f"nobody is retired before {busy} has ended")
+    due = {name: found._replace(gone=gone[name]) for name, found in seen.items()}
+    return due, why_not if first else why_not[1:]
 
 
 def _changes(instance: dg.DagsterInstance, dimension: str, wanted: dict[str, object]) -> Changes:

@@ -17,6 +17,7 @@ class Office:
 
     def __init__(self, folder, instance):
         self.folder, self.instance = folder, instance
+        self.cursor = None
         self.configure(corpora=["c"], judges=["one", "two"])
 
     def configure(self, *, corpora=None, judges=None):
@@ -36,8 +37,9 @@ class Office:
 
     def look(self):
         """Evaluate the sensor, do to the partitions what it asks for, and return its result."""
-        with dg.build_sensor_context(instance=self.instance) as context:
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
             result = configured_partitions(context, catalog=self.catalog)
+        self.cursor = getattr(result, "cursor", self.cursor)
         for request in getattr(result, "dynamic_partitions_requests", None) or []:
             change = (
                 self.instance.add_dynamic_partitions
@@ -70,8 +72,8 @@ def test_configured_names_become_partitions_once(office):
     assert office.judges == ["one", "two"]
     assert office.instance.get_dynamic_partitions("corpus") == ["c"]
     second = office.look()
-    assert isinstance(second, dg.SkipReason)
-    assert "1 corpora and 2 judges, all known" in second.skip_message
+    assert not second.dynamic_partitions_requests
+    assert "1 corpora and 2 judges, all known" in second.skip_reason.skip_message
 
 
 def test_a_judge_that_is_gone_is_retired_and_comes_back_as_it_was(office):
@@ -79,6 +81,8 @@ def test_a_judge_that_is_gone_is_retired_and_comes_back_as_it_was(office):
     office.rated("one")
     office.rated("two")
     office.configure(judges=["one"])
+    assert "retired at the next look: two" in office.look().skip_reason.skip_message
+    assert office.judges == ["one", "two"]
     result = office.look()
     assert office.judges == ["one"]
     assert [(r.job_name, r.partition_key) for r in result.run_requests] == [("comparison_job", "c")]
@@ -95,7 +99,17 @@ def test_nothing_is_compared_where_nobody_is_left_or_nothing_was_rated(office):
     assert office.look().run_requests == []
     office.rated("three")
     office.configure(judges=["one", "two"])
+    assert office.look().run_requests == []
     assert office.look().run_requests == []  # the others have no ratings to compare
+    assert office.judges == ["one", "two"]
+
+
+def test_half_a_file_that_is_whole_yaml_retires_nobody(office):
+    office.look()
+    for judges in (["one"], ["one", "two"], ["one"]):  # an editor, writing
+        office.configure(judges=judges)
+        office.look()
+        assert office.judges == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +144,9 @@ def test_nobody_is_retired_under_a_run(office):
     run = office.instance.create_run_for_job(build_definitions().resolve_job_def("corpus_job"))
     office.instance.report_engine_event("on its way", run)
     office.configure(judges=["one", "new"])
-    office.look()
+    for _ in range(3):
+        told = office.look()
+    assert "nobody is retired before run" in told.skip_reason.skip_message
     assert office.judges == ["new", "one", "two"]
     office.instance.report_run_failed(run)
     office.look()
