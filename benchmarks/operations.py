@@ -32,8 +32,8 @@ SAMPLE = "softelo_lmarena100k_sample.csv"
 ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 SIMULATED, RECORDED = "arena-{}", "recorded"
 MIB = 1 << 10  # /proc counts in kB
-SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code": "code-server start"}
-WORKER = "execute_run"
+SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code location": "api grpc"}
+WORKER = "spawn_main"
 PAGES = {
     "asset graph of the leaderboard": (
         "/assets/leaderboard?view=lineage&lineageDepth=10",
@@ -250,7 +250,8 @@ class Memory:
         for pid in _below(self._root):
             command = _read(pid, "cmdline").replace("\0", " ")
             role = next((role for role, part in SERVERS.items() if part in command), None)
-            if role is None and WORKER in command:
+            launched = SERVERS["code location"] in _parent_command(pid)
+            if role is None and WORKER in command and launched:
                 role, n_workers = "a run's worker", n_workers + 1
             peak = _peak(pid)
             if role is not None and peak is not None:
@@ -268,7 +269,20 @@ def _below(root: int) -> Iterator[int]:
     while waiting:
         pid = waiting.pop()
         yield pid
-        waiting += map(int, _read(pid, f"task/{pid}/children").split())
+        for thread in _threads(pid):  # each has the children that it started
+            waiting += map(int, _read(pid, f"task/{thread}/children").split())
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _parent_command(pid: int) -> str:
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return _read(int(fields[1]), "cmdline").replace("\0", " ") if fields else ""
 
 
 def _read(pid: int, name: str) -> str:
