@@ -10,6 +10,7 @@ _SCORES = {
 
 MEANINGS: dict[str, str] = {
     **_SCORES,
+    "anchors": "Models with votes that the prediction was made among; a list as JSON.",
     "answer": "What the judge said, word for word; after the label, where a file publishes one.",
     "asked_at": "When the answer was given, or the last of an epoch's answers; UTC.",
     "base": "The metric of the base judge, as it is.",
@@ -133,6 +134,7 @@ MEANINGS: dict[str, str] = {
     "opponent": "The model on the other side of the battle.",
     "order": "Which completion was shown first: AB or BA; mean if published as one for the battle.",
     "order_spread": "Elo points: standard deviation of a rating over shuffles of the battles.",
+    "origin_shift": "Elo points: mean of today's anchors above those of the prediction.",
     "outcome": "Share of the win as counted: A's, or where the row is of a model, that model's.",
     "p_a": "Probability that the judge prefers A.",
     "p_b": "Probability that the judge prefers B.",
@@ -153,7 +155,7 @@ MEANINGS: dict[str, str] = {
     "recorded_outcome": "A's share of the judge's win as published: quarters, or a probability.",
     "reference_model": "The fixed opponent that gaps are relative to.",
     "replicate": "Repetition of the same call, from 0.",
-    "residual": "Elo points: judge rating minus human rating.",
+    "residual": "Elo points: judge rating minus human rating, among the same anchors.",
     "rise": "Elo points that an attack control is rated above its bound; negative is below.",
     "rmse": "Root mean square of estimate minus truth over splits.",
     "row": "Position in the published file, from 0.",

@@ -1,5 +1,6 @@
 """The record of predictions as tables: stated once, scored once, and tested against the pool."""
 
+import json
 from typing import Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 from judgeline.conformal import nonconformity_scores
 from judgeline.exchangeability import conformal_p_values, rank_sum_test
 from judgeline.heldout import FEW_BATTLES
+from judgeline.origin import origin_shift
 from judgeline.running_coverage import running_coverage
 
 StdErrorKind = Literal["analytic", "bootstrap"]
@@ -23,8 +25,10 @@ PREDICTION_DTYPES: dict[str, str] = {
     "upper": "float64",
     "std_error": "float64",
     "miscoverage": "float64",
+    "anchors": "str",
     "scored_at": "str",
     "human_rating": "float64",
+    "origin_shift": "float64",
     "n_votes": "Int64",
     "residual": "float64",
     "covered": "boolean",
@@ -58,6 +62,7 @@ def state_predictions(
     leaderboard : DataFrame
         As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
         of a model with votes that has no human rating, since its fold falls apart without it.
+        Models with votes are the anchors: the rating is relative to their mean.
     content_hashes : Series
         Of the files of dropped models, by model.
     miscoverage : float
@@ -73,6 +78,7 @@ def state_predictions(
         predicted_at=now,
         run_id=run_id,
         miscoverage=miscoverage,
+        anchors=json.dumps(sorted(leaderboard.loc[leaderboard["n_votes"].gt(0), "model"])),
     )
     rows = typed_record(stated.sort_values("model"))
     return pd.concat([record, rows], ignore_index=True) if len(rows) else record
@@ -83,7 +89,9 @@ def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: s
 
     A prediction is scored once: as soon as its model has `judgeline.heldout.FEW_BATTLES` votes, or
     as many as the model with fewest among those that calibrate. A rating from a handful of votes
-    is not what was predicted.
+    is not what was predicted. Others may have got votes meanwhile: people's rating is moved to
+    the anchors that the prediction was made among, by `origin_shift`. Where none of those is left,
+    nothing is scored.
 
     Parameters
     ----------
@@ -98,20 +106,39 @@ def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: s
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
     enough = min(FEW_BATTLES, int(others.min())) if len(others) else FEW_BATTLES
     ready = voted[voted["n_votes"].ge(enough)]
-    due = record["scored_at"].isna() & record["model"].isin(ready.index)
+    shift = record["model"].map(
+        {
+            row.model: _origin_shift(voted["human_rating"].drop(row.model), row.anchors)
+            for row in record[record["model"].isin(ready.index)].itertuples()
+        }
+    )
+    due = record["scored_at"].isna() & shift.notna()
     if not due.any():
         return record
     found = ready.loc[record.loc[due, "model"]]
     human = pd.Series(found["human_rating"].to_numpy(dtype=float), index=record.index[due])
     own = record[due]
+    as_then = human + shift[due]
     scored = own.assign(
         scored_at=now,
         human_rating=human,
+        origin_shift=shift[due],
         n_votes=found["n_votes"].to_numpy(),
-        residual=own["rating"] - human,
-        covered=own["lower"].le(human) & own["upper"].ge(human),
+        residual=own["rating"] - as_then,
+        covered=own["lower"].le(as_then) & own["upper"].ge(as_then),
     )
     return pd.concat([record[~due], typed_record(scored)]).sort_index()
+
+
+def _origin_shift(others: pd.Series, anchors: str | float) -> float:
+    """Return the shift from the anchors of a record, as JSON, to those that have votes now.
+
+    Zero for a prediction that is older than the record of its anchors.
+    """
+    if not isinstance(anchors, str):
+        return 0.0
+    then = np.flatnonzero(others.index.isin(json.loads(anchors)))
+    return origin_shift(others.to_numpy(dtype=float), then.tolist(), range(len(others)))
 
 
 def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:

@@ -1,5 +1,6 @@
 """The record of predictions: written once, scored once, and held against those that calibrate."""
 
+import json
 import math
 
 import numpy as np
@@ -51,7 +52,8 @@ def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
     assert (row["model"], row["content_hash"], row["predicted_at"]) == ("new", "abc", FIRST)
     assert (row["rating"], row["lower"], row["upper"]) == (1600.0, 1550.0, 1650.0)
     assert (row["miscoverage"], row["std_error"], row["run_id"]) == (0.1, 20.0, f"run of {FIRST}")
-    assert all(pd.isna(row[name]) for name in list(PREDICTION_DTYPES)[10:])
+    assert all(pd.isna(row[name]) for name in list(PREDICTION_DTYPES)[11:])
+    assert json.loads(row["anchors"]) == ["ant", "bee"]
 
 
 def test_a_model_of_the_corpus_without_votes_is_predicted_too_and_has_no_file():
@@ -89,7 +91,8 @@ def test_votes_score_a_prediction_once(human, covered):
     assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 60)
     assert row["residual"] == pytest.approx(1600 - human)  # of what was predicted
     assert bool(row["covered"]) is covered
-    stated = list(PREDICTION_DTYPES)[:10]
+    stated = list(PREDICTION_DTYPES)[:11]
+    assert row["origin_shift"] == 0
     pd.testing.assert_frame_equal(scored[stated], record[stated])
     assert pd.isna(scored.set_index("model").loc["wait", "scored_at"])
     again = score_predictions(scored, board(*VOTED, ("new", 9.0, 1.0, 900)), now="later still")
@@ -97,13 +100,51 @@ def test_votes_score_a_prediction_once(human, covered):
 
 
 def test_a_handful_of_votes_is_no_human_rating_to_score_by():
-    record = state(NONE, board(("new", 1600.0, math.nan, 0)))
+    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
     few = board(*VOTED, ("new", 9.0, 1800.0, 19))
     assert score_predictions(record, few, now=THEN)["scored_at"].isna().all()
     enough = board(*VOTED, ("new", 9.0, 1800.0, 20))
     assert score_predictions(record, enough, now=THEN)["scored_at"].notna().all()
     small = board(("ant", 1500.0, 1510.0, 12), ("new", 9.0, 1800.0, 12))
     assert score_predictions(record, small, now=THEN)["scored_at"].notna().all()
+
+
+def left_out(strength: dict[str, float]) -> list[tuple[str, float, float, int]]:
+    """Rows of models whose human ratings are relative to the mean of the others, by definition."""
+    total = sum(strength.values())
+    n_others = len(strength) - 1
+    return [
+        (name, 0.0, 1500 + own - (total - own) / n_others, 90) for name, own in strength.items()
+    ]
+
+
+def test_a_zero_that_moved_moves_no_residual():
+    """Four strong newcomers get votes before the model that was predicted right does."""
+    known = {f"old-{k}": 10.0 * k for k in range(20)}
+    strong = {f"strong-{k}": 250.0 for k in range(4)}
+    model, zero = 130.0, np.mean(list(known.values()))
+    record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
+    voted = left_out({**known, **strong, "new": model})
+    (row,) = score_predictions(record, board(*voted), now=THEN).to_dict("records")
+    assert row["residual"] == pytest.approx(0, abs=1e-9)
+    assert row["origin_shift"] == pytest.approx(4 * (250 - zero) / 24)  # k d / (A + k)
+    assert row["human_rating"] + row["origin_shift"] == pytest.approx(row["rating"])
+
+
+def test_a_prediction_none_of_whose_anchors_is_left_waits():
+    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
+    others = board(("cat", 1.0, 1500.0, 90), ("new", 9.0, 1600.0, 60))
+    assert score_predictions(record, others, now=THEN)["scored_at"].isna().all()
+
+
+def test_a_record_that_is_older_than_its_column_of_anchors_is_scored_as_before():
+    record = typed_record(
+        state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0))).drop(
+            columns=["anchors", "origin_shift"]
+        )
+    )
+    now = board(*VOTED, ("cat", 1.0, 1900.0, 90), ("new", 9.0, 1550.0, 60))
+    assert score_predictions(record, now, now=THEN)["residual"].tolist() == [50.0]
 
 
 # what the record is worth
