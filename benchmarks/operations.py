@@ -33,7 +33,7 @@ ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 SIMULATED, RECORDED = "arena-{}", "recorded"
 MIB = 1 << 10  # /proc counts in kB
 SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code location": "api grpc"}
-WORKER = "spawn_main"
+WORKER, WORKERS = "spawn_main", "workers of runs"
 PAGES = {
     "asset graph of the leaderboard": (
         "/assets/leaderboard?view=lineage&lineageDepth=10",
@@ -213,7 +213,7 @@ def measured_backfill(place: Living, pairs: Sequence[str], memory: "Memory") -> 
         return state.startswith("COMPLETED")
 
     place.wait("the backfill to end", over, LONGEST_SECONDS, pause=0.5)
-    busy = memory.busy_seconds() - busy
+    busy = {role: now - busy[role] for role, now in memory.busy_seconds().items()}
     known = place.runs()
     runs = [run for run in known if run["tags"].get("dagster/backfill") == name]
     latest = max(run["endTime"] for run in runs)
@@ -248,8 +248,8 @@ class Memory:
         """Read what there is now; the kernel keeps each process's peak."""
         n_workers = 0
         for pid in _below(self._root):
-            command = _read(pid, "cmdline").replace("\0", " ")
-            role = next((role for role, part in SERVERS.items() if part in command), None)
+            command = _command(pid)
+            role = self._role(command)
             launched = SERVERS["code location"] in _parent_command(pid)
             if role is None and WORKER in command and launched:
                 role, n_workers = "a run's worker", n_workers + 1
@@ -258,10 +258,23 @@ class Memory:
                 self.peaks[role] = max(self.peaks.get(role, 0.0), peak)
         self.most_workers = max(self.most_workers, n_workers)
 
-    def busy_seconds(self) -> float:
-        """Return the processor time of all there is and of all that ended and was waited for."""
-        fields = [_read(pid, "stat").rpartition(")")[2].split() for pid in _below(self._root)]
-        return sum(sum(map(int, own[11:15])) for own in fields) / os.sysconf("SC_CLK_TCK")
+    def busy_seconds(self) -> dict[str, float]:
+        """Return processor time by what used it: the servers themselves, and all else below them.
+
+        All else is what the runs' workers used, with the processes that start them.
+        """
+        seconds = dict.fromkeys((*SERVERS, WORKERS), 0.0)
+        for pid in _below(self._root):
+            fields = [int(time) for time in _stat(pid)[11:15]]
+            own, ended = sum(fields[:2]), sum(fields[2:])  # children that ended and were waited for
+            role = self._role(_command(pid)) or WORKERS
+            seconds[role] += own / os.sysconf("SC_CLK_TCK")
+            seconds[WORKERS] += ended / os.sysconf("SC_CLK_TCK")
+        return seconds
+
+    @staticmethod
+    def _role(command: str) -> str | None:
+        return next((role for role, part in SERVERS.items() if part in command), None)
 
 
 def _below(root: int) -> Iterator[int]:
@@ -281,8 +294,17 @@ def _threads(pid: int) -> list[str]:
 
 
 def _parent_command(pid: int) -> str:
-    fields = _read(pid, "stat").rpartition(")")[2].split()
-    return _read(int(fields[1]), "cmdline").replace("\0", " ") if fields else ""
+    fields = _stat(pid)
+    return _command(int(fields[1])) if fields else ""
+
+
+def _command(pid: int) -> str:
+    return _read(pid, "cmdline").replace("\0", " ")
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what the kernel tells of a process behind its name; proc(5) counts two more before."""
+    return _read(pid, "stat").rpartition(")")[2].split()
 
 
 def _read(pid: int, name: str) -> str:
@@ -392,7 +414,8 @@ def print_backfill(backfill: dict[str, Any], n: int, memory: Memory) -> None:
         {
             "wall time": backfill["wall"],
             "wall time per partition": backfill["wall"] / n,
-            "busy, per partition": backfill["busy"] / n,
+            "busy, per partition": sum(backfill["busy"].values()) / n,
+            **{f"  of which {role}": spent / n for role, spent in backfill["busy"].items()},
             "request to first run": backfill["first run created after"],
             "a run, created to started (median)": backfill["start of a worker"],
             "a run, started to ended (median)": backfill["a run, started to ended"],
@@ -422,7 +445,8 @@ def print_overhead(backfill: dict[str, Any], n: int, alone: dict[str, Any]) -> N
             "a partition (median)": statistics.median(seconds),
             "busy, per partition": alone["busy"] / len(seconds),
             "overhead per partition (wall)": backfill["wall"] / n - mean,
-            "overhead per partition (busy)": (backfill["busy"] / n) - alone["busy"] / len(seconds),
+            "overhead per partition (busy)": sum(backfill["busy"].values()) / n
+            - alone["busy"] / len(seconds),
         }
     )
 

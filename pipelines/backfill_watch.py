@@ -7,17 +7,9 @@ import dagster as dg
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from assets.asking import PROGRESS
-from pipelines.console import blocked, cause
+from pipelines.console import blocked, cause, progress_bar
 from pipelines.outcome import FailedCheck
 
 _STATES = {
@@ -48,16 +40,7 @@ class Watcher:
     ) -> None:
         self._instance, self._id, self._console = instance, backfill_id, console
         self._seen: dict[str, dg.DagsterRunStatus] = {}
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._progress = progress_bar(console)
         self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:

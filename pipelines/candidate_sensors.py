@@ -13,6 +13,7 @@ import dagster as dg
 
 from assets.candidates import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
+from assets.run_tags import BUDGET_TAG
 from pipelines.activity import active_judges
 from pipelines.jobs import candidate_job, placing_job
 from resources.candidates.accepting import contents
@@ -23,7 +24,6 @@ from resources.tables import ParquetStore
 
 CANDIDATES_TAG = "judgeline/candidates"
 """Tag of a placing run: the fingerprint of the candidate battles that it is about."""
-BUDGET_TAG = "judgeline/budget"
 NO_CANDIDATES = "none"
 """What stands in a tag for no candidate at all."""
 PLACES_TAG = "judgeline/places"

@@ -32,16 +32,7 @@ class RunReporter:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._last_told = time.monotonic()
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._progress = progress_bar(console)
         self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Self:
@@ -119,6 +110,20 @@ class RunReporter:
         rows = materialization.metadata.get("dagster/partition_row_count")
         count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
         self.line("done", f"{materialization.asset_key.to_user_string()}{count}")
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return the bar below the lines, which is gone at the end; none where nobody looks."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 class _EventHandler(logging.Handler):

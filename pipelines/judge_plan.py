@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from resources.judges.budget import Budget
-from resources.judges.judge_plan import JudgePlan, told
-
-__all__ = ["JudgePlan", "require_covered", "told"]
+from resources.judges.judge_plan import JudgePlan
 
 
 def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from pipelines.judge_plan import JudgePlan, told
+from resources.judges.judge_plan import JudgePlan, told
 
 OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
 

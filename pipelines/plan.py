@@ -15,8 +15,6 @@ from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge_plan import JudgePlan
 from resources.tables import ParquetStore
 
-__all__ = ["ASKED", "plan_run"]
-
 
 def plan_run(
     corpus: CorpusDefinition,

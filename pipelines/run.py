@@ -15,6 +15,7 @@ from rich.console import Console
 
 from assets.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
+from assets.planning import ASKED
 from pipelines.able import judges_of
 from pipelines.candidate_sensors import (
     CANDIDATES_TAG,
@@ -34,7 +35,7 @@ from pipelines.outcome import (
     exit_code,
     print_outcome,
 )
-from pipelines.plan import ASKED, plan_run
+from pipelines.plan import plan_run
 from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
 from pipelines.workers import HOST_TAG, this_host
 from resources.candidates.choosing import fingerprint

@@ -12,11 +12,11 @@ import pytest
 from newcomers import drop, newcomer
 
 from assets.partitions import corpus_judge_key, register
+from assets.run_tags import BUDGET_TAG
 from pipelines import candidate_sensors
 from pipelines.activity import active_judges
 from pipelines.automation import SENSORS
 from pipelines.candidate_sensors import (
-    BUDGET_TAG,
     CANDIDATES_TAG,
     PLACES_TAG,
     last_placed,

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from upath import UPath
 
+from assets.planning import ASKED
 from judgeline.planning import sampling_half_width
-from pipelines.judge_plan import JudgePlan, require_covered, told
-from pipelines.plan import ASKED, plan_run
+from pipelines.judge_plan import require_covered
+from pipelines.plan import plan_run
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.gate_options import PanelOptions
 from resources.judges.budget import Budget
@@ -21,6 +22,7 @@ from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.estimates import TokenEstimate
 from resources.judges.judge import Answer
+from resources.judges.judge_plan import JudgePlan, told
 from resources.judges.served.probe import Capabilities, remember
 from resources.tables import ParquetTables
 from resources.verdict_store.store import VerdictStore

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from test_plan import N_BATTLES, URL, Desk
 
-from pipelines.judge_plan import JudgePlan, require_covered, told
+from pipelines.judge_plan import require_covered
 from pipelines.plan import plan_run
 from resources.corpora.gate_options import PanelOptions
 from resources.corpora.reading import read_corpus
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.budget import Budget
 from resources.judges.definitions import JudgeDefinition
+from resources.judges.judge_plan import JudgePlan, told
 from resources.judges.served.probe import Capabilities, remember
 
 ALL = ("rubric", "score", "choice")
