@@ -1,11 +1,14 @@
 """Between stored tables and the columns that the core reads and returns."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from judgeline.battles import CodedBattles, code_battles
+from judgeline.heldout import HeldOutRatings
+from judgeline.settled import VOTES_WAIT, with_settled_votes
 
 Columns = TypeVar("Columns", bound=NamedTuple)
 
@@ -31,7 +34,9 @@ def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
 
 
 def as_coded(scored_battles: pd.DataFrame, hard_outcome: str) -> CodedBattles:
-    """Return scored battles as the estimators read them.
+    """Return scored battles as the estimators read them, without votes that settle nothing.
+
+    Models with too few votes count as models without: `judgeline.settled` says from when on.
 
     Parameters
     ----------
@@ -54,10 +59,37 @@ def as_coded(scored_battles: pd.DataFrame, hard_outcome: str) -> CodedBattles:
             f"{int(np.isnan(outcome).sum())} of {outcome.size} scored battles have no {column}, "
             f"the first is {battle!r}; set 'hard_outcome: derived' for this corpus"
         )
-    return code_battles(
+    coded = code_battles(
         scored_battles["model_a"],
         scored_battles["model_b"],
         human_outcome=as_numbers(scored_battles["human_outcome"]),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),
     )
+    return with_settled_votes(coded)
+
+
+def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:
+    """Return ratings that say of some models that their votes wait, not that there are none.
+
+    Parameters
+    ----------
+    ratings : HeldOutRatings
+        Made of battles without the votes of those models.
+    waiting : collection of str
+        Those models.
+    """
+    waits = np.isin(ratings.model, list(waiting))
+    told = [
+        flags.replace("no-votes", VOTES_WAIT) if wait else flags
+        for flags, wait in zip(ratings.flags.tolist(), waits.tolist(), strict=True)
+    ]
+    return ratings._replace(flags=np.array(told))
+
+
+def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:
+    """Return how many votes there are on each model that has too few of them to count."""
+    voted = scored_battles[scored_battles["human_outcome"].notna()]
+    votes = pd.concat([voted["model_a"], voted["model_b"]]).value_counts()
+    counted = set(np.array(coded.models)[coded.voted_models()].tolist())
+    return {str(name): int(n) for name, n in votes.items() if name not in counted}

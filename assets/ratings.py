@@ -4,7 +4,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_table
+from assets.columns import as_coded, as_columns, as_table, votes_that_wait, with_waiting_votes
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
@@ -57,8 +57,12 @@ def heldout_ratings(
     """
     corpus, judge = corpus_and_judge(context)
     rating = catalog.corpus(corpus).rating
+    battles = as_coded(scored_battles, rating.hard_outcome)
+    if waiting := votes_that_wait(scored_battles, battles):
+        told = ", ".join(f"{name!r} {n}" for name, n in waiting.items())
+        context.log.info(f"too few votes to count yet, by model: {told}")
     ratings = fit_heldout_ratings(
-        as_coded(scored_battles, rating.hard_outcome),
+        battles,
         as_columns(BetaFolds, beta_folds),
         RatingSettings(
             l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus, judge)
@@ -67,11 +71,13 @@ def heldout_ratings(
             scored_battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
         ),
     )
+    ratings = with_waiting_votes(ratings, waiting)
     summary = as_table(summarise(ratings))
     return dg.MaterializeResult(
         value=as_table(ratings),
         metadata={
             "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
+            "votes_that_wait": dg.MetadataValue.json(waiting),
             "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
             **sources_of(context, *_MADE_FROM),
             **_LINEAGE,

@@ -1,44 +1,47 @@
 """Where zero lies: ratings of a model held out are relative to the mean of the others."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 
-def origin_shift(human_rating: ArrayLike, then: Sequence[int], now: Sequence[int]) -> float:
+def origin_shift(then: ArrayLike, then_as_now: ArrayLike, now: ArrayLike) -> float:
     """Return how far the zero of a model's human rating moved as others got votes.
 
     A model that is held out is rated relative to the mean of its anchors. Its rating among the
-    anchors `then` is its rating among those `now` plus this shift: the mean strength of the
+    anchors of `then` is its rating among those of `now` plus this shift: the mean strength of the
     latter less that of the former. With strengths ``s`` of zero mean over n models, one that is
     held out is rated ``s_i - mean_(j != i) s_j = s_i n / (n - 1)``, which is turned round here.
-    Refits without a model move the others a little, which is left out; where both sets are the
-    same the shift is exactly zero.
+    An anchor that is gone stands where it stood, relative to those that are left. Refits without
+    a model move the others a little, which is left out.
 
     Parameters
     ----------
-    human_rating : array_like, shape (n - 1,)
-        Elo points of all other models with votes, each rated with itself held out.
-    then : sequence of int
-        Positions in `human_rating` of the anchors that a prediction was made among.
-    now : sequence of int
-        Positions of the anchors of the model's human rating.
+    then : array_like, shape (A,)
+        Human ratings of the anchors then, when the model had no votes; Elo points.
+    then_as_now : array_like, shape (A,)
+        Those of the same anchors now, NaN for one that is gone.
+    now : array_like, shape (B,)
+        Human ratings of all anchors now, when the model has votes.
 
     Returns
     -------
     float
-        In Elo points; NaN if either set is empty.
+        In Elo points; zero up to rounding where the anchors are the same, NaN where none is left.
 
     Raises
     ------
     ValueError
-        If a rating of either set is not finite.
+        If the first two differ in length, or a rating of `then` or `now` is not finite.
     """
-    rating = np.asarray(human_rating, dtype=float)
-    if len(then) == 0 or len(now) == 0:
+    old, same, new = (np.asarray(given, dtype=float) for given in (then, then_as_now, now))
+    if old.shape != same.shape:
+        raise ValueError(f"{old.size} anchors then, {same.size} of them now: give one for each")
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
+        raise ValueError("an anchor has no finite human rating; leave it out")
+    left = np.isfinite(same)
+    if not left.any():
         return float("nan")
-    before, after = rating[np.asarray(then)], rating[np.asarray(now)]
-    if not (np.isfinite(before).all() and np.isfinite(after).all()):
-        raise ValueError("every anchor needs a finite human rating; leave out those without one")
-    return float((after.mean() - before.mean()) * rating.size / (rating.size + 1))
+    before = old * (old.size - 1) / old.size
+    factor = new.size / (new.size + 1)
+    moved = (same[left] * factor - before[left]).mean()
+    return float(new.mean() * factor - np.where(left, same * factor, before + moved).mean())

@@ -17,7 +17,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_numbers, as_table
+from assets.columns import (
+    as_coded,
+    as_numbers,
+    as_table,
+    votes_that_wait,
+    with_waiting_votes,
+)
 from judgeline.beta import BetaFolds, fit_beta, fit_beta_folds
 from judgeline.conformal import calibrate_intervals
 from judgeline.connectivity import require_connected
@@ -217,7 +223,9 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     folds = fit_beta_folds(coded)
     _require_usable(scored, folds)
     rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
-    heldout = fit_heldout_ratings(coded, folds, rating)
+    heldout = with_waiting_votes(
+        fit_heldout_ratings(coded, folds, rating), votes_that_wait(scored, coded)
+    )
     methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
     chosen = np.isin(heldout.method, [*methods, "human"])
     wanted = HeldOutRatings(*(column[chosen] for column in heldout))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from judgeline.settled import VOTES_WAIT
 from pipelines.why import Why
 from resources.evidence import Evidence, Reading
 from resources.inert import inert, shortened
@@ -73,7 +74,8 @@ def _rating(why: Why) -> Iterator[Line]:
             f"other models{note}",
         )
     human = own["human_rating"]
-    votes = "none: no human votes" if human is None else f"{human:.1f} Elo"
+    none = "too few votes to count yet" if VOTES_WAIT in str(own["flags"]) else "no human votes"
+    votes = f"none: {none}" if human is None else f"{human:.1f} Elo"
     of = "" if human is None else f", from {own['n_votes']} votes"
     gap = "" if human is None or own["rating"] is None else f"; off by {own['rating'] - human:+.1f}"
     yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")

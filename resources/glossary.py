@@ -10,7 +10,7 @@ _SCORES = {
 
 MEANINGS: dict[str, str] = {
     **_SCORES,
-    "anchors": "Models with votes that the prediction was made among; a list as JSON.",
+    "anchors": "Anchors of the prediction with their human ratings then, Elo points, as JSON.",
     "answer": "What the judge said, word for word; after the label, where a file publishes one.",
     "asked_at": "When the answer was given, or the last of an epoch's answers; UTC.",
     "base": "The metric of the base judge, as it is.",

@@ -8,7 +8,6 @@ import pandas as pd
 
 from judgeline.conformal import nonconformity_scores
 from judgeline.exchangeability import conformal_p_values, rank_sum_test
-from judgeline.heldout import FEW_BATTLES
 from judgeline.origin import origin_shift
 from judgeline.running_coverage import running_coverage
 
@@ -62,7 +61,9 @@ def state_predictions(
     leaderboard : DataFrame
         As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
         of a model with votes that has no human rating, since its fold falls apart without it.
-        Models with votes are the anchors: the rating is relative to their mean.
+        Models with a human rating are the anchors: the rating is relative to their mean. An
+        interval without ends promises nothing, and a rating from few battles is a guess: neither
+        is written down, and the first that is worth it is.
     content_hashes : Series
         Of the files of dropped models, by model.
     miscoverage : float
@@ -70,7 +71,9 @@ def state_predictions(
     now, run_id : str
         When, in ISO 8601 and UTC, and by which run.
     """
-    unvoted = leaderboard["n_votes"].eq(0) & leaderboard["rating"].notna()
+    ends = leaderboard[["rating", "lower", "upper"]].to_numpy(dtype=float)
+    few = leaderboard["flags"].str.split(";").map(lambda flags: "few-battles" in flags)
+    unvoted = leaderboard["n_votes"].eq(0) & np.isfinite(ends).all(axis=1) & ~few.astype(bool)
     fresh = leaderboard[unvoted & ~leaderboard["model"].isin(record["model"])]
     is_dropped = np.array(["candidate" in flags.split(";") for flags in fresh["flags"]], dtype=bool)
     stated = fresh[_STATED].assign(
@@ -78,7 +81,10 @@ def state_predictions(
         predicted_at=now,
         run_id=run_id,
         miscoverage=miscoverage,
-        anchors=json.dumps(sorted(leaderboard.loc[leaderboard["n_votes"].gt(0), "model"])),
+        anchors=json.dumps(
+            leaderboard.dropna(subset="human_rating").set_index("model")["human_rating"].to_dict(),
+            sort_keys=True,
+        ),
     )
     rows = typed_record(stated.sort_values("model"))
     return pd.concat([record, rows], ignore_index=True) if len(rows) else record
@@ -87,11 +93,11 @@ def state_predictions(
 def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: str) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    A prediction is scored once: as soon as its model has `judgeline.heldout.FEW_BATTLES` votes, or
-    as many as the model with fewest among those that calibrate. A rating from a handful of votes
-    is not what was predicted. Others may have got votes meanwhile: people's rating is moved to
-    the anchors that the prediction was made among, by `origin_shift`. Where none of those is left,
-    nothing is scored.
+    A prediction is scored once: as soon as its model has as many votes as the models that
+    calibrate, the median of them. Residuals hold the noise of the votes too: one against a rating
+    from fewer votes is larger than those that the interval was made from. Others may have got
+    votes meanwhile: people's rating is moved to the anchors that the prediction was made among,
+    by `origin_shift`. Where none of those is left, nothing is scored.
 
     Parameters
     ----------
@@ -104,7 +110,7 @@ def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: s
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
-    enough = min(FEW_BATTLES, int(others.min())) if len(others) else FEW_BATTLES
+    enough = float(others.median()) if len(others) else np.inf
     ready = voted[voted["n_votes"].ge(enough)]
     shift = record["model"].map(
         {
@@ -137,8 +143,8 @@ def _origin_shift(others: pd.Series, anchors: str | float) -> float:
     """
     if not isinstance(anchors, str):
         return 0.0
-    then = np.flatnonzero(others.index.isin(json.loads(anchors)))
-    return origin_shift(others.to_numpy(dtype=float), then.tolist(), range(len(others)))
+    then = pd.Series(json.loads(anchors), dtype=float)
+    return origin_shift(then, others.reindex(then.index), others)
 
 
 def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:

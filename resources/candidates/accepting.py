@@ -11,7 +11,7 @@ from judgeline.identity import identity_hash
 from resources.candidates.controls import content_of_control, make_control
 from resources.candidates.file import Answered, CandidateFile, read_candidate
 from resources.candidates.folder import Seen, printable_name
-from resources.candidates.questions import AnchorAnswers, anchor_answers
+from resources.candidates.questions import AnchorAnswers, anchor_answers, rated_models
 from resources.candidates.rows import require_size
 from resources.candidates.schema import (
     CANDIDATE_DTYPES,
@@ -43,11 +43,13 @@ class History(NamedTuple):
     """What earlier runs made of files: names by content hash, and what was placed by judges.
 
     `named` maps a content hash to the model's and the file's name under which it was accepted;
-    `placed` holds the models that stood on a leaderboard as candidates.
+    `placed` holds the models that stood on a leaderboard as candidates. `rated` holds those that
+    people rate: with votes enough in the sampled battles; None where nothing was sampled yet.
     """
 
     named: Mapping[str, tuple[str, str]] = {}
     placed: Collection[str] = ()
+    rated: Collection[str] | None = None
 
 
 def history_in(tables: ParquetStore, corpus: str) -> History:
@@ -61,7 +63,8 @@ def history_in(tables: ParquetStore, corpus: str) -> History:
     judges = tables.partitions("predictions", corpus)
     told = (tables.stored("predictions", corpus, judge) for judge in judges)
     placed = frozenset(name for table in told if table is not None for name in table["model"])
-    return History(named, placed)
+    sample = tables.stored("sampled_battles", corpus)
+    return History(named, placed, None if sample is None else rated_models(sample))
 
 
 def contents(files: Sequence[Seen], options: CandidateOptions) -> str:
@@ -199,7 +202,8 @@ class _Acceptance:
 
     def _require_new(self, name: str, model: str) -> None:
         _require_texts(self._anchors)
-        if model not in self._anchors.voted:
+        rated = self._anchors.voted if self.history.rated is None else self.history.rated
+        if model not in rated:
             return
         if model in self.history.placed:
             raise RefusedError(

@@ -7,16 +7,17 @@ import pandas as pd
 
 from judgeline.candidate_battles import choose_battles
 from judgeline.sampling import tiebreak_keys
+from judgeline.settled import settled_models
 
 UNKNOWN_LANGUAGE = ""
 
 
 class AnchorAnswers(NamedTuple):
-    """What models with votes answered: one row of `answers` per question and anchor.
+    """What models with votes enough answered: one row of `answers` per question and anchor.
 
     `answers` has question_id, instruction, language (empty where unknown), model and completion;
-    `voted` names all models of the corpus that have votes; `has_texts` says whether the corpus
-    publishes texts at all.
+    `voted` names all models of the corpus that have votes enough; `has_texts` says whether the
+    corpus publishes texts at all.
     """
 
     answers: pd.DataFrame
@@ -25,14 +26,13 @@ class AnchorAnswers(NamedTuple):
 
 
 def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
-    """Return the answers of a corpus' anchors: models with votes, on single questions.
+    """Return the answers of a corpus' anchors: models with votes enough, on single questions.
 
     Conversations of several turns are left out, since what was asked later is not kept. Of
     several answers of one model to one question the one in the battle with the smallest hash of
     its id counts, whatever the order of the table.
     """
-    voted = battles[battles["human_outcome"].notna()]
-    names = frozenset(pd.concat([voted["model_a"], voted["model_b"]]).tolist())
+    names = rated_models(battles)
     texts = battles[["instruction", "completion_a", "completion_b"]].notna().all(axis=1)
     single = battles[texts & (battles["n_turns"].isna() | battles["n_turns"].eq(1))]
     single = single.assign(key=tiebreak_keys(single["battle_id"], 0)).sort_values("key")
@@ -52,6 +52,14 @@ def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
     both["language"] = both["question_id"].map(asked["language"])
     both = both.sort_values(["question_id", "model"]).drop(columns="key")
     return AnchorAnswers(both.reset_index(drop=True), names, bool(texts.any()))
+
+
+def rated_models(battles: pd.DataFrame) -> frozenset[str]:
+    """Return the models with votes enough to be rated by people; see `judgeline.settled`."""
+    voted = battles[battles["human_outcome"].notna()]
+    codes, names = pd.factorize(pd.concat([voted["model_a"], voted["model_b"]]))
+    settled = settled_models(codes[: len(voted)], codes[len(voted) :], len(names))
+    return frozenset(np.array(names, dtype=object)[settled].tolist())
 
 
 def language_shares(answers: pd.DataFrame) -> pd.Series:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from judgeline.settled import VOTES_WAIT
 from resources.report.grid import sort_key
 from resources.report.wording import count, flag_words, number, span
 
@@ -57,7 +58,7 @@ def _standing(row: pd.Series, low: float, reach: float) -> Standing:
         return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
 
     left, right = place(row["lower"]), place(row["upper"])
-    new = bool(pd.isna(row["human_rating"]))
+    new = bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";")
     flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
     return Standing(
         rank=count(row["rank"]),

@@ -28,6 +28,7 @@ _METHODS = {
 
 _FLAGS = {
     "no-votes": "no human votes",
+    "votes-wait": "too few human votes to count yet",
     "judge-always-prefers": "the judge always prefers it",
     "judge-never-prefers": "the judge never prefers it",
     "humans-always-prefer": "humans always prefer it",

@@ -19,7 +19,7 @@ from resources.candidates.choosing import (
 )
 from resources.candidates.controls import INJECTION, NULL_ANSWER
 from resources.candidates.folder import list_files
-from resources.candidates.questions import anchor_answers, questions_to_answer
+from resources.candidates.questions import anchor_answers, questions_to_answer, rated_models
 from resources.corpora.candidate_options import CandidateOptions
 from resources.corpora.definitions import RatingOptions
 from resources.corpora.schema import BATTLE_DTYPES, typed
@@ -193,6 +193,31 @@ def test_contents_follow_files_controls_and_settings(shelf: Shelf) -> None:
 def test_votes_that_came_after_placing_are_no_failure(shelf: Shelf) -> None:
     shelf.put("ant.jsonl", *answers())
     assert reasons(shelf.accept(History(placed={"ant"}))) == {"ant.jsonl": "has-votes-now"}
+
+
+def voted_on(model: str, n_votes: int) -> pd.DataFrame:
+    """The battles, with votes on a model whose texts are another's."""
+    more = BATTLES.head(n_votes).assign(
+        battle_id=[f"{model}-{k}" for k in range(n_votes)], model_a=model, human_outcome=1.0
+    )
+    return pd.concat([BATTLES, more], ignore_index=True)
+
+
+@pytest.mark.parametrize(("n_votes", "refused"), [(1, {}), (25, {"new.jsonl": "has-votes-now"})])
+def test_a_handful_of_votes_ends_no_candidacy(
+    shelf: Shelf, n_votes: int, refused: dict[str, str]
+) -> None:
+    shelf.put("new.jsonl", *answers(model="new"))
+    found = shelf.accept(History(placed={"new"}), battles=voted_on("new", n_votes))
+    assert reasons(found) == refused
+
+
+def test_votes_that_the_sample_does_not_hold_end_no_candidacy(shelf: Shelf) -> None:
+    shelf.put("new.jsonl", *answers(model="new"))
+    history = History(placed={"new"}, rated=rated_models(BATTLES))
+    found = shelf.accept(history, battles=voted_on("new", 25))
+    assert reasons(found) == {}
+    assert found.candidates["model"].unique().tolist() == ["new"]
 
 
 def test_a_corpus_without_texts_takes_no_candidates(shelf: Shelf) -> None:

@@ -53,7 +53,7 @@ def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
     assert (row["rating"], row["lower"], row["upper"]) == (1600.0, 1550.0, 1650.0)
     assert (row["miscoverage"], row["std_error"], row["run_id"]) == (0.1, 20.0, f"run of {FIRST}")
     assert all(pd.isna(row[name]) for name in list(PREDICTION_DTYPES)[11:])
-    assert json.loads(row["anchors"]) == ["ant", "bee"]
+    assert json.loads(row["anchors"]) == {"ant": 1510.0, "bee": 1390.0}
 
 
 def test_a_model_of_the_corpus_without_votes_is_predicted_too_and_has_no_file():
@@ -86,27 +86,34 @@ def test_the_first_prediction_stays_whatever_comes_later():
 )
 def test_votes_score_a_prediction_once(human, covered):
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0), ("wait", 1.0, math.nan, 0)))
-    scored = score_predictions(record, board(*VOTED, ("new", 9.0, human, 60)), now=THEN)
+    scored = score_predictions(record, board(*VOTED, ("new", 9.0, human, 90)), now=THEN)
     row = scored.set_index("model").loc["new"]
-    assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 60)
+    assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 90)
     assert row["residual"] == pytest.approx(1600 - human)  # of what was predicted
     assert bool(row["covered"]) is covered
     stated = list(PREDICTION_DTYPES)[:11]
-    assert row["origin_shift"] == 0
+    assert row["origin_shift"] == pytest.approx(0, abs=1e-9)
     pd.testing.assert_frame_equal(scored[stated], record[stated])
     assert pd.isna(scored.set_index("model").loc["wait", "scored_at"])
     again = score_predictions(scored, board(*VOTED, ("new", 9.0, 1.0, 900)), now="later still")
     pd.testing.assert_frame_equal(again, scored)
 
 
-def test_a_handful_of_votes_is_no_human_rating_to_score_by():
+def test_a_rating_from_fewer_votes_than_calibrate_is_nothing_to_score_by():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
-    few = board(*VOTED, ("new", 9.0, 1800.0, 19))
+    few = board(*VOTED, ("new", 9.0, 1800.0, 84))
     assert score_predictions(record, few, now=THEN)["scored_at"].isna().all()
-    enough = board(*VOTED, ("new", 9.0, 1800.0, 20))
+    enough = board(*VOTED, ("new", 9.0, 1800.0, 85))  # the median of 80 and 90
     assert score_predictions(record, enough, now=THEN)["scored_at"].notna().all()
-    small = board(("ant", 1500.0, 1510.0, 12), ("new", 9.0, 1800.0, 12))
-    assert score_predictions(record, small, now=THEN)["scored_at"].notna().all()
+
+
+def test_a_promise_without_ends_and_a_guess_are_not_written_down():
+    nothing = board(*VOTED, ("new", 1600.0, math.nan, 0)).assign(lower=-math.inf, upper=math.inf)
+    assert state(NONE, nothing).empty
+    guess = board(*VOTED, ("new", 1600.0, math.nan, 0), flags="candidate;no-votes;few-battles")
+    assert state(NONE, guess).empty
+    first = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)), now=THEN)
+    assert first["predicted_at"].tolist() == [THEN]
 
 
 def left_out(strength: dict[str, float]) -> list[tuple[str, float, float, int]]:
@@ -131,6 +138,17 @@ def test_a_zero_that_moved_moves_no_residual():
     assert row["human_rating"] + row["origin_shift"] == pytest.approx(row["rating"])
 
 
+def test_strong_anchors_that_are_gone_move_no_residual():
+    known = {f"old-{k}": 10.0 * k for k in range(20)} | {f"strong-{k}": 400.0 for k in range(3)}
+    model, zero = 130.0, np.mean(list(known.values()))
+    record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
+    stayed = {name: own for name, own in known.items() if not name.startswith("strong")}
+    voted = left_out({**stayed, "new": model})
+    (row,) = score_predictions(record, board(*voted), now=THEN).to_dict("records")
+    assert row["residual"] == pytest.approx(0, abs=1e-9)
+    assert row["origin_shift"] < -30
+
+
 def test_a_prediction_none_of_whose_anchors_is_left_waits():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
     others = board(("cat", 1.0, 1500.0, 90), ("new", 9.0, 1600.0, 60))
@@ -143,7 +161,7 @@ def test_a_record_that_is_older_than_its_column_of_anchors_is_scored_as_before()
             columns=["anchors", "origin_shift"]
         )
     )
-    now = board(*VOTED, ("cat", 1.0, 1900.0, 90), ("new", 9.0, 1550.0, 60))
+    now = board(*VOTED, ("cat", 1.0, 1900.0, 90), ("new", 9.0, 1550.0, 90))
     assert score_predictions(record, now, now=THEN)["residual"].tolist() == [50.0]
 
 
