@@ -1,0 +1,96 @@
+"""Whether intervals stated without votes hold once people have voted, by the votes behind that.
+
+Simulated worlds of models of which the newest has no votes; its interval is stated, then people
+vote on it. Prints the share of intervals that held, by the votes behind the human rating.
+"""
+
+import argparse
+
+import numpy as np
+from scipy.special import expit
+
+from judgeline.battles import CodedBattles, code_battles
+from judgeline.beta import fit_beta_folds
+from judgeline.heldout import fit_heldout_ratings
+from judgeline.newcomer_board import rank_newcomers
+from judgeline.newcomers import fit_anchor_scale, place_newcomer
+from judgeline.rating_settings import RatingSettings
+
+N_ANCHORS, VOTES_EACH, N_JUDGED = 20, 200, 200
+SCORED_AT = (20, 50, 100, 200)
+MISCOVERAGE = 0.1
+SETTINGS = RatingSettings(n_resamples=0)
+NAMES = np.array([f"model-{k:02d}" for k in range(N_ANCHORS)] + ["newest"])
+NEWEST = N_ANCHORS
+
+
+def judged(rng: np.random.Generator, strength: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return score differences of a judge who is noisy, and steeper than people."""
+    gap = strength[pairs[:, 0]] - strength[pairs[:, 1]]
+    return np.round(12 * np.clip(1.6 * gap + rng.normal(0, 1.2, len(pairs)), -9, 9)) / 12
+
+
+def voted(rng: np.random.Generator, strength: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return votes of people, 1 or 0."""
+    gap = strength[pairs[:, 0]] - strength[pairs[:, 1]]
+    return (rng.random(len(pairs)) < expit(gap)).astype(float)
+
+
+def coded(pairs: np.ndarray, score: np.ndarray, human: np.ndarray) -> CodedBattles:
+    return code_battles(
+        NAMES[pairs[:, 0]],
+        NAMES[pairs[:, 1]],
+        human_outcome=human,
+        judge_outcome=(np.sign(score) + 1) / 2,
+        score_difference=score,
+    )
+
+
+def against_anchors(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.column_stack([np.full(n, NEWEST), rng.integers(0, N_ANCHORS, n)])
+
+
+def one_world(rng: np.random.Generator) -> list[bool]:
+    """Return whether the newest model's interval held, scored at each number of votes."""
+    strength = rng.normal(0, 0.7, NEWEST + 1)
+    pairs = np.array(
+        [rng.choice(N_ANCHORS, 2, replace=False) for _ in range(N_ANCHORS * VOTES_EACH // 2)]
+    )
+    score, human = judged(rng, strength, pairs), voted(rng, strength, pairs)
+    battles = coded(pairs, score, human)
+    heldout = fit_heldout_ratings(battles, fit_beta_folds(battles), SETTINGS)
+    own = against_anchors(rng, N_JUDGED)
+    unvoted = coded(own, judged(rng, strength, own), np.full(N_JUDGED, np.nan))
+    placed = place_newcomer(unvoted, "newest", fit_anchor_scale(battles, heldout, SETTINGS))
+    board = rank_newcomers(heldout, placed, miscoverage=MISCOVERAGE)
+    held = []
+    for n_votes in SCORED_AT:
+        more = against_anchors(rng, n_votes)
+        later = coded(
+            np.vstack([pairs, more]),
+            np.append(score, judged(rng, strength, more)),
+            np.append(human, voted(rng, strength, more)),
+        )
+        after = fit_heldout_ratings(later, fit_beta_folds(later), SETTINGS)
+        rated = after.human_rating[(after.model == "newest") & (after.method == "human")][0]
+        held.append(bool(board.lower[0] <= rated <= board.upper[0]))
+    return held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worlds", type=int, default=400, help="simulated worlds (400)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    held = np.array([one_world(rng) for _ in range(options.worlds)])
+    rank = np.ceil((N_ANCHORS + 1) * (1 - MISCOVERAGE)) / (N_ANCHORS + 1)
+    print(f"{options.worlds} worlds, {N_ANCHORS} anchors of about {VOTES_EACH} votes; ", end="")
+    print(f"promised {rank:.3f}")
+    for n_votes, share in zip(SCORED_AT, held.mean(axis=0), strict=True):
+        error = np.sqrt(share * (1 - share) / len(held))
+        print(f"  scored at {n_votes:>4} votes: {share:.3f} of the intervals held (+- {error:.3f})")
+
+
+if __name__ == "__main__":
+    main()
