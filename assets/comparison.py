@@ -206,6 +206,7 @@ def report(
             "first"
         )
     judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
+    left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",
         title=f"Judges of {corpus.display_name}",
@@ -216,11 +217,13 @@ def report(
         comparison=judge_comparison,
         methods=method_comparison,
         costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
+        left_out=left_out,
     )
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(path),
             "judges": judges,
+            "left_out": left_out,
             "kilobytes": path.stat().st_size / 1000,
         },
         check_results=[self_contained(path)],

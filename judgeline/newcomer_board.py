@@ -62,7 +62,8 @@ def join_newcomers(board: Leaderboard, newcomers: Leaderboard) -> Leaderboard:
     """Return a leaderboard of both, with ranks and tiers over all.
 
     People's votes come first: a newcomer that has a human rating on the board by now is left out.
-    Else it takes the place of a model of its name, if it is rated or that one is not.
+    Else, of it and a model of its name without votes, the rated one stands, and of two rated ones
+    that with more battles: further answers do not rename what the judge has seen more of.
 
     Parameters
     ----------
@@ -85,12 +86,13 @@ def join_newcomers(board: Leaderboard, newcomers: Leaderboard) -> Leaderboard:
             f"newcomers are rated by {str(newcomers.method[0])!r}, the board by "
             f"{str(board.method[0])!r}; remake the ratings of the newcomers"
         )
-    rated = set(newcomers.model[np.isfinite(newcomers.rating)].tolist())
-    rows = zip(board.model.tolist(), board.human_rating, board.rating, strict=True)
+    rated = np.isfinite(newcomers.rating)
+    seen = dict(zip(newcomers.model[rated].tolist(), newcomers.n_battles[rated], strict=True))
+    rows = zip(board.model.tolist(), board.human_rating, board.rating, board.n_battles, strict=True)
     stays = {
         name
-        for name, human, rating in rows
-        if np.isfinite(human) or (np.isfinite(rating) and name not in rated)
+        for name, human, rating, n_battles in rows
+        if np.isfinite(human) or (np.isfinite(rating) and n_battles > seen.get(name, -1))
     }
     enters = np.array([name not in stays for name in names], dtype=bool)
     kept = np.array([name not in set(names) - stays for name in board.model.tolist()], dtype=bool)

@@ -39,6 +39,7 @@ def write_report(
     comparison: pd.DataFrame | None,
     methods: pd.DataFrame | None = None,
     costs: pd.DataFrame | None = None,
+    left_out: Sequence[str] = (),
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
@@ -60,6 +61,8 @@ def write_report(
         One row per judge and scoring method, all on the same battles.
     costs : DataFrame or None
         One row per judge and table of answers; `resources.report.costs` has its columns.
+    left_out : sequence of str
+        Judges that have a leaderboard and no section here, as their last run did not get through.
 
     Returns
     -------
@@ -89,6 +92,7 @@ def write_report(
         ],
         comparison=comparison_grid(comparison, judges) if comparison is not None else None,
         unrated="" if judges else _UNRATED,
+        left_out=", ".join(left_out),
         methods=None if methods is None else methods_section(methods, _names(judges)),
         costs=cost_grid(costs),
         provenance=dict(provenance),

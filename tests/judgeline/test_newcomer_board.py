@@ -66,6 +66,16 @@ def test_of_a_model_without_votes_the_newcomer_stands_if_it_is_rated(corpus, new
     assert joined.rating[joined.model == "both"].tolist() == [expected]
 
 
+@pytest.mark.parametrize(("in_corpus", "own", "expected"), [(286, 200, 1400.0), (3, 200, 1450.0)])
+def test_of_two_rated_ones_that_with_more_battles_stands(in_corpus, own, expected):
+    calibrating = heldout_of([*voted(), Rated("both", 1400.0, None, 9.0)])
+    met = np.where(calibrating.model == "both", in_corpus, calibrating.n_battles)
+    newcomer = heldout_of([Rated("both", 1450.0, None, 5.0)])._replace(n_battles=np.array([own]))
+    board = rank_models(calibrating._replace(n_battles=met))
+    joined = join_newcomers(board, rank_newcomers(calibrating, newcomer))
+    assert joined.rating[joined.model == "both"].tolist() == [expected]
+
+
 def test_where_neither_is_rated_one_row_says_why():
     others = [*voted(), Rated("both", math.nan, None, math.nan, flags="no-votes")]
     joined = board_of([Rated("both", math.nan, None, math.nan, flags="not-judged")], others)

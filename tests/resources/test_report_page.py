@@ -54,6 +54,13 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write(tmp_path_factory.mktemp("report") / "report.html", simulated=True)
 
 
+def test_judges_that_are_left_out_are_named(tmp_path: Path) -> None:
+    told = write(tmp_path / "one.html", left_out=["hasty", "<b>x</b>"])
+    assert "Left out, since" in told
+    assert "hasty, &lt;b&gt;x&lt;/b&gt;" in told
+    assert "Left out, since" not in write(tmp_path / "none.html")
+
+
 def test_untrusted_names_stay_text(html: str) -> None:
     page = Page(html)
     assert page.tags.count("script") == 1  # ours

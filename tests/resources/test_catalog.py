@@ -1,0 +1,58 @@
+"""The catalog reads its files anew for everybody but a run, which keeps to what it began with."""
+
+import dagster as dg
+import pytest
+
+from resources.catalog import Catalog
+
+JUDGE = "one: {display_name: One, family: f, kind: recorded}"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "corpora.yaml").write_text("c: {reader: arena}")
+    (tmp_path / "judges.yaml").write_text(JUDGE)
+    return tmp_path
+
+
+def catalog_of(files):
+    return Catalog(corpora_file=str(files / "corpora.yaml"), judges_file=str(files / "judges.yaml"))
+
+
+def test_an_edit_is_seen_at_once(files):
+    catalog = catalog_of(files)
+    assert list(catalog.judges()) == ["one"]
+    (files / "judges.yaml").write_text(JUDGE + "\n" + JUDGE.replace("one", "two"))
+    assert list(catalog.judges()) == ["one", "two"]
+
+
+def ran(files, first, then):
+    """The judges that two steps of a run saw, with an edit before each."""
+    seen = []
+
+    def edit_and_look(text, catalog):
+        (files / "judges.yaml").write_text(text)
+        seen.append(sorted(catalog.judges()))
+
+    @dg.asset
+    def before(catalog: Catalog) -> None:
+        edit_and_look(first, catalog)
+
+    @dg.asset(deps=[before])
+    def after(catalog: Catalog) -> None:
+        edit_and_look(then, catalog)
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = dg.materialize(
+            [before, after],
+            instance=instance,
+            resources={"catalog": catalog_of(files)},
+            raise_on_error=False,
+        )
+    return done.success, seen
+
+
+def test_half_a_file_in_the_middle_of_a_run_is_for_the_next(files):
+    assert ran(files, "one: {kind: [an edit", "") == (True, [["one"], ["one"]])
+    success, seen = ran(files, "one: {kind: [an edit", "")
+    assert (success, seen) == (False, [])  # it began with half a file, and a step said so
