@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import OF_CORPUS, TABLE, corpus_check
-from assets.partitions import CORPUS, by_judge, of_every_judge
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
 from judgeline.candidate_battles import N_BANDS, strength_bands
 from judgeline.heldout import FEW_BATTLES
 from resources.candidates.accepting import Accepted, accept, contents, history_in
 from resources.candidates.choosing import (
     Needs,
     anchor_strengths,
+    battles_per_question,
     choose_for_all,
     fingerprint,
     needs_of,
@@ -102,6 +103,7 @@ def read_candidates(
     group_name="candidates",
     code_version="1",
     ins={
+        "sampled_battles": if_there("question_id", "model_a", "model_b"),
         "heldout_ratings": of_every_judge(*_POOL, "n_battles"),
         "conformal_calibration": of_every_judge("method", "threshold"),
     },
@@ -110,6 +112,7 @@ def candidate_battles(
     context: dg.AssetExecutionContext,
     candidates: pd.DataFrame,
     battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame | None,
     heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame],
     conformal_calibration: dict[dg.MultiPartitionKey, pd.DataFrame],
     catalog: Catalog,
@@ -118,14 +121,20 @@ def candidate_battles(
     """One battle of a new model against an anchor that answered the same question.
 
     As many as an interval of the half-width aimed at takes by the leave-one-out pool of the
-    judge that needs most; spread over the anchors' strengths and the questions' languages.
-    Battles chosen before stay chosen.
+    judge that needs most; spread over the anchors' strengths, the questions and their languages,
+    and no more on one question than rated models have. Battles chosen before stay chosen.
     """
     corpus = catalog.corpus(context.partition_key)
     before = io_manager.stored("candidate_battles", corpus.slug)
     asking = of_asked_judges(by_judge(heldout_ratings), catalog)
     chosen, needs = choose_candidate_battles(
-        corpus, candidates, battles, asking, by_judge(conformal_calibration), before
+        corpus,
+        candidates,
+        battles,
+        asking,
+        by_judge(conformal_calibration),
+        sampled=sampled_battles,
+        before=before,
     )
     for judge in needs.unbounded:
         context.log.warning(
@@ -140,6 +149,7 @@ def candidate_battles(
         metadata={
             FINGERPRINT: fingerprint(chosen),
             "n_needed": needs.n_battles,
+            "most_per_question": needs.per_question,
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
             "needs": _needs_table(needs),
@@ -162,6 +172,8 @@ def choose_candidate_battles(
     battles: pd.DataFrame,
     heldout: Mapping[str, pd.DataFrame],
     calibration: Mapping[str, pd.DataFrame],
+    *,
+    sampled: pd.DataFrame | None,
     before: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, Needs]:
     """Return the battles of all candidates of a corpus, and how many each takes.
@@ -174,17 +186,24 @@ def choose_candidate_battles(
         The tables of these names.
     heldout, calibration : mapping of str to DataFrame
         `heldout_ratings` and `conformal_calibration` by judge, of the judges that will be asked.
+    sampled : DataFrame or None
+        The battles that judges rate models by; None for all of the corpus.
     before : DataFrame or None
         The choice made before.
     """
-    needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)
     anchors = anchor_answers(battles)
+    rated_by = battles if sampled is None else sampled
+    needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)._replace(
+        per_question=battles_per_question(rated_by, anchors.voted)
+    )
     chosen = choose_for_all(
         candidates,
         anchors.answers,
         anchor_strengths(heldout, anchors.voted),
         n_battles=needs.n_battles,
         seed=corpus.seed,
+        per_question=needs.per_question,
+        voted=anchors.voted,
         before=before,
     )
     return chosen, needs

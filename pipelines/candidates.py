@@ -169,7 +169,10 @@ def _battles_of(
         for name in ("heldout_ratings", "conformal_calibration")
     )
     asked = of_asked_judges(heldout, Catalog())
-    return choose_candidate_battles(definition, own, battles, asked, calibration, None)
+    sampled = tables.stored("sampled_battles", definition.slug)
+    return choose_candidate_battles(
+        definition, own, battles, asked, calibration, sampled=sampled, before=None
+    )
 
 
 def _told_width(needs: Needs, n_battles: int) -> str:
