@@ -295,54 +295,98 @@ def candidate_battles_are_sound(
     )
 
 
-@corpus_check(candidate_battles)
-def candidates_have_enough_battles(candidate_battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Few battles leave a candidate's standard error, and so its interval, to a guess."""
+@corpus_check(
+    candidate_battles, candidates=dg.AssetIn("candidates", metadata={"columns": ["model"]})
+)
+def candidates_have_enough_battles(
+    candidate_battles: pd.DataFrame, candidates: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Few battles, or many on few questions, leave a candidate's interval to a guess."""
     import great_expectations.expectations as gxe
 
-    counts = candidate_battles["candidate"].value_counts().sort_index()
+    found = candidate_battles.groupby("candidate")["question_id"].agg(["size", "nunique"])
+    found = found.reindex(sorted(candidates["model"].unique()), fill_value=0)
+    table = pd.DataFrame(
+        {
+            "candidate": found.index.astype(str),
+            "n_battles": found["size"].to_numpy(),
+            "n_questions": found["nunique"].to_numpy(),
+        }
+    )
     return evaluate(
-        pd.DataFrame({"candidate": counts.index.astype(str), "n_battles": counts.to_numpy()}),
+        table,
         [
             gxe.ExpectColumnValuesToBeBetween(
                 column="n_battles",
                 min_value=FEW_BATTLES,
                 notes=f"a candidate has at least {FEW_BATTLES} battles",
-            )
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="n_questions",
+                min_value=FEW_BATTLES,
+                notes=f"they are on at least {FEW_BATTLES} different questions",
+            ),
         ],
         ids=["candidate"],
-        remedy="Answer more of the questions that `judgeline candidates questions` lists, or raise "
-        "candidates.max_battles.",
+        remedy=_remedy_of_few(table["n_battles"]),
         severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-@corpus_check(candidate_battles, heldout_ratings=of_every_judge("model", "human_rating"))
+def _remedy_of_few(n_battles: pd.Series) -> str:
+    more = (
+        "Answer more of the questions that `judgeline candidates questions` lists: battles on one "
+        "answer tell little more than one of them, so that their number is limited."
+    )
+    if n_battles.gt(0).all():
+        return more
+    return (
+        f"{more} Where there is no battle at all, no model that a judge has rated answered one of "
+        "its questions: if that holds of all candidates, have a judge rate the corpus first "
+        "(judgeline run --corpus SLUG)."
+    )
+
+
+@corpus_check(
+    candidate_battles,
+    battles=dg.AssetIn("battles"),
+    heldout_ratings=of_every_judge("model", "human_rating"),
+)
 def candidates_meet_all_strengths(
-    candidate_battles: pd.DataFrame, heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame]
+    candidate_battles: pd.DataFrame,
+    battles: pd.DataFrame,
+    heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame],
+    catalog: Catalog,
 ) -> dg.AssetCheckResult:
-    """A candidate that meets anchors of one strength only is placed by guesswork elsewhere."""
+    """A candidate that meets anchors of one strength only is placed by guesswork elsewhere.
+
+    Bands of strength are those that battles are chosen by; opponents whose strength nobody knows
+    by now are a band of their own.
+    """
     import great_expectations.expectations as gxe
 
-    tables = by_judge(heldout_ratings)
-    rated = [t.loc[t["human_rating"].notna(), "model"] for t in tables.values()]
-    strengths = anchor_strengths(tables, frozenset(pd.concat(rated)) if rated else frozenset())
+    asked = of_asked_judges(by_judge(heldout_ratings), catalog)
+    strengths = anchor_strengths(asked, anchor_answers(battles).voted)
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
-    even = 1 / max(min(N_BANDS, len(strengths)), 1)
+    most = min(MOST_OF_A_BAND / max(min(N_BANDS, len(strengths)), 1), 1.0)
     band = candidate_battles["opponent"].map(bands)
     shares = band.groupby(candidate_battles["candidate"]).agg(_largest_share)
     return evaluate(
         pd.DataFrame({"candidate": shares.index.astype(str), "share": shares.to_numpy(float)}),
         [
+            gxe.ExpectColumnValuesToNotBeNull(
+                column="share", notes="the strength of some opponent of a candidate is known"
+            ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="share",
-                max_value=min(MOST_OF_A_BAND * even, 1.0),
-                notes=f"at most {min(MOST_OF_A_BAND * even, 1.0):.0%} of a candidate's battles are "
-                "against one band of strength",
-            )
+                max_value=most,
+                notes=f"at most {most:.0%} of a candidate's battles are against one band of "
+                "strength",
+            ),
         ],
         ids=["candidate"],
-        remedy="Answer more questions: those answered have few anchors of other strengths.",
+        remedy="Answer more questions: those answered have few anchors of other strengths. Where "
+        "no strength is known, have a judge rate the corpus again: judgeline run --corpus SLUG.",
         severity=dg.AssetCheckSeverity.WARN,
     )
 
@@ -374,7 +418,9 @@ def candidates_speak_all_languages(
 
 
 def _largest_share(groups: pd.Series) -> float:
-    return float(groups.value_counts(normalize=True).max()) if groups.notna().any() else np.nan
+    """Return the share of the commonest group, or of none; NaN where no group is known."""
+    shares = groups.value_counts(normalize=True, dropna=False)
+    return float(shares.max()) if groups.notna().any() else np.nan
 
 
 def _distance(shares: pd.Series, others: pd.Series) -> float:

@@ -191,7 +191,13 @@ GRAPH = {
     "candidate_battles": (
         "candidates",
         CORPUS,
-        {"candidates", "battles", "heldout_ratings", "conformal_calibration"},
+        {
+            "candidates",
+            "battles",
+            "sampled_battles",
+            "heldout_ratings",
+            "conformal_calibration",
+        },
     ),
     "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
     "candidate_scores": (
