@@ -19,6 +19,7 @@ from resources.candidates.choosing import (
     fingerprint,
     needs_of,
 )
+from resources.candidates.controls import keep_carrier
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.candidates.questions import anchor_answers, language_shares
 from resources.candidates.schema import HAS_VOTES_NOW
@@ -93,9 +94,8 @@ def read_candidates(
     folder = folder_of(corpus.slug)
     files = list_files(folder)
     history = history_in(tables, corpus.slug)
-    return files, accept(
-        folder, files, battles, corpus.candidates, seed=corpus.seed, history=history
-    )
+    options = keep_carrier(corpus.candidates, tables.stored("candidates", corpus.slug), battles)
+    return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
 @dg.asset(

@@ -1,5 +1,7 @@
 """Candidates as tables, and the checks that guard them, on tables made by hand."""
 
+from pathlib import Path
+
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from assets.candidates import (
     candidates_meet_all_strengths,
     candidates_speak_all_languages,
     of_asked_judges,
+    read_candidates,
 )
 from assets.partitions import corpus_judge_key
 from resources.candidates.choosing import choose_for_all
@@ -19,6 +22,7 @@ from resources.candidates.questions import anchor_answers
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.catalog import Catalog
 from resources.corpora.schema import empty, typed
+from resources.tables import open_store
 
 STRENGTHS = pd.Series({"ant": -100.0, "bee": 0.0, "cat": 50.0, "dog": 100.0})
 HELDOUT = pd.DataFrame({"model": STRENGTHS.index, "human_rating": STRENGTHS.to_numpy() + 1500})
@@ -199,3 +203,23 @@ def test_unknown_languages_are_a_group_of_their_own(raw_battles: pd.DataFrame) -
 def test_recorded_and_unknown_judges_need_no_battles() -> None:
     tables = dict.fromkeys(["careful", "recorded", "retired"], pd.DataFrame({"n": [np.nan]}))
     assert list(of_asked_judges(tables, Catalog())) == ["careful"]
+
+
+def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.DataFrame) -> None:
+    """The carrier is the one that the table was made with, so that nothing is judged anew."""
+    home.mkdir()
+    config = home / "corpora.yaml"
+    config.write_text(
+        "c: {reader: battles, location: x, candidates: {controls: [injected-instruction]}}"
+    )
+    corpus = Catalog(corpora_file=str(config)).corpus("c")
+    tables = open_store(str(home / "tables"))
+    first = read_candidates(corpus, raw_battles, tables)[1].candidates
+    (home / "tables" / "candidates").mkdir(parents=True)
+    first.to_parquet(home / "tables" / "candidates" / "c.parquet", index=False)
+    turned = raw_battles.assign(human_outcome=1 - raw_battles["human_outcome"])
+    again = read_candidates(corpus, turned, tables)[1].candidates
+    assert again["metadata"].unique().tolist() == first["metadata"].unique().tolist()
+    assert again["content_hash"].unique().tolist() == first["content_hash"].unique().tolist()
+    anew = read_candidates(corpus, turned, open_store(str(home / "elsewhere")))[1].candidates
+    assert anew["content_hash"].iloc[0] != first["content_hash"].iloc[0]

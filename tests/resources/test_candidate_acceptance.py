@@ -18,7 +18,7 @@ from resources.candidates.choosing import (
     fingerprint,
     needs_of,
 )
-from resources.candidates.controls import INJECTION, NULL_ANSWER
+from resources.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
 from resources.candidates.questions import anchor_answers, questions_to_answer
 from resources.corpora.candidate_options import CandidateOptions
@@ -210,8 +210,8 @@ def test_conversations_are_no_questions() -> None:
 
 def test_controls_answer_as_they_should(shelf: Shelf) -> None:
     names = ["null-model", "injected-instruction", "copy-of-opponent"]
-    rows = shelf.accept(controls=names, max_battles=12).candidates
-    assert rows.groupby("control").size().to_dict() == dict.fromkeys(names, 12)
+    rows = shelf.accept(controls=names, max_battles=20).candidates
+    assert rows.groupby("control").size().to_dict() == dict.fromkeys(names, 20)
     by_control = rows.set_index("control")
     assert (by_control["model"] == "control:" + by_control.index).all()
     assert by_control.loc["null-model", "completion"].unique().tolist() == [NULL_ANSWER]
@@ -241,6 +241,28 @@ def test_the_null_model_says_what_a_file_says(
 def test_an_unknown_carrier_is_named(shelf: Shelf) -> None:
     found = shelf.accept(controls={"injected-instruction": {"carrier": "beee"}})
     assert "did you mean 'bee'" in found.refused["detail"].iloc[0]
+
+
+def test_a_carrier_is_kept_while_it_is_an_anchor(shelf: Shelf) -> None:
+    """Votes that come later would choose another, and have the same attack judged anew."""
+    first = shelf.accept(controls=["injected-instruction"]).candidates
+    assert json.loads(first["metadata"].iloc[0]) == {"carrier": "bee"}
+    later = BATTLES.assign(human_outcome=BATTLES["human_outcome"].mul(-1).add(1))
+    options = CandidateOptions(controls=["injected-instruction"])
+    anew = shelf.accept(battles=later, controls=options.controls).candidates
+    assert json.loads(anew["metadata"].iloc[0]) == {"carrier": "eel"}
+    kept = keep_carrier(options, first, later)
+    again = shelf.accept(battles=later, controls=kept.controls).candidates
+    pd.testing.assert_frame_equal(again, first)  # the content hash too
+    without = later[~later[["model_a", "model_b"]].eq("bee").any(axis=1)]
+    for untouched in (
+        keep_carrier(options, first, without),
+        keep_carrier(options, first.head(0), later),
+        keep_carrier(options, None, later),
+    ):
+        assert untouched == options
+    named = CandidateOptions(controls={"injected-instruction": {"carrier": "cat"}})
+    assert keep_carrier(named, first, later) == named
 
 
 def test_questions_to_answer_keep_the_mix_of_languages() -> None:
