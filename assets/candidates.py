@@ -101,7 +101,7 @@ def read_candidates(
 @dg.asset(
     **OF_CORPUS,
     group_name="candidates",
-    code_version="1",
+    code_version="2",
     ins={
         "sampled_battles": if_there("question_id", "model_a", "model_b"),
         "heldout_ratings": of_every_judge(*_POOL, "n_battles"),

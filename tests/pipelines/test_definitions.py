@@ -226,6 +226,7 @@ GRAPH = {
             "candidate_scores",
             "scored_battles",
             "heldout_ratings",
+            "judge_gate",
         },
     ),
     "predictions": ("placing", CORPUS_JUDGE, {"leaderboard", "candidate_ratings"}),
