@@ -160,6 +160,8 @@ def test_opponents_of_unknown_strength_warn(
     found = meet(of_two, raw_battles, known)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert "strength of some opponent" in found.description
+    retired = corpus_judge_key("tiny", "retired")  # what it says chooses no battle, and counts not
+    assert not meet(of_two, raw_battles, {**known, retired: HELDOUT}).passed
     three = HELDOUT[HELDOUT["model"].ne("ant")]
     mostly = candidate_battles[candidate_battles["opponent"].isin(["ant", "bee"])].copy()
     mostly.loc[mostly.index[:-2], "opponent"] = "ant"
