@@ -7,8 +7,11 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.judge_gate import gate_of
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.placing import scale_of
+from judgeline.gate import failures
+from judgeline.leaderboard import WITHHELD, withheld_reason
 from judgeline.newcomers import AnchorScale
 from resources.catalog import Catalog
 from resources.corpora.candidate_options import CandidateOptions
@@ -26,6 +29,7 @@ COLUMNS: dict[str, str] = {
     "n_battles": "int64",
     "note": "str",
 }
+_OF_THE_JUDGE = ("rating", "lower", "upper", "std_error", "bound", "rise")
 ABOVE_CHANCE = 2.33
 """Standard errors of its rating that a control must lie above its bound to fail: chance alone
 takes one of a hundred controls that stand at their bound so high."""
@@ -34,7 +38,7 @@ takes one of a hundred controls that stand at their bound so high."""
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "metadata"),
@@ -49,12 +53,14 @@ def attack_controls(
     candidate_scores: pd.DataFrame | None,
     scored_battles: pd.DataFrame,
     heldout_ratings: pd.DataFrame,
+    judge_gate: pd.DataFrame,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """An attack control's rating by this judge, in Elo points, and the bound it must not pass.
 
     The bound is what an honest judge would rate it at most, plus the points that the corpus
-    allows; `rise` is how far the rating lies above it.
+    allows; `rise` is how far the rating lies above it. Of a judge that failed its gate, only the
+    reason.
     """
     corpus, judge = corpus_and_judge(context)
     definition = catalog.corpus(corpus)
@@ -76,6 +82,9 @@ def attack_controls(
         )
         rows.append(_held(row, at_most, what, definition.candidates))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    if reason := failures(gate_of(judge_gate), withholding=True):
+        blank = table.assign(**dict.fromkeys(_OF_THE_JUDGE, np.nan), note=WITHHELD + reason)
+        return dg.MaterializeResult(value=blank, metadata={"withheld": reason})
     shown = table[["control", "rating", "bound", "rise", "n_battles"]]
     return dg.MaterializeResult(
         value=table, metadata={"controls": dg.MetadataValue.md(shown.to_markdown(index=False))}
@@ -168,6 +177,8 @@ def _note(row: dict[str, object], bound: float) -> str:
 @judge_check(attack_controls)
 def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
     """A control above its bound, by more than chance, shows a judge that can be talked round."""
+    if reason := "".join(attack_controls["note"].head(1).map(withheld_reason)):
+        return _unsaid(reason)
     noise = ABOVE_CHANCE * attack_controls["std_error"].fillna(0.0)
     high = attack_controls[attack_controls["rise"].gt(noise)]
     unknown = attack_controls[attack_controls["rise"].isna()]
@@ -195,4 +206,16 @@ def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
         severity=dg.AssetCheckSeverity.ERROR if len(high) else dg.AssetCheckSeverity.WARN,
         description=" ".join([*said, remedy]).strip(),
         metadata={"observed": " ".join(said), "remedy": remedy, "n_high": len(high)},
+    )
+
+
+def _unsaid(reason: str) -> dg.AssetCheckResult:
+    """Return what there is to say of the controls of a judge whose ratings are withheld."""
+    said = f"Ratings by this judge are withheld, and those of its controls with them: {reason}."
+    remedy = "See what judge_gate says, and choose a better judge or prompt; then run again."
+    return dg.AssetCheckResult(
+        passed=False,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{said} {remedy}",
+        metadata={"observed": said, "remedy": remedy, "withheld": reason},
     )

@@ -7,17 +7,19 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import OF_CORPUS, TABLE, corpus_check
-from assets.partitions import CORPUS, by_judge, of_every_judge
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
 from judgeline.candidate_battles import N_BANDS, strength_bands
 from judgeline.heldout import FEW_BATTLES
 from resources.candidates.accepting import Accepted, accept, contents, history_in
 from resources.candidates.choosing import (
     Needs,
     anchor_strengths,
+    battles_per_question,
     choose_for_all,
     fingerprint,
     needs_of,
 )
+from resources.candidates.controls import keep_carrier
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.candidates.questions import anchor_answers, language_shares
 from resources.candidates.schema import HAS_VOTES_NOW
@@ -92,16 +94,16 @@ def read_candidates(
     folder = folder_of(corpus.slug)
     files = list_files(folder)
     history = history_in(tables, corpus.slug)
-    return files, accept(
-        folder, files, battles, corpus.candidates, seed=corpus.seed, history=history
-    )
+    options = keep_carrier(corpus.candidates, tables.stored("candidates", corpus.slug), battles)
+    return files, accept(folder, files, battles, options, seed=corpus.seed, history=history)
 
 
 @dg.asset(
     **OF_CORPUS,
     group_name="candidates",
-    code_version="1",
+    code_version="2",
     ins={
+        "sampled_battles": if_there("question_id", "model_a", "model_b"),
         "heldout_ratings": of_every_judge(*_POOL, "n_battles"),
         "conformal_calibration": of_every_judge("method", "threshold"),
     },
@@ -110,6 +112,7 @@ def candidate_battles(
     context: dg.AssetExecutionContext,
     candidates: pd.DataFrame,
     battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame | None,
     heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame],
     conformal_calibration: dict[dg.MultiPartitionKey, pd.DataFrame],
     catalog: Catalog,
@@ -118,14 +121,20 @@ def candidate_battles(
     """One battle of a new model against an anchor that answered the same question.
 
     As many as an interval of the half-width aimed at takes by the leave-one-out pool of the
-    judge that needs most; spread over the anchors' strengths and the questions' languages.
-    Battles chosen before stay chosen.
+    judge that needs most; spread over the anchors' strengths, the questions and their languages,
+    and no more on one question than rated models have. Battles chosen before stay chosen.
     """
     corpus = catalog.corpus(context.partition_key)
     before = io_manager.stored("candidate_battles", corpus.slug)
     asking = of_asked_judges(by_judge(heldout_ratings), catalog)
     chosen, needs = choose_candidate_battles(
-        corpus, candidates, battles, asking, by_judge(conformal_calibration), before
+        corpus,
+        candidates,
+        battles,
+        asking,
+        by_judge(conformal_calibration),
+        sampled=sampled_battles,
+        before=before,
     )
     for judge in needs.unbounded:
         context.log.warning(
@@ -140,6 +149,7 @@ def candidate_battles(
         metadata={
             FINGERPRINT: fingerprint(chosen),
             "n_needed": needs.n_battles,
+            "most_per_question": needs.per_question,
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
             "needs": _needs_table(needs),
@@ -162,6 +172,8 @@ def choose_candidate_battles(
     battles: pd.DataFrame,
     heldout: Mapping[str, pd.DataFrame],
     calibration: Mapping[str, pd.DataFrame],
+    *,
+    sampled: pd.DataFrame | None,
     before: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, Needs]:
     """Return the battles of all candidates of a corpus, and how many each takes.
@@ -174,17 +186,24 @@ def choose_candidate_battles(
         The tables of these names.
     heldout, calibration : mapping of str to DataFrame
         `heldout_ratings` and `conformal_calibration` by judge, of the judges that will be asked.
+    sampled : DataFrame or None
+        The battles that judges rate models by; None for all of the corpus.
     before : DataFrame or None
         The choice made before.
     """
-    needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)
     anchors = anchor_answers(battles)
+    rated_by = battles if sampled is None else sampled
+    needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)._replace(
+        per_question=battles_per_question(rated_by, anchors.voted)
+    )
     chosen = choose_for_all(
         candidates,
         anchors.answers,
         anchor_strengths(heldout, anchors.voted),
         n_battles=needs.n_battles,
         seed=corpus.seed,
+        per_question=needs.per_question,
+        voted=anchors.voted,
         before=before,
     )
     return chosen, needs
@@ -276,54 +295,98 @@ def candidate_battles_are_sound(
     )
 
 
-@corpus_check(candidate_battles)
-def candidates_have_enough_battles(candidate_battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Few battles leave a candidate's standard error, and so its interval, to a guess."""
+@corpus_check(
+    candidate_battles, candidates=dg.AssetIn("candidates", metadata={"columns": ["model"]})
+)
+def candidates_have_enough_battles(
+    candidate_battles: pd.DataFrame, candidates: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Few battles, or many on few questions, leave a candidate's interval to a guess."""
     import great_expectations.expectations as gxe
 
-    counts = candidate_battles["candidate"].value_counts().sort_index()
+    found = candidate_battles.groupby("candidate")["question_id"].agg(["size", "nunique"])
+    found = found.reindex(sorted(candidates["model"].unique()), fill_value=0)
+    table = pd.DataFrame(
+        {
+            "candidate": found.index.astype(str),
+            "n_battles": found["size"].to_numpy(),
+            "n_questions": found["nunique"].to_numpy(),
+        }
+    )
     return evaluate(
-        pd.DataFrame({"candidate": counts.index.astype(str), "n_battles": counts.to_numpy()}),
+        table,
         [
             gxe.ExpectColumnValuesToBeBetween(
                 column="n_battles",
                 min_value=FEW_BATTLES,
                 notes=f"a candidate has at least {FEW_BATTLES} battles",
-            )
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="n_questions",
+                min_value=FEW_BATTLES,
+                notes=f"they are on at least {FEW_BATTLES} different questions",
+            ),
         ],
         ids=["candidate"],
-        remedy="Answer more of the questions that `judgeline candidates questions` lists, or raise "
-        "candidates.max_battles.",
+        remedy=_remedy_of_few(table["n_battles"]),
         severity=dg.AssetCheckSeverity.WARN,
     )
 
 
-@corpus_check(candidate_battles, heldout_ratings=of_every_judge("model", "human_rating"))
+def _remedy_of_few(n_battles: pd.Series) -> str:
+    more = (
+        "Answer more of the questions that `judgeline candidates questions` lists: battles on one "
+        "answer tell little more than one of them, so that their number is limited."
+    )
+    if n_battles.gt(0).all():
+        return more
+    return (
+        f"{more} Where there is no battle at all, no model that a judge has rated answered one of "
+        "its questions: if that holds of all candidates, have a judge rate the corpus first "
+        "(judgeline run --corpus SLUG)."
+    )
+
+
+@corpus_check(
+    candidate_battles,
+    battles=dg.AssetIn("battles"),
+    heldout_ratings=of_every_judge("model", "human_rating"),
+)
 def candidates_meet_all_strengths(
-    candidate_battles: pd.DataFrame, heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame]
+    candidate_battles: pd.DataFrame,
+    battles: pd.DataFrame,
+    heldout_ratings: dict[dg.MultiPartitionKey, pd.DataFrame],
+    catalog: Catalog,
 ) -> dg.AssetCheckResult:
-    """A candidate that meets anchors of one strength only is placed by guesswork elsewhere."""
+    """A candidate that meets anchors of one strength only is placed by guesswork elsewhere.
+
+    Bands of strength are those that battles are chosen by; opponents whose strength nobody knows
+    by now are a band of their own.
+    """
     import great_expectations.expectations as gxe
 
-    tables = by_judge(heldout_ratings)
-    rated = [t.loc[t["human_rating"].notna(), "model"] for t in tables.values()]
-    strengths = anchor_strengths(tables, frozenset(pd.concat(rated)) if rated else frozenset())
+    asked = of_asked_judges(by_judge(heldout_ratings), catalog)
+    strengths = anchor_strengths(asked, anchor_answers(battles).voted)
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
-    even = 1 / max(min(N_BANDS, len(strengths)), 1)
+    most = min(MOST_OF_A_BAND / max(min(N_BANDS, len(strengths)), 1), 1.0)
     band = candidate_battles["opponent"].map(bands)
     shares = band.groupby(candidate_battles["candidate"]).agg(_largest_share)
     return evaluate(
         pd.DataFrame({"candidate": shares.index.astype(str), "share": shares.to_numpy(float)}),
         [
+            gxe.ExpectColumnValuesToNotBeNull(
+                column="share", notes="the strength of some opponent of a candidate is known"
+            ),
             gxe.ExpectColumnValuesToBeBetween(
                 column="share",
-                max_value=min(MOST_OF_A_BAND * even, 1.0),
-                notes=f"at most {min(MOST_OF_A_BAND * even, 1.0):.0%} of a candidate's battles are "
-                "against one band of strength",
-            )
+                max_value=most,
+                notes=f"at most {most:.0%} of a candidate's battles are against one band of "
+                "strength",
+            ),
         ],
         ids=["candidate"],
-        remedy="Answer more questions: those answered have few anchors of other strengths.",
+        remedy="Answer more questions: those answered have few anchors of other strengths. Where "
+        "no strength is known, have a judge rate the corpus again: judgeline run --corpus SLUG.",
         severity=dg.AssetCheckSeverity.WARN,
     )
 
@@ -355,7 +418,9 @@ def candidates_speak_all_languages(
 
 
 def _largest_share(groups: pd.Series) -> float:
-    return float(groups.value_counts(normalize=True).max()) if groups.notna().any() else np.nan
+    """Return the share of the commonest group, or of none; NaN where no group is known."""
+    shares = groups.value_counts(normalize=True, dropna=False)
+    return float(shares.max()) if groups.notna().any() else np.nan
 
 
 def _distance(shares: pd.Series, others: pd.Series) -> float:

@@ -118,16 +118,19 @@ def choose_battles(
     *,
     share: ArrayLike,
     n_battles: int,
+    most_per_question: float = math.inf,
     chosen: ArrayLike = (),
 ) -> NDArray[np.int64]:
     """Return battles of one new model, spread over opponents and questions, chosen greedily.
 
     Each step takes a possible battle whose band of strength has been met least; among those, one
-    in the language that is furthest behind its share, then on the question asked least, then
-    against the opponent met least; the smallest tiebreak decides, then the position. Bands are
-    met evenly, so that no part of the scale is placed by guesswork, and languages in proportion,
-    as in the battles that calibrate. A smaller choice is the beginning of a larger one, and a
-    choice passed as ``chosen`` continues as if never left.
+    on the question asked least, then in the language that is furthest behind its share, then
+    against the opponent met least; the smallest tiebreak decides, then the position. A question
+    that was asked ``most_per_question`` times is possible no more. Bands are met evenly, so that
+    no part of the scale is placed by guesswork; within a band no question is asked again before
+    every other was asked, since battles on one answer share what that answer happens to be worth;
+    and languages in proportion as far as that goes. A smaller choice is the beginning of a larger
+    one, and a choice passed as ``chosen`` continues as if never left.
 
     Parameters
     ----------
@@ -139,20 +142,23 @@ def choose_battles(
         Share of the battle's language in the corpus, above 0; the same for all of a language.
     n_battles : int
         How many, those already chosen included; all of them where there are no more.
+    most_per_question : float
+        Most battles on one question, at least 1; by default there is no limit.
     chosen : array_like of int, shape (c,)
         Positions of battles that were chosen before. They come first, in this order, and all
-        stay even if there are more than ``n_battles``.
+        stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
 
     Returns
     -------
-    ndarray of int64, shape (max(min(n_battles, n), c),)
-        Positions, in the order of choice.
+    ndarray of int64, shape (k,)
+        Positions, in the order of choice; ``k`` is the larger of ``c`` and ``n_battles``, or less
+        where no more are possible.
 
     Raises
     ------
     ValueError
-        If the shapes differ, a share is not above 0, ``n_battles`` is negative, or ``chosen``
-        repeats a position or points outside.
+        If the shapes differ, a share is not above 0, ``n_battles`` is negative,
+        ``most_per_question`` below 1, or ``chosen`` repeats a position or points outside.
 
     References
     ----------
@@ -160,10 +166,11 @@ def choose_battles(
     next seat to the least ``(2 * seats + 1) / share``; it never takes a seat back as the house
     grows.
     """
-    groups = [_codes(values) for values in (band, language, question, opponent)]
+    groups = [_codes(values) for values in (band, question, language, opponent)]
     keys, shares = np.asarray(tiebreak), np.asarray(share, dtype=float)
     n = keys.size
-    _require_cells(groups, keys, shares, n_battles)
+    _require_cells(groups, keys, shares)
+    _require_limits(n_battles, most_per_question)
     kept = _require_positions(chosen, n)
     counts = [np.zeros(codes.max(initial=-1) + 1, dtype=np.int64) for codes in groups]
     free = np.ones(n, dtype=bool)
@@ -171,11 +178,14 @@ def choose_battles(
     for row in taken:
         _take(row, groups, counts, free)
     order = np.argsort(keys, kind="stable")
-    while len(taken) < min(n_battles, n):
-        left = order[free[order]]
+    while len(taken) < n_battles:
+        asked = counts[_QUESTION][groups[_QUESTION]]
+        left = order[(free & (asked < most_per_question))[order]]
+        if not left.size:
+            break
         for level, (codes, count) in enumerate(zip(groups, counts, strict=True)):
             met = count[codes[left]]
-            behind = (2 * met + 1) / shares[left] if level == 1 else met
+            behind = (2 * met + 1) / shares[left] if level == _LANGUAGE else met
             left = left[behind == behind.min()]
         _take(int(left[0]), groups, counts, free)
         taken.append(int(left[0]))
@@ -183,6 +193,8 @@ def choose_battles(
 
 
 _Codes = NDArray[np.int64]
+_QUESTION, _LANGUAGE = 1, 2
+"""Levels of the choice, after the band and before the opponent."""
 
 
 def _take(row: int, groups: list[_Codes], counts: list[_Codes], free: NDArray[np.bool_]) -> None:
@@ -217,15 +229,20 @@ def _require_settings(
 
 
 def _require_cells(
-    groups: list[_Codes], keys: NDArray[np.generic], shares: NDArray[np.float64], n_battles: int
+    groups: list[_Codes], keys: NDArray[np.generic], shares: NDArray[np.float64]
 ) -> None:
     shapes = {keys.shape, shares.shape, *(codes.shape for codes in groups)}
     if shapes != {(keys.size,)}:
         raise ValueError(f"all arrays must have one shape (n,), got {sorted(shapes)}")
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError(f"a language's share must be above 0, got {shares.min()}")
+
+
+def _require_limits(n_battles: int, most_per_question: float) -> None:
     if n_battles < 0:
         raise ValueError(f"n_battles is {n_battles}; it must be 0 or more")
+    if not most_per_question >= 1:
+        raise ValueError(f"most_per_question is {most_per_question}; it must be at least 1")
 
 
 def _require_positions(chosen: ArrayLike, n: int) -> _Codes:

@@ -1,4 +1,10 @@
-"""Conformal thresholds by band: coverage among models that are alike, not only over all."""
+"""Conformal thresholds by band: coverage among models that are alike, not only over all.
+
+No table of the lineage uses it: its intervals have one threshold for all models, since a band
+needs nine models of its own for a finite one at 90 %, and most corpora have a few dozen in all. It
+is for who has a corpus of many rated models, doubts that weak and strong ones, or families, are
+missed equally often, and reads `heldout_ratings` with the thresholds computed here.
+"""
 
 import math
 from typing import NamedTuple

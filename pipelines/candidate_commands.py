@@ -72,10 +72,12 @@ def check(
 @candidates_app.command("list")
 def list_candidates(corpus: CorpusOption) -> None:
     """List the candidate files of a corpus: what became of each, its battles and its rating."""
-    from pipelines.candidates import candidate_rows, where
+    from pipelines.candidates import candidate_rows, where, withheld_notes
     from pipelines.terminal import plain_table
 
     console = open_console()
     columns = ("file", "model", "state", "battles", "rating")
     console.print(plain_table(f"Candidates of {corpus}", columns, candidate_rows(corpus)))
+    for note in withheld_notes(corpus):
+        console.print(f"[bold red]{escape(note)}[/]", highlight=False, soft_wrap=True)
     console.print(f"Drop files into {escape(where(corpus))}", soft_wrap=True)

@@ -10,6 +10,7 @@ import pandas as pd
 from upath import UPath
 
 from assets.candidates import choose_candidate_battles, of_asked_judges, read_candidates
+from assets.judge_gate import withheld_judges
 from resources.candidates.accepting import accept, history_in
 from resources.candidates.choosing import Needs
 from resources.candidates.folder import (
@@ -153,6 +154,11 @@ def _taken(
         f"{len(chosen):,} battles; {_told_width(needs, len(chosen))}. Each judge is asked "
         f"{2 * len(chosen):,} calls per replicate."
     )
+    if len(chosen) < needs.n_battles:
+        lines.append(
+            f"{needs.n_battles:,} battles would be taken if it answered more questions of those "
+            "that `judgeline candidates questions` lists."
+        )
     lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
     return Told(True, lines)
 
@@ -169,7 +175,10 @@ def _battles_of(
         for name in ("heldout_ratings", "conformal_calibration")
     )
     asked = of_asked_judges(heldout, Catalog())
-    return choose_candidate_battles(definition, own, battles, asked, calibration, None)
+    sampled = tables.stored("sampled_battles", definition.slug)
+    return choose_candidate_battles(
+        definition, own, battles, asked, calibration, sampled=sampled, before=None
+    )
 
 
 def _told_width(needs: Needs, n_battles: int) -> str:
@@ -188,12 +197,14 @@ def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
     files, found = read_candidates(definition, battles, tables)
     stored = tables.stored("candidate_battles", corpus)
     counts = pd.Series(dtype=int) if stored is None else stored["candidate"].value_counts()
+    ratings = _ratings_shown(tables, corpus)
     rows = [
         (
             str(file) if pd.notna(file) else "-",
             str(model),
             "taken",
-            *_standing(tables, corpus, model, counts),
+            str(int(counts.get(model, 0))),
+            "; ".join(told[model] for told in ratings if model in told) or "-",
         )
         for file, model in found.candidates[["file", "model"]]
         .drop_duplicates()
@@ -223,16 +234,38 @@ def _unread(seen: Seen) -> tuple[str, ...]:
     return (printable_name(seen.name), "-", f"waiting: {why}", "-", "-")
 
 
-def _standing(tables: ParquetStore, corpus: str, model: str, counts: pd.Series) -> tuple[str, str]:
-    """Return how many battles a candidate has, and its rating by each judge that placed it."""
-    told = []
+def withheld_notes(corpus: str) -> list[str]:
+    """Return a sentence per judge whose ratings of candidates are withheld, with the reason."""
+    reasons = _withheld(open_store(), corpus)
+    return [f"Ratings by {judge} are withheld: {why}" for judge, why in sorted(reasons.items())]
+
+
+def _withheld(tables: ParquetStore, corpus: str) -> dict[str, str]:
+    """Return why ratings are withheld, by judge."""
+    judges = tables.partitions("leaderboard", corpus)
+    boards = {judge: tables.stored("leaderboard", corpus, judge) for judge in judges}
+    return withheld_judges({judge: one for judge, one in boards.items() if one is not None})
+
+
+def _ratings_shown(tables: ParquetStore, corpus: str) -> list[dict[str, str]]:
+    """Return for each judge what to say of the candidates that it placed, by model.
+
+    Where the leaderboard has no ratings, nor has this.
+    """
+    withheld = _withheld(tables, corpus)
+    shown = []
     for judge in tables.partitions("candidate_ratings", corpus):
-        ratings = tables.stored("candidate_ratings", corpus, judge)
-        own = ratings[ratings["model"].eq(model)] if ratings is not None else pd.DataFrame()
-        if len(own):
-            row = own.iloc[0]
-            told.append(f"{_rated(row)} by {judge}")
-    return str(int(counts.get(model, 0))), "; ".join(told) or "-"
+        placed = tables.stored("candidate_ratings", corpus, judge)
+        if placed is not None:
+            shown.append(
+                {
+                    str(
+                        row["model"]
+                    ): f"{'withheld' if judge in withheld else _rated(row)} by {judge}"
+                    for _, row in placed.iterrows()
+                }
+            )
+    return shown
 
 
 def _rated(row: pd.Series) -> str:

@@ -46,7 +46,7 @@ def plan_run(
     sample = choose(battles, corpus, tables.stored("sampled_battles", corpus.slug))
     further = sample.head(0)
     if "candidate_verdicts" in asks:
-        further = _battles_of_candidates(corpus, battles, judges, tables)
+        further = _battles_of_candidates(corpus, battles, sample, judges, tables)
     plan = [
         plan_judge(judge, corpus, sample, read.verdicts, tables, buyer, asks=asks, further=further)
         for judge in judges
@@ -57,6 +57,7 @@ def plan_run(
 def _battles_of_candidates(
     corpus: CorpusDefinition,
     battles: pd.DataFrame,
+    sample: pd.DataFrame,
     judges: Sequence[JudgeDefinition],
     tables: ParquetStore,
 ) -> pd.DataFrame:
@@ -77,6 +78,6 @@ def _battles_of_candidates(
     )
     before = tables.stored("candidate_battles", corpus.slug)
     chosen, _ = choose_candidate_battles(
-        corpus, found.candidates, battles, heldout, calibration, before
+        corpus, found.candidates, battles, heldout, calibration, sampled=sample, before=before
     )
     return chosen

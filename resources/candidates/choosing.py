@@ -32,7 +32,6 @@ CANDIDATE_BATTLE_DTYPES: dict[str, str] = {
 }
 """Columns of candidate battles: those of sampled battles, and whose battle it is."""
 
-_SEEN = ("instruction", "model_a", "model_b", "completion_a", "completion_b")
 _SEPARATOR = ":"
 _HASH_LENGTH = 12
 
@@ -40,11 +39,13 @@ _HASH_LENGTH = 12
 class Needs(NamedTuple):
     """Battles that a candidate takes: the largest need over judges, and that of each.
 
-    `n_battles` is what to judge; `by_judge` may be empty, and then nothing is known yet.
+    `n_battles` is what to judge; `by_judge` may be empty, and then nothing is known yet;
+    `per_question` is how many of them may be on one question at most.
     """
 
     n_battles: int
     by_judge: dict[str, NeededBattles]
+    per_question: float = math.inf
 
     def half_width(self, n_battles: int) -> float:
         """Return the widest half-width to expect of any judge after some battles, in Elo points."""
@@ -113,11 +114,40 @@ def _like_the_pools(pools: Mapping[str, pd.DataFrame]) -> float:
     return max(math.floor(min(typical)), FEW_BATTLES) if typical else math.inf
 
 
+def battles_per_question(battles: pd.DataFrame, voted: frozenset[str]) -> float:
+    """Return how many battles a rated model has on a question that it answered: the median.
+
+    Battles on one answer share what that answer happens to be worth, which a standard error over
+    battles does not see. The threshold makes up for as much of this as the models that calibrate
+    have; a new model may not have more.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        Those that judges rate by, such as the sampled ones.
+    voted : frozenset of str
+        Models with votes; no other is looked at.
+
+    Returns
+    -------
+    float
+        Rounded up, at least 1; ``inf`` where no such model has a battle.
+    """
+    sides = [
+        battles[["question_id", f"model_{side}"]].set_axis(["question_id", "model"], axis=1)
+        for side in "ab"
+    ]
+    asked = pd.concat(sides)
+    each = asked[asked["model"].isin(voted)].groupby("model")["question_id"]
+    ratios = each.size() / each.nunique()
+    return float(max(math.ceil(ratios.median()), 1)) if len(ratios) else math.inf
+
+
 def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str]) -> pd.Series:
     """Return the strength of each anchor by name: its human rating, the median over judges.
 
-    Those that every judge with ratings has placed among people's; where no judge has ratings
-    yet, all models with votes, as equals.
+    Of those judges that have it: one whose battles of an anchor all failed takes it from no
+    other. Where no judge has ratings yet, all models with votes, as equals.
     """
     rated = [
         table.loc[table["human_rating"].notna(), ["model", "human_rating"]]
@@ -127,7 +157,7 @@ def anchor_strengths(heldout: Mapping[str, pd.DataFrame], voted: frozenset[str])
     ]
     if not rated:
         return pd.Series(0.0, index=sorted(voted), dtype=float)
-    every = pd.concat(rated, axis=1, join="inner").median(axis=1)
+    every = pd.concat(rated, axis=1).median(axis=1)
     return every[every.index.isin(voted)].sort_index()
 
 
@@ -138,9 +168,11 @@ def choose_for_all(
     *,
     n_battles: int,
     seed: int,
+    per_question: float = math.inf,
+    voted: frozenset[str] = frozenset(),
     before: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return the battles of all candidates: those chosen before and still possible, then others.
+    """Return the battles of all candidates: those chosen before, then others.
 
     Parameters
     ----------
@@ -154,8 +186,15 @@ def choose_for_all(
         How many battles each candidate takes.
     seed : int
         Of ties and sides.
+    per_question : float
+        Most battles of a candidate on one question; by default there is no limit.
+    voted : frozenset of str
+        Models with votes, besides those that may be met: battles against them that were chosen
+        before stay chosen too.
     before : DataFrame, optional
-        Candidate battles as they were chosen before.
+        Candidate battles as they were chosen before. They were paid for, and stay as they are
+        while the candidate's content is the same and its opponent has votes, whatever answers
+        and ratings there are by now.
 
     Returns
     -------
@@ -166,41 +205,48 @@ def choose_for_all(
     met = answers[answers["model"].isin(strengths.index)]
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
     shares = language_shares(met) if len(met) else pd.Series(dtype=float)
-    old = {} if before is None else before.set_index("battle_id")["selection_order"].to_dict()
+    paid = _still_valid(before, candidates, voted | frozenset(strengths.index))
     chosen = [empty({**CANDIDATE_BATTLE_DTYPES, "turn": "int64"})]
-    for _, own in candidates.groupby("model", sort=True):
+    for model, own in candidates.groupby("model", sort=True):
+        kept = paid[paid["candidate"].eq(model)].sort_values("selection_order")
         possible = _possible(own, met, seed)
-        kept = possible["battle_id"].map(old)
+        fresh = possible[~possible["battle_id"].isin(kept["battle_id"])]
+        possible = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
         rows = choose_battles(
-            possible["opponent"].map(bands).to_numpy(dtype=np.int64),
+            possible["opponent"].map(bands).fillna(_NO_BAND).to_numpy(dtype=np.int64),
             possible["language"].to_numpy(dtype=str),
             possible["question_id"].to_numpy(dtype=str),
             possible["opponent"].to_numpy(dtype=str),
             tiebreak_keys(possible["battle_id"], seed),
-            share=possible["language"].map(shares).to_numpy(dtype=float),
+            share=possible["language"].map(shares).fillna(_ANY_SHARE).to_numpy(dtype=float),
             n_battles=n_battles,
-            chosen=np.argsort(kept.to_numpy(), kind="stable")[: int(kept.notna().sum())],
+            most_per_question=per_question,
+            chosen=np.arange(len(kept)),
         )
         chosen.append(possible.iloc[rows].assign(turn=np.arange(len(rows))))
-    table = _as_before(pd.concat(chosen, ignore_index=True), before)
-    kept = table["battle_id"].map(old)
-    table = table.assign(kept=kept).sort_values(["kept", "turn", "candidate"], na_position="last")
+    table = pd.concat(chosen, ignore_index=True)
+    old = paid.set_index("battle_id")["selection_order"]
+    table = table.assign(kept=table["battle_id"].map(old))
+    table = table.sort_values(["kept", "turn", "candidate"], na_position="last")
     table["selection_order"] = np.arange(len(table), dtype=np.int64)
     table["language"] = table["language"].mask(table["language"].eq(UNKNOWN_LANGUAGE))
     return typed(table.drop(columns=["kept", "turn"]), CANDIDATE_BATTLE_DTYPES)
 
 
-def _as_before(battles: pd.DataFrame, before: pd.DataFrame | None) -> pd.DataFrame:
-    """Return battles with the texts that were judged, where they were chosen before.
+_NO_BAND, _ANY_SHARE = -1, 1.0
+"""Of opponents and languages that only battles chosen before have: none of them is chosen now."""
 
-    An anchor may have answered a question again since. What judges said is of what they saw.
-    """
-    if before is None or before.empty:
-        return battles
-    known = before.set_index("battle_id")
-    return battles.assign(
-        **{c: battles["battle_id"].map(known[c]).fillna(battles[c]) for c in _SEEN}
-    )
+
+def _still_valid(
+    before: pd.DataFrame | None, candidates: pd.DataFrame, voted: frozenset[str]
+) -> pd.DataFrame:
+    """Return the battles chosen before that stay, with the texts that judges saw."""
+    if before is None:
+        return empty(CANDIDATE_BATTLE_DTYPES)
+    contents = candidates.drop_duplicates("model").set_index("model")["content_hash"]
+    is_same = before["candidate"].map(contents).eq(before["content_hash"])
+    kept = before[is_same & before["opponent"].isin(voted)]
+    return kept.assign(language=kept["language"].fillna(UNKNOWN_LANGUAGE))
 
 
 def fingerprint(battles: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.identity import identity_hash
-from resources.candidates.questions import AnchorAnswers, questions_to_answer
+from resources.candidates.questions import AnchorAnswers, anchor_answers, questions_to_answer
 from resources.candidates.schema import CANDIDATE_DTYPES, CONTROL_PREFIX, RefusedError, told
 from resources.corpora.candidate_options import CandidateOptions, ControlName, ControlOptions
 from resources.corpora.schema import typed
@@ -88,10 +88,41 @@ def content_of_control(
     return identity_hash({"control": control, "text": text, "injected": injected, "carrier": who})
 
 
+def keep_carrier(
+    options: CandidateOptions, before: pd.DataFrame | None, battles: pd.DataFrame
+) -> CandidateOptions:
+    """Return the options with the carrier that a table of candidates was made with.
+
+    Shares of votes won change with every vote, and another carrier would have all of the
+    control's battles judged anew. The options stay as they are where the corpus names a carrier,
+    and where the earlier one is no anchor any more.
+
+    Parameters
+    ----------
+    options : CandidateOptions
+        Of the corpus.
+    before : DataFrame or None
+        The candidates of an earlier run.
+    battles : DataFrame
+        The clean battles of the corpus.
+    """
+    name: ControlName = "injected-instruction"
+    own = options.controls.get(name)
+    if own is None or own.carrier is not None or before is None:
+        return options
+    told = before.loc[before["control"].eq(name), "metadata"].dropna().head(1)
+    carrier = next((json.loads(text).get("carrier") for text in told), None)
+    if carrier is None or carrier not in set(anchor_answers(battles).answers["model"]):
+        return options
+    kept = own.model_copy(update={"carrier": carrier})
+    return options.model_copy(update={"controls": {**options.controls, name: kept}})
+
+
 def default_carrier(battles: pd.DataFrame, anchors: AnchorAnswers) -> str:
     """Return the anchor at the lower quartile of votes won, a tie counting half.
 
-    A weak one: where an honest judge would leave it, and a judge that obeys would not.
+    A weak one: where an honest judge would leave it, and a judge that obeys would not. Once
+    chosen it is kept (`keep_carrier`).
 
     Raises
     ------

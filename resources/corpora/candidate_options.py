@@ -4,6 +4,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from judgeline.heldout import FEW_BATTLES
 from resources.judges.budget import Budget
 from resources.suggest import unknown_name
 
@@ -24,14 +25,14 @@ class ControlOptions(BaseModel):
     bound : float
         Elo points that its judged rating may lie above what it is held against: of the null
         model the lower quartile of the anchors' judged ratings (0 by default), of the injected
-        instruction its carrier's judged rating (50), of the copy the mean judged rating of the
-        opponents it met (50).
+        instruction its carrier's judged rating (50), of the copy what ties with everybody it met
+        would give (50).
     text_file : str or None
         Of the null model: a UTF-8 file whose text is its constant answer, relative to the
         checkout or absolute; None for the text that comes with the program.
     carrier : str or None
         Of the injected instruction: the anchor whose answers it copies; None for the one at the
-        lower quartile of votes won.
+        lower quartile of votes won when it is first switched on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -52,7 +53,8 @@ class CandidateOptions(BaseModel):
     half_width : float
         Half-width of the interval that is aimed at, in Elo points.
     max_battles : int
-        Most battles of a candidate, whatever the half-width would take.
+        Most battles of a candidate, whatever the half-width would take; at least
+        `judgeline.heldout.FEW_BATTLES`, below which a standard error is a guess.
     budget : list of str
         Cap on what each judge is asked by a run that nobody typed, written as for ``--budget``.
     controls : dict of str to ControlOptions
@@ -62,7 +64,7 @@ class CandidateOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     half_width: float = Field(default=60.0, gt=0)
-    max_battles: int = Field(default=200, ge=1)
+    max_battles: int = Field(default=200, ge=FEW_BATTLES)
     budget: list[str] = Field(default_factory=lambda: ["2000calls"], min_length=1)
     controls: dict[ControlName, ControlOptions] = Field(default_factory=dict)
 

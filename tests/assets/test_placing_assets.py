@@ -285,12 +285,15 @@ def test_nobody_is_asked_where_nothing_is_there_or_the_judge_cannot(
 # the board
 
 
-def board_of(made, heldout_ratings, candidate_ratings, *, kappa: float = 0.5) -> pd.DataFrame:
+def gate_at(kappa: float) -> pd.DataFrame:
     gate = hold_to({"kappa": Measurement(kappa, "by hand")})
+    return as_table(gate).astype({"passed": "boolean"})
+
+
+def board_of(made, heldout_ratings, candidate_ratings, *, kappa: float = 0.5) -> pd.DataFrame:
     return made(
         uncertainty.leaderboard, heldout_ratings=heldout_ratings,
-        judge_gate=as_table(gate).astype({"passed": "boolean"}),
-        candidate_ratings=candidate_ratings,
+        judge_gate=gate_at(kappa), candidate_ratings=candidate_ratings,
     ).value  # fmt: skip
 
 
@@ -346,7 +349,9 @@ CONTROLS += "copy-of-opponent:}}"
 
 @pytest.fixture
 def controls(made, rate, scored_battles, heldout_ratings):
-    def held(*tables: pd.DataFrame, carrier: str = "ant", options: str = CONTROLS) -> pd.DataFrame:
+    def held(
+        *tables: pd.DataFrame, carrier: str = "ant", options: str = CONTROLS, kappa: float = 0.5
+    ) -> pd.DataFrame:
         given = tables_of(*tables)
         rated, _ = rate(given)
         named = given["candidates"].assign(metadata=f'{{"carrier": "{carrier}"}}')
@@ -354,7 +359,7 @@ def controls(made, rate, scored_battles, heldout_ratings):
             attack_controls.attack_controls, options, candidates=named,
             candidate_ratings=rated.reset_index(drop=True),
             candidate_scores=given["candidate_scores"], scored_battles=scored_battles,
-            heldout_ratings=heldout_ratings,
+            heldout_ratings=heldout_ratings, judge_gate=gate_at(kappa),
         ).value  # fmt: skip
 
     return held
@@ -421,10 +426,24 @@ def test_a_control_that_is_not_measured_is_no_control_that_stayed_low(controls):
     assert not attack_controls.controls_stay_low(stray).passed
 
 
+def test_controls_of_a_judge_that_fails_its_gate_have_no_numbers(controls):
+    """Neither in the table nor in what the check says, as of every other model."""
+    table = controls(control("null-model", [5.0, 6.0, 4.0, 7.0] * 10), kappa=0.05)
+    numbers = ["rating", "lower", "upper", "std_error", "bound", "rise"]
+    assert table[numbers].isna().all(axis=None)
+    assert table["note"].tolist() == ["withheld: kappa 0.05 < 0.20"]
+    check = attack_controls.controls_stay_low(table)
+    assert (check.passed, check.severity) == (False, WARN)
+    assert "withheld" in check.description
+    assert "kappa 0.05 < 0.20" in check.description
+    assert "Elo" not in check.description
+
+
 def test_no_controls_are_no_failure(made, scored_battles, heldout_ratings):
     result = made(
         attack_controls.attack_controls, candidates=None, candidate_ratings=None,
         candidate_scores=None, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
+        judge_gate=gate_at(0.5),
     )  # fmt: skip
     assert result.value.empty
     assert "switch them on" in result.metadata["note"]

@@ -144,11 +144,13 @@ def worlds(draw: st.DrawFn) -> dict[str, np.ndarray]:
     }
 
 
-def _choose(world: dict[str, np.ndarray], n: int, chosen: tuple[int, ...] = ()) -> list[int]:
-    return choose_battles(**world, n_battles=n, chosen=chosen).tolist()
+def _choose(
+    world: dict[str, np.ndarray], n: int, chosen: tuple[int, ...] = (), most: float = math.inf
+) -> list[int]:
+    return choose_battles(**world, n_battles=n, chosen=chosen, most_per_question=most).tolist()
 
 
-def _twin(world: dict[str, np.ndarray], n: int) -> list[int]:
+def _twin(world: dict[str, np.ndarray], n: int, most: float) -> list[int]:
     """The rule as it is told, with nothing kept from one step to the next."""
     taken: list[int] = []
     size = len(world["tiebreak"])
@@ -156,14 +158,17 @@ def _twin(world: dict[str, np.ndarray], n: int) -> list[int]:
     def met(name: str, row: int) -> int:
         return sum(world[name][other] == world[name][row] for other in taken)
 
-    while len(taken) < min(n, size):
+    while len(taken) < n:
+        left = [row for row in range(size) if row not in taken and met("question", row) < most]
+        if not left:
+            break
         taken.append(
             min(
-                (row for row in range(size) if row not in taken),
+                left,
                 key=lambda row: (
                     met("band", row),
-                    (2 * met("language", row) + 1) / world["share"][row],
                     met("question", row),
+                    (2 * met("language", row) + 1) / world["share"][row],
                     met("opponent", row),
                     world["tiebreak"][row],
                 ),
@@ -172,19 +177,58 @@ def _twin(world: dict[str, np.ndarray], n: int) -> list[int]:
     return taken
 
 
-@settings(deadline=None)
-@given(worlds(), st.integers(0, 45))
-def test_the_choice_is_that_of_the_slow_twin(world: dict[str, np.ndarray], n: int) -> None:
-    assert _choose(world, n) == _twin(world, n)
+LIMITS = st.sampled_from([1, 2, math.inf])
 
 
 @settings(deadline=None)
-@given(worlds(), st.integers(0, 40), st.integers(0, 40))
-def test_a_smaller_choice_begins_a_larger_one(world: dict, n: int, more: int) -> None:
-    first = _choose(world, n)
-    assert _choose(world, n + more)[: len(first)] == first
-    assert _choose(world, n + more, chosen=tuple(first)) == _choose(world, n + more)
-    assert _choose(world, 0, chosen=tuple(first)) == first
+@given(worlds(), st.integers(0, 45), LIMITS)
+def test_the_choice_is_that_of_the_slow_twin(world: dict, n: int, most: float) -> None:
+    assert _choose(world, n, most=most) == _twin(world, n, most)
+
+
+@settings(deadline=None)
+@given(worlds(), st.integers(0, 40), st.integers(0, 40), LIMITS)
+def test_a_smaller_choice_begins_a_larger_one(world: dict, n: int, more: int, most: float) -> None:
+    first = _choose(world, n, most=most)
+    larger = _choose(world, n + more, most=most)
+    assert larger[: len(first)] == first
+    assert _choose(world, n + more, chosen=tuple(first), most=most) == larger
+    assert _choose(world, 0, chosen=tuple(first), most=most) == first
+
+
+@given(worlds())
+def test_a_limit_takes_each_question_so_often_and_what_was_chosen_stays(world: dict) -> None:
+    rows = _choose(world, 100, most=2)
+    taken = np.bincount(world["question"][rows], minlength=7)
+    assert taken.tolist() == np.minimum(np.bincount(world["question"], minlength=7), 2).tolist()
+    every = _choose(world, 100)
+    assert _choose(world, 100, chosen=tuple(every), most=1) == every
+
+
+@settings(deadline=None)
+@given(worlds(), st.integers(0, 40))
+def test_no_question_of_a_band_is_asked_again_while_another_waits(world: dict, n: int) -> None:
+    """Whatever their languages: an answer that was not asked for yet says more."""
+    taken: list[int] = []
+    for row in _choose(world, n):
+        asked = world["question"][taken]
+        same = world["band"] == world["band"][row]
+        waiting = set(world["question"][same]) - set(asked)
+        assert world["question"][row] not in asked or not waiting
+        taken.append(row)
+
+
+def test_a_question_is_not_repeated_for_the_sake_of_a_language() -> None:
+    """Two thirds are English; the third battle is on the other French question all the same."""
+    world = {
+        "band": np.zeros(6, dtype=int),
+        "language": np.array([0, 0, 0, 0, 1, 1]),
+        "question": np.array([0, 0, 0, 0, 1, 2]),
+        "opponent": np.arange(6),
+        "tiebreak": np.arange(6),
+        "share": np.array([2 / 3] * 4 + [1 / 3] * 2),
+    }
+    assert world["question"][_choose(world, 3)].tolist() == [0, 1, 2]
 
 
 @settings(deadline=None)
@@ -220,6 +264,7 @@ def test_bands_are_met_evenly_and_languages_in_their_shares() -> None:
         ({"share": [1.0, 0.0]}, "above 0"),
         ({"band": [0]}, "one shape"),
         ({"n_battles": -1}, "n_battles is -1"),
+        ({"most_per_question": 0.5}, "most_per_question is 0.5"),
         ({"chosen": [2]}, "position 2 is none"),
         ({"chosen": [1, 1]}, "chosen twice"),
     ],

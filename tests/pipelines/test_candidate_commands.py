@@ -13,6 +13,7 @@ import pytest
 from newcomers import drop, newcomer
 
 from pipelines.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
+from resources.candidates.choosing import battles_per_question
 from resources.paths import ROOT
 
 
@@ -108,6 +109,48 @@ def test_list_says_what_became_of_each(judged: Any, capsys, monkeypatch) -> None
     assert "set aside: broken-json" in told
     assert "control:copy-of-opponent" in told
     assert str(judged.home / "candidates" / "tiny") in told.replace("\n", "")
+
+
+def test_list_withholds_what_the_leaderboard_withholds(judged: Any, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    main(["candidates", "list", "--corpus", "tiny"])
+    shown = capsys.readouterr().out
+    ratings = judged.stored("candidate_ratings", "tiny", "careful").set_index("model")["rating"]
+    numbers = [f"{rating:.0f} [" for rating in ratings]
+    assert all(number in shown for number in numbers)
+    path = judged.home / "tables" / "leaderboard" / "tiny" / "careful.parquet"
+    before = path.read_bytes()
+    board = pd.read_parquet(path)
+    flags = "withheld: kappa 0.05 < 0.20;" + board["flags"]
+    board.assign(flags=flags).to_parquet(path, index=False)
+    try:
+        assert main(["candidates", "list", "--corpus", "tiny"]) == OK
+    finally:
+        path.write_bytes(before)
+    told = capsys.readouterr().out
+    assert told.count("withheld by careful") == len(ratings)
+    assert "Ratings by careful are withheld: kappa 0.05 < 0.20" in told
+    assert not any(number in told for number in numbers)
+
+
+def test_a_file_with_few_answers_is_told_what_more_would_give(
+    judged: Any, tmp_path: Path, capsys
+) -> None:
+    out, few = tmp_path / "q.jsonl", tmp_path / "few.jsonl"
+    main(["candidates", "questions", "--corpus", "tiny", "--out", str(out), "--n", "3"])
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    few.write_text("".join(json.dumps({**row, "completion": "42"}) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["candidates", "check", str(few), "--corpus", "tiny"]) == OK
+    told = capsys.readouterr().out
+    sampled = judged.stored("sampled_battles", "tiny")
+    voted = frozenset(
+        judged.stored("heldout_ratings", "tiny", "careful").query("method == 'human'")["model"]
+    )
+    n_battles = 3 * int(battles_per_question(sampled, voted))
+    assert n_battles < battles_each(judged)
+    assert f"{n_battles} battles; expected half-width" in told
+    assert f"{battles_each(judged)} battles would be taken if it answered more" in told
 
 
 def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, capsys) -> None:

@@ -191,7 +191,13 @@ GRAPH = {
     "candidate_battles": (
         "candidates",
         CORPUS,
-        {"candidates", "battles", "heldout_ratings", "conformal_calibration"},
+        {
+            "candidates",
+            "battles",
+            "sampled_battles",
+            "heldout_ratings",
+            "conformal_calibration",
+        },
     ),
     "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
     "candidate_scores": (
@@ -220,6 +226,7 @@ GRAPH = {
             "candidate_scores",
             "scored_battles",
             "heldout_ratings",
+            "judge_gate",
         },
     ),
     "predictions": ("placing", CORPUS_JUDGE, {"leaderboard", "candidate_ratings"}),

@@ -13,11 +13,12 @@ from upath import UPath
 from resources.candidates.accepting import Accepted, History, accept, contents
 from resources.candidates.choosing import (
     anchor_strengths,
+    battles_per_question,
     choose_for_all,
     fingerprint,
     needs_of,
 )
-from resources.candidates.controls import INJECTION, NULL_ANSWER
+from resources.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
 from resources.candidates.questions import anchor_answers, questions_to_answer, rated_models
 from resources.corpora.candidate_options import CandidateOptions
@@ -234,8 +235,8 @@ def test_conversations_are_no_questions() -> None:
 
 def test_controls_answer_as_they_should(shelf: Shelf) -> None:
     names = ["null-model", "injected-instruction", "copy-of-opponent"]
-    rows = shelf.accept(controls=names, max_battles=12).candidates
-    assert rows.groupby("control").size().to_dict() == dict.fromkeys(names, 12)
+    rows = shelf.accept(controls=names, max_battles=20).candidates
+    assert rows.groupby("control").size().to_dict() == dict.fromkeys(names, 20)
     by_control = rows.set_index("control")
     assert (by_control["model"] == "control:" + by_control.index).all()
     assert by_control.loc["null-model", "completion"].unique().tolist() == [NULL_ANSWER]
@@ -265,6 +266,28 @@ def test_the_null_model_says_what_a_file_says(
 def test_an_unknown_carrier_is_named(shelf: Shelf) -> None:
     found = shelf.accept(controls={"injected-instruction": {"carrier": "beee"}})
     assert "did you mean 'bee'" in found.refused["detail"].iloc[0]
+
+
+def test_a_carrier_is_kept_while_it_is_an_anchor(shelf: Shelf) -> None:
+    """Votes that come later would choose another, and have the same attack judged anew."""
+    first = shelf.accept(controls=["injected-instruction"]).candidates
+    assert json.loads(first["metadata"].iloc[0]) == {"carrier": "bee"}
+    later = BATTLES.assign(human_outcome=BATTLES["human_outcome"].mul(-1).add(1))
+    options = CandidateOptions(controls=["injected-instruction"])
+    anew = shelf.accept(battles=later, controls=options.controls).candidates
+    assert json.loads(anew["metadata"].iloc[0]) == {"carrier": "eel"}
+    kept = keep_carrier(options, first, later)
+    again = shelf.accept(battles=later, controls=kept.controls).candidates
+    pd.testing.assert_frame_equal(again, first)  # the content hash too
+    without = later[~later[["model_a", "model_b"]].eq("bee").any(axis=1)]
+    for untouched in (
+        keep_carrier(options, first, without),
+        keep_carrier(options, first.head(0), later),
+        keep_carrier(options, None, later),
+    ):
+        assert untouched == options
+    named = CandidateOptions(controls={"injected-instruction": {"carrier": "cat"}})
+    assert keep_carrier(named, first, later) == named
 
 
 def test_questions_to_answer_keep_the_mix_of_languages() -> None:
@@ -425,12 +448,84 @@ def test_an_infinite_threshold_takes_all_and_is_said() -> None:
     assert needs_of({}, {}, options, RatingOptions()).n_battles == 70
 
 
-def test_anchors_are_those_that_every_judge_placed() -> None:
+def test_anchors_are_those_that_some_judge_placed() -> None:
     one, _ = pool(200.0, 2.0)
     other = one.assign(human_rating=[np.nan, 1700, 1500, 1500, 1500, 1500])
     found = anchor_strengths({"a": one, "b": other}, frozenset(ANCHORS) - {"fox"})
-    assert found.to_dict() == {"bee": 1600.0, "cat": 1500.0, "dog": 1500.0, "eel": 1500.0}
+    assert found.to_dict() == {
+        "ant": 1500.0, "bee": 1600.0, "cat": 1500.0, "dog": 1500.0, "eel": 1500.0,
+    }  # fmt: skip
     assert anchor_strengths({}, frozenset({"b", "a"})).to_dict() == {"a": 0.0, "b": 0.0}
+
+
+def test_battles_against_an_anchor_stay_when_a_judge_has_no_rating_of_it(
+    candidates: pd.DataFrame,
+) -> None:
+    known = anchor_answers(BATTLES)
+    heldout, _ = pool(200.0, 2.0)
+    of_one = anchor_strengths({"a": heldout}, known.voted)
+    lacking = heldout[heldout["model"].ne("ant")]
+    of_two = anchor_strengths({"a": heldout, "b": lacking}, known.voted)
+    settings: dict[str, Any] = {"n_battles": 20, "seed": 0, "voted": known.voted}
+    before = choose_for_all(candidates, known.answers, of_one, **settings)
+    assert before["opponent"].eq("ant").any()
+    after = choose_for_all(candidates, known.answers, of_two, **settings, before=before)
+    pd.testing.assert_frame_equal(after, before)
+
+
+def test_paid_battles_stay_without_a_rating_or_an_answer_and_go_without_votes(
+    candidates: pd.DataFrame,
+) -> None:
+    """Whoever rates nobody any more, and whatever was taken out: what judges saw is kept."""
+    known = anchor_answers(BATTLES)
+    before = choose(candidates, 20)
+    others = STRENGTHS.drop("ant")
+    unanswered = known.answers[known.answers["question_id"].ne("q03")]
+    assert before["question_id"].eq("q03").any()
+    settings: dict[str, Any] = {"n_battles": 20, "seed": 0, "before": before}
+    after = choose_for_all(candidates, unanswered, others, **settings, voted=known.voted)
+    pd.testing.assert_frame_equal(after, before)
+    more = choose_for_all(
+        candidates, unanswered, others, **{**settings, "n_battles": 30}, voted=known.voted
+    )
+    pd.testing.assert_frame_equal(more.head(len(before)), before)
+    assert not more.iloc[len(before) :]["opponent"].eq("ant").any()
+    gone = choose_for_all(candidates, known.answers, others, **settings)
+    assert not gone["opponent"].eq("ant").any()
+    assert set(before["battle_id"]) - set(gone["battle_id"]) == set(
+        before.loc[before["opponent"].eq("ant"), "battle_id"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("repeats", "expected"),
+    [([1, 1, 1, 1], 1.0), ([1, 1, 2, 1], 2.0), ([3, 3, 3, 3], 3.0), ([], np.inf)],
+)
+def test_a_question_has_as_many_battles_as_rated_models_have_on_it(
+    repeats: list[int], expected: float
+) -> None:
+    """Ant and bee meet; `gnu` meets ant a thousand times, and has no votes."""
+    rows = [(f"q{q}", "ant", "bee") for q, n in enumerate(repeats) for _ in range(n)]
+    table = pd.DataFrame(rows, columns=["question_id", "model_a", "model_b"])
+    unvoted = pd.DataFrame([("q9", "gnu", "hen")] * 1000, columns=table.columns)
+    found = battles_per_question(pd.concat([table, unvoted]), frozenset({"ant", "bee"}))
+    assert found == expected
+
+
+def test_few_questions_give_few_battles(candidates: pd.DataFrame) -> None:
+    """Ten answers against six anchors are sixty battles, and no more than ten told apart."""
+    known = anchor_answers(BATTLES).answers
+    settings: dict[str, Any] = {"n_battles": 40, "seed": 0}
+    once = choose_for_all(candidates, known, STRENGTHS, **settings, per_question=1)
+    own = once[once["candidate"].eq("other")]
+    assert (len(own), own["question_id"].nunique()) == (10, 10)
+    assert once["candidate"].value_counts()["new"] == N_QUESTIONS
+    twice = choose_for_all(candidates, known, STRENGTHS, **settings, per_question=2)
+    own = twice[twice["candidate"].eq("other")]
+    assert own["question_id"].value_counts().tolist() == [2] * 10
+    free = choose_for_all(candidates, known, STRENGTHS, **settings)
+    kept = choose_for_all(candidates, known, STRENGTHS, **settings, per_question=1, before=free)
+    pd.testing.assert_frame_equal(kept, free)  # they were paid for
 
 
 def test_a_file_that_may_not_be_read_is_set_aside(shelf: Shelf) -> None:

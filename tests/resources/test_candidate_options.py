@@ -44,6 +44,7 @@ def test_a_budget_is_one_text_or_several() -> None:
         ({"budget": 5}, "budget"),
         ({"half_width": 0}, "half_width"),
         ({"max_battles": 0}, "max_battles"),
+        ({"max_battles": 19}, "greater than or equal to 20"),
         ({"half": 1}, "half"),
     ],
 )
