@@ -119,16 +119,16 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
 def beta_change(
     score_before: ArrayLike, score_after: ArrayLike, human_outcome: ArrayLike
 ) -> PairedChange:
-    """Return the change of a judge's slope on the same votes.
+    """Return the change of a judge's slope on the same votes, on either side of zero.
 
-    The two fits solve stacked estimating equations, a pair of which belongs to each battle:
-    with the margin ``m = s (2 y - 1)`` the influence of a battle on a slope is
-    ``m sigma(-beta m) / I``, where ``I`` is the fit's information. What the two fits share, the
-    votes above all, cancels in the difference of a battle's two influences. Scores on another
-    scale multiply the slope, so that the test is of the ratio of the slopes: with influences
-    relative to their slope, the variance of its logarithm is the sum of squared differences,
-    times ``n / (n - 1)``. `std_error` is that error times the logarithmic mean of the two slopes,
-    so that change and logarithm are the same number of standard errors.
+    A slope here may be negative, as that of a judge that turned against people is. The test is
+    a score test: with the margin ``m = s (2 y - 1)`` and the one slope ``b`` that fits both
+    judgements together, a battle's pull on it is ``m sigma(-b m)``, and without a change the
+    pulls of its two judgements have one mean. Exchanging a battle's judgements leaves ``b`` as it
+    is and turns the sign of the difference, which is thus exactly symmetric, whatever the number
+    of battles; neither slope needs to exist. `std_error` is that of the sum of differences times
+    the change per unit of that sum, the mean inverse information of both fits between ``b`` and
+    their slopes, so that `z` is the score's and ``change / std_error`` at once.
 
     Parameters
     ----------
@@ -141,8 +141,10 @@ def beta_change(
     Returns
     -------
     PairedChange
-        Logits per rubric point; `p_value` by Student's t. Without two usable slopes there is no
-        change, and the note has the status of the fit.
+        Logits per rubric point; `p_value` by Student's t. A slope that has no end, since scores
+        predict every vote or contradict every one, is NaN with a note, and so are change and
+        error; the test stands. Where that is so both times, in one direction, there is no test, nor
+        where all scores are equal.
 
     Raises
     ------
@@ -151,29 +153,31 @@ def beta_change(
 
     References
     ----------
-    L. A. Stefanski and D. D. Boos (2002), "The Calculus of M-Estimation", The American
-    Statistician 56(1), on stacked equations. H. White (1982), Econometrica 50(1).
+    D. D. Boos (1992), "On Generalized Score Tests", The American Statistician 46(4). B. Efron
+    (1969), JASA 64(328), on t under symmetry.
     """
     votes = np.asarray(human_outcome, dtype=float)
     first, second = _paired(score_before, score_after, votes)
     votes = votes[_both(score_before, score_after, votes)]
-    fits = fit_beta(first, votes), fit_beta(second, votes)
-    n_battles = fits[0].n_battles
+    n_battles = fit_beta(first, votes).n_battles  # names a vote without a meaning
     if n_battles < LEAST_BATTLES:
         return _too_few(n_battles, "with a decisive vote ")
-    for when, fit in zip(("at the baseline", "now"), fits, strict=True):
-        if fit.status != "ok":
-            return refused(f"there is no slope {when}: {fit.status}", n_battles, fits[0].beta)
     decisive = votes != 0.5
-    before, after = first[decisive], second[decisive]
-    signs = 2 * votes[decisive] - 1
-    difference = _influence(fits[1], after * signs) - _influence(fits[0], before * signs)
-    betas, ratio = (fits[0].beta, fits[1].beta), math.log(fits[1].beta / fits[0].beta)
-    std_error = math.sqrt(float(difference @ difference) * n_battles / (n_battles - 1))
-    if std_error <= _ROUNDING * max(abs(ratio), 1.0):
-        return _alike(*betas, np.abs(before) - np.abs(after), only_rises=False)
-    mean = (betas[1] - betas[0]) / ratio if ratio else betas[0]
-    return _tested(*betas, betas[1] - betas[0], std_error * mean, n_battles, only_rises=False)
+    margins = [score[decisive] * (2 * votes[decisive] - 1) for score in (first, second)]
+    slopes, common = [_slope(margin) for margin in margins], _slope(np.concatenate(margins))
+    note = _without_slope(slopes)
+    if not math.isfinite(common.beta) or not all(margin.any() for margin in margins):
+        return refused(note, n_battles, slopes[0].beta)
+    told = mean_change(*(_pull(common.beta, margin) for margin in margins))
+    change = slopes[1].beta - slopes[0].beta
+    std_error = told.std_error * _per_pull(slopes, told, change)
+    return told._replace(
+        baseline=slopes[0].beta,
+        now=slopes[1].beta,
+        change=change,
+        std_error=std_error,
+        note="; ".join(filter(None, [note, told.note])),
+    )
 
 
 def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
@@ -225,10 +229,42 @@ def _both(*columns: ArrayLike) -> NDArray[np.bool_]:
     return kept
 
 
-def _influence(fit: BetaFit, margin: Floats) -> Floats:
-    """Return the influence of battles on the logarithm of a slope."""
-    influence: Floats = margin * expit(-fit.beta * margin) * fit.std_error**2 / fit.beta
-    return influence
+def _slope(margin: Floats) -> BetaFit:
+    """Return the slope of margins, which may be zero or negative; NaN where it has no end."""
+    wins = np.ones(margin.size)
+    fit, turned = fit_beta(margin, wins), fit_beta(-margin, wins)
+    if turned.status == "ok":
+        return turned._replace(beta=-turned.beta)
+    if fit.status == turned.status == "contradicts-humans":  # balanced: the slope is flat
+        return BetaFit(0.0, 2 / float(np.linalg.norm(margin)), margin.size, "ok")
+    return fit
+
+
+def _without_slope(slopes: list[BetaFit]) -> str:
+    """Return which of two judgements has no slope, and why; nothing where both have one."""
+    reasons = {
+        "separable": "scores predict every vote, so that it has no end",
+        "contradicts-humans": "scores contradict every vote, so that it has no end",
+        "no-decisive-votes": "scores are equal in every battle with a decisive vote",
+    }
+    return "; ".join(
+        f"there is no slope {when}: {reasons[slope.status]}"
+        for when, slope in zip(("at the baseline", "now"), slopes, strict=True)
+        if slope.status != "ok"
+    )
+
+
+def _pull(beta: float, margin: Floats) -> Floats:
+    """Return what each battle adds to the slope of the likelihood at a slope."""
+    pull: Floats = margin * expit(-beta * margin)
+    return pull
+
+
+def _per_pull(slopes: list[BetaFit], told: PairedChange, change: float) -> float:
+    """Return by how much slopes differ for a difference of one between mean pulls."""
+    if abs(told.z) > _ROUNDING:
+        return change / told.change
+    return told.n_battles * sum(fit.std_error**2 for fit in slopes) / 2  # the limit at no change
 
 
 def _tested(
