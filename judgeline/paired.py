@@ -19,6 +19,7 @@ LEAST_BATTLES = 20
 """Battles judged both times, from which on a change is estimated."""
 
 _ROUNDING = 1e-9  # differences this much alike, relative to their size, are equal
+_DECIMALS = 9  # of distances, in rubric points
 
 Floats = NDArray[np.float64]
 
@@ -214,6 +215,48 @@ def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
     first, second = np.triu_indices(earlier.shape[1], 1)
     between = np.abs(earlier[:, first] - earlier[:, second]).mean(axis=1)
     return mean_change(between, np.abs(latest[:, None] - earlier).mean(axis=1), only_rises=True)
+
+
+def call_change(
+    ab_before: ArrayLike, ba_before: ArrayLike, ab_after: ArrayLike, ba_after: ArrayLike
+) -> PairedChange:
+    """Return how much further two calls of a battle are apart over time than at one time.
+
+    Each battle was called in both orders, at the baseline and now. Its calls in different orders
+    are compared: of one time, and of different times. Without a change, exchanging the battle's
+    two calls in one order exchanges the two distances, so that their difference is symmetric
+    about zero. It is an energy distance and not negative in expectation, so that only a larger
+    one counts. What is the same in all calls, such as a lead of the first position, cancels.
+
+    Parameters
+    ----------
+    ab_before, ba_before, ab_after, ba_after : array_like, shape (n,)
+        Score of A minus B with A, respectively B, shown first, in rubric points; battles with
+        NaN anywhere are left out.
+
+    Returns
+    -------
+    PairedChange
+        Rubric points between two calls: of one time as the baseline, of different times as now.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    G. J. Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on
+    distances", Journal of Statistical Planning and Inference 143(8).
+    """
+    _both(ab_before, ba_before, ab_after, ba_after)
+    first, turned, latest, latest_turned = (
+        np.asarray(column, dtype=float) for column in (ab_before, ba_before, ab_after, ba_after)
+    )
+    within = np.abs(first - turned) + np.abs(latest - latest_turned)
+    across = np.abs(first - latest_turned) + np.abs(latest - turned)
+    sums = np.round([within, across], _DECIMALS) / 2  # sums of the same distances are equal
+    return mean_change(*sums, only_rises=True)
 
 
 def _paired(before: ArrayLike, after: ArrayLike, *others: Floats) -> tuple[Floats, Floats]:
