@@ -186,7 +186,7 @@ def _sentence(row: Any, epoch: int, when: str) -> str:
     shown = partial(_number, share)
     note = f", {row.note}" if math.isnan(row.change) else ""
     size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
-    unit = "" if share else f" {row.unit}"
+    unit = "" if share or math.isnan(row.now) else f" {row.unit}"
     return (
         f"{row.statistic} from {shown(row.baseline)} to {shown(row.now)}{unit} "
         f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]}{note})"
