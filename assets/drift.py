@@ -133,7 +133,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="drift",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"sampled_battles": of_corpus(), "reliability_panel": if_there()},
 )

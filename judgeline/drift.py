@@ -1,7 +1,8 @@
 """Whether a judge still judges as it did: the same battles, judged at a baseline and now.
 
 A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `judgeline.paired` has the tests.
+baseline, in standard errors of the change; `judgeline.paired` and `judgeline.paired_slopes` have
+the tests.
 """
 
 from collections.abc import Iterator
@@ -14,13 +15,13 @@ from judgeline.outcomes import hard_outcome
 from judgeline.paired import (
     LEAST_BATTLES,
     PairedChange,
-    beta_change,
     call_change,
     mean_change,
     refused,
     repeat_change,
     share_change,
 )
+from judgeline.paired_slopes import beta_change
 
 FALSE_ALARM = 0.01
 """Probability that an epoch without any change raises an alarm, over all statistics together."""
