@@ -133,7 +133,7 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="drift",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"sampled_battles": of_corpus(), "reliability_panel": if_there()},
 )
@@ -173,7 +173,7 @@ def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     if len(moved):
         told = "; ".join(_sentence(row, *since[row.statistic]) for row in moved.itertuples())
         return _told(False, f"The judge has moved: {told}. {REMEDY}", latest)
-    compared = latest[latest["now"].notna()]
+    compared = latest[latest["now"].notna() | latest["p_value"].notna()]
     if set(compared["statistic"]) <= {"scored_share"}:
         reasons = "; ".join(dict.fromkeys(latest["note"]))
         said = f"Nothing could be compared: {reasons}. Raise drift.battles, or look at `status`."
@@ -184,15 +184,18 @@ def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
 def _sentence(row: Any, epoch: int, when: str) -> str:
     share = row.unit == "share"
     shown = partial(_number, share)
+    note = f", {row.note}" if math.isnan(row.change) else ""
     size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
-    unit = "" if share else f" {row.unit}"
+    unit = "" if share or math.isnan(row.now) else f" {row.unit}"
     return (
         f"{row.statistic} from {shown(row.baseline)} to {shown(row.now)}{unit} "
-        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]})"
+        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]}{note})"
     )
 
 
 def _number(share: bool, value: float) -> str:
+    if math.isnan(value):
+        return "no finite value"
     return f"{value:.1%}" if share else f"{value:.3g}"
 
 

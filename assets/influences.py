@@ -45,7 +45,7 @@ _LINEAGE = columns_from(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="ratings",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},
     deps=["heldout_ratings"],
@@ -61,7 +61,7 @@ def battle_influences(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A battle's part in a model's rating, by the method that ranks: what is lost without it.
 
-    Influence in Elo points, to first order, with the anchors and the slope as they are. Outcome
+    Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
     and expectation are shares of the win from the model's side. Strongest first in each model.
     """
     corpus, _ = corpus_and_judge(context)

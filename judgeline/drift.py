@@ -1,7 +1,8 @@
 """Whether a judge still judges as it did: the same battles, judged at a baseline and now.
 
 A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `judgeline.paired` has the tests.
+baseline, in standard errors of the change; `judgeline.paired` and `judgeline.paired_slopes` have
+the tests.
 """
 
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ from judgeline.outcomes import hard_outcome
 from judgeline.paired import (
     LEAST_BATTLES,
     PairedChange,
-    beta_change,
+    call_change,
     mean_change,
     refused,
     repeat_change,
     share_change,
 )
+from judgeline.paired_slopes import beta_change
 
 FALSE_ALARM = 0.01
 """Probability that an epoch without any change raises an alarm, over all statistics together."""
@@ -33,15 +35,17 @@ UNITS: dict[str, str] = {
     "position_effect": "rubric points",
     "scored_share": "share",
     "run_distance": "rubric points",
+    "call_distance": "rubric points",
 }
 """Every statistic, with its unit.
 
-``beta`` is the slope on votes; ``flip_rate`` the share of battles whose two orders have different
-winners; ``agreement`` the share of votes, ties included, that the hard outcome repeats;
-``mean_absolute_score`` the mean size of a score difference; ``score_level`` the mean mark, 1 to 10;
-``position_effect`` the mean lead of the completion that is shown first; ``scored_share`` the share
-of battles with a usable answer in both orders; ``run_distance`` the mean distance between two
-judgements of one battle, which only counts when it grows.
+``beta`` is the slope on votes, below zero where a judge sides against them; ``flip_rate`` the
+share of battles whose two orders have different winners; ``agreement`` the share of votes, ties
+included, that the hard outcome repeats; ``mean_absolute_score`` the mean size of a score
+difference; ``score_level`` the mean mark, 1 to 10; ``position_effect`` the mean lead of the
+completion that is shown first; ``scored_share`` the share of battles with a usable answer in both
+orders; ``run_distance`` the mean distance between two judgements of one battle, ``call_distance``
+that between two calls of one battle in different orders; both only count when they grow.
 """
 
 NO_RUNS = "nothing says how far repeats of one day differ: no runs of a reliability panel"
@@ -151,6 +155,7 @@ def _changes(
     yield "position_effect", mean_change(*leads)
     yield "scored_share", share_change(*(np.isfinite(score) for score in scores))
     yield "run_distance", _distance(scores[1], runs)
+    yield "call_distance", call_change(*(column for one in both for column in one[:2]))
 
 
 def _flips(judged: Judgement) -> Floats:

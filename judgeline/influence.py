@@ -1,8 +1,9 @@
 """What each battle does to the rating of a model that was placed among fixed anchors.
 
 A placed model's strength solves one equation: its wins, less those expected of it, equal the
-pull of the penalty. Leaving a battle out moves the solution by one Newton step, so that every
-battle has a share of the rating that can be stated, ranked and traced to its verdicts.
+pull of the penalty. Leaving a battle out moves the solution by about one Newton step of the
+equation without it, so that what every battle does to the rating can be stated, ranked and traced
+to its verdicts.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from judgeline.outcomes import smooth_outcome
 from judgeline.own_battles import OwnBattles
 from judgeline.rating_settings import SMOOTHING_LEVELS
 
+_ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
+
 Floats = NDArray[np.float64]
 
 
@@ -27,7 +30,8 @@ class BattleInfluences(NamedTuple):
 
     `row` is the battle's place among those given. `outcome` and `expected` are shares of the
     win from the model's side: what the method counted, and what the rating expects. `influence`
-    is in Elo points: what the rating would lose without the battle, to first order.
+    is in Elo points: what the rating would lose without the battle, by one Newton step; NaN where
+    nothing but the battle holds the rating.
     """
 
     model: NDArray[np.str_]
@@ -67,20 +71,33 @@ def influence_of(
     expected : ndarray, shape (n,)
         ``sigmoid(strength - anchor)``.
     influence : ndarray, shape (n,)
-        ``(outcome - expected) / (sum p (1 - p) + 2 l2)`` in Elo points. Their sum is that of the
-        penalty, ``2 l2 strength / (sum p (1 - p) + 2 l2)``, for a strength that converged.
+        ``(outcome - expected) / (sum p (1 - p) + 2 l2)`` in Elo points, the sum over all other
+        battles: one Newton step of the placement without the battle, from where it is with it.
+        True and told are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
+        only battle is told to carry all that parts the rating from the penalty's centre; without
+        a penalty nothing else holds the rating, and its influence is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
 
     References
     ----------
-    R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2: the
-    one-step approximation to leaving a case out.
+    R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2, and
+    D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
+    case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
+    which tells half of it where there are two.)
     """
     share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
     if share.shape != fixed.shape or share.ndim != 1:
         raise ValueError(f"outcome {share.shape} and anchors {fixed.shape} differ; one per battle")
     expected: Floats = expit(strength - fixed)
-    information = (expected * (1 - expected)).sum() + 2 * l2
-    influence: Floats = ELO_PER_LOGIT * (share - expected) / information
+    own = expected * (1 - expected)
+    others = own.sum() - own + 2 * l2
+    influence: Floats = np.full(share.size, np.nan)
+    held = others > _ROUNDING * own
+    influence[held] = ELO_PER_LOGIT * (share - expected)[held] / others[held]
     return expected, influence
 
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, expit, stdtr
-
-from judgeline.beta import BetaFit, fit_beta
+from scipy.special import bdtrc, stdtr
 
 LEAST_BATTLES = 20
 """Battles judged both times, from which on a change is estimated."""
 
 _ROUNDING = 1e-9  # differences this much alike, relative to their size, are equal
+_DECIMALS = 9  # of distances, in rubric points
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +73,7 @@ def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False
     """
     first, second = _paired(before, after)
     if first.size < LEAST_BATTLES:
-        return _too_few(first.size)
+        return too_few(first.size)
     centre, difference = (float(first.mean()), float(second.mean())), second - first
     if np.ptp(difference) <= _ROUNDING * np.abs(difference).max():
         return _alike(*centre, difference, only_rises)
@@ -116,66 +115,6 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     return told._replace(p_value=_sign_test(second - first, only_rises=False))
 
 
-def beta_change(
-    score_before: ArrayLike, score_after: ArrayLike, human_outcome: ArrayLike
-) -> PairedChange:
-    """Return the change of a judge's slope on the same votes.
-
-    The two fits solve stacked estimating equations, a pair of which belongs to each battle:
-    with the margin ``m = s (2 y - 1)`` the influence of a battle on a slope is
-    ``m sigma(-beta m) / I``, where ``I`` is the fit's information. What the two fits share, the
-    votes above all, cancels in the difference of a battle's two influences. Scores on another
-    scale multiply the slope, so that the test is of the ratio of the slopes: with influences
-    relative to their slope, the variance of its logarithm is the sum of squared differences,
-    times ``n / (n - 1)``. `std_error` is that error times the logarithmic mean of the two slopes,
-    so that change and logarithm are the same number of standard errors.
-
-    Parameters
-    ----------
-    score_before, score_after : array_like, shape (n,)
-        Judge score of A minus B at the baseline and now, in rubric points; battles with NaN are
-        left out.
-    human_outcome : array_like, shape (n,)
-        A's share of the human win; only decisive votes, 1 and 0, count.
-
-    Returns
-    -------
-    PairedChange
-        Logits per rubric point; `p_value` by Student's t. Without two usable slopes there is no
-        change, and the note has the status of the fit.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a vote is none of 1, 0.5, 0 and NaN.
-
-    References
-    ----------
-    L. A. Stefanski and D. D. Boos (2002), "The Calculus of M-Estimation", The American
-    Statistician 56(1), on stacked equations. H. White (1982), Econometrica 50(1).
-    """
-    votes = np.asarray(human_outcome, dtype=float)
-    first, second = _paired(score_before, score_after, votes)
-    votes = votes[_both(score_before, score_after, votes)]
-    fits = fit_beta(first, votes), fit_beta(second, votes)
-    n_battles = fits[0].n_battles
-    if n_battles < LEAST_BATTLES:
-        return _too_few(n_battles, "with a decisive vote ")
-    for when, fit in zip(("at the baseline", "now"), fits, strict=True):
-        if fit.status != "ok":
-            return refused(f"there is no slope {when}: {fit.status}", n_battles, fits[0].beta)
-    decisive = votes != 0.5
-    before, after = first[decisive], second[decisive]
-    signs = 2 * votes[decisive] - 1
-    difference = _influence(fits[1], after * signs) - _influence(fits[0], before * signs)
-    betas, ratio = (fits[0].beta, fits[1].beta), math.log(fits[1].beta / fits[0].beta)
-    std_error = math.sqrt(float(difference @ difference) * n_battles / (n_battles - 1))
-    if std_error <= _ROUNDING * max(abs(ratio), 1.0):
-        return _alike(*betas, np.abs(before) - np.abs(after), only_rises=False)
-    mean = (betas[1] - betas[0]) / ratio if ratio else betas[0]
-    return _tested(*betas, betas[1] - betas[0], std_error * mean, n_battles, only_rises=False)
-
-
 def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
     """Return how much further the judge is from its earlier runs than those from each other.
 
@@ -212,23 +151,60 @@ def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
     return mean_change(between, np.abs(latest[:, None] - earlier).mean(axis=1), only_rises=True)
 
 
-def _paired(before: ArrayLike, after: ArrayLike, *others: Floats) -> tuple[Floats, Floats]:
-    kept = _both(before, after, *others)
+def call_change(
+    ab_before: ArrayLike, ba_before: ArrayLike, ab_after: ArrayLike, ba_after: ArrayLike
+) -> PairedChange:
+    """Return how much further two calls of a battle are apart over time than at one time.
+
+    Each battle was called in both orders, at the baseline and now. Its calls in different orders
+    are compared: of one time, and of different times. Without a change, exchanging the battle's
+    two calls in one order exchanges the two distances, so that their difference is symmetric
+    about zero. It is an energy distance and not negative in expectation, so that only a larger
+    one counts. What is the same in all calls, such as a lead of the first position, cancels.
+
+    Parameters
+    ----------
+    ab_before, ba_before, ab_after, ba_after : array_like, shape (n,)
+        Score of A minus B with A, respectively B, shown first, in rubric points; battles with
+        NaN anywhere are left out.
+
+    Returns
+    -------
+    PairedChange
+        Rubric points between two calls: of one time as the baseline, of different times as now.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    G. J. Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on
+    distances", Journal of Statistical Planning and Inference 143(8).
+    """
+    known_in_all(ab_before, ba_before, ab_after, ba_after)
+    first, turned, latest, latest_turned = (
+        np.asarray(column, dtype=float) for column in (ab_before, ba_before, ab_after, ba_after)
+    )
+    within = np.abs(first - turned) + np.abs(latest - latest_turned)
+    across = np.abs(first - latest_turned) + np.abs(latest - turned)
+    sums = np.round([within, across], _DECIMALS) / 2  # sums of the same distances are equal
+    return mean_change(*sums, only_rises=True)
+
+
+def _paired(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
+    kept = known_in_all(before, after)
     return np.asarray(before, dtype=float)[kept], np.asarray(after, dtype=float)[kept]
 
 
-def _both(*columns: ArrayLike) -> NDArray[np.bool_]:
+def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
+    """Return the battles that are finite in every column; the columns must be of one length."""
     arrays = [np.asarray(column, dtype=float) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
     kept: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
     return kept
-
-
-def _influence(fit: BetaFit, margin: Floats) -> Floats:
-    """Return the influence of battles on the logarithm of a slope."""
-    influence: Floats = margin * expit(-fit.beta * margin) * fit.std_error**2 / fit.beta
-    return influence
 
 
 def _tested(
@@ -258,7 +234,8 @@ def _sign_test(difference: Floats, only_rises: bool) -> float:
     return tail if only_rises else min(1.0, 2 * tail)
 
 
-def _too_few(n_battles: int, what: str = "") -> PairedChange:
+def too_few(n_battles: int, what: str = "") -> PairedChange:
+    """Return a change that is refused since fewer than `LEAST_BATTLES` can tell of it."""
     return refused(
         f"{n_battles} battles {what}were judged both times; {LEAST_BATTLES} are needed", n_battles
     )

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from assets.drift import choose_watched, judge_has_not_drifted
+from judgeline.drift import Judgement, detect_drift
 from resources.corpora.definitions import CorpusDefinition
 from resources.drift import DRIFT_DTYPES
 from resources.judges.epochs import empty_epochs
@@ -36,6 +37,42 @@ def test_a_judge_that_moved_fails_with_what_from_to_how_far_and_since_when():
     ) in result.description
     assert "pin a dated model or revision" in result.description
     assert result.metadata["moved"].value == "beta, flip_rate"
+
+
+def test_a_slope_that_was_lost_is_told_with_its_reason():
+    lost = dict.fromkeys(("now", "change", "std_error"), np.nan)
+    note = "there is no slope now: scores contradict every vote, so that it has no end"
+    result = judge_has_not_drifted(drift({"moved": True, "z": -9.61, "note": note, **lost}))
+    assert not result.passed
+    assert result.severity == dg.AssetCheckSeverity.ERROR
+    assert (
+        "beta from 0.8 to no finite value (-9.6 standard errors, 63 "
+        f"battles, since epoch 1 of 2026-03-02, {note})"
+    ) in result.description
+    unmoved = judge_has_not_drifted(drift({"z": -1.2, "p_value": 0.2, "note": note, **lost}))
+    assert unmoved.passed  # compared, and not found to move
+    assert "None of 1 statistics" in unmoved.description
+
+
+def judged_epochs(rng: np.random.Generator, turn: float, n: int = 100) -> pd.DataFrame:
+    """The drift of a judge whose scores follow votes at first, and now with another sign."""
+    seen = rng.normal(0, 2, n)
+    votes = (rng.random(n) < 1 / (1 + np.exp(-seen))).astype(float)
+    level = np.full(n, 6.0)
+    first, now = (
+        Judgement(*(sign * seen + rng.normal(0, 0.5, (2, n))), level) for sign in (1.0, turn)
+    )
+    table = pd.DataFrame(detect_drift(first, now, votes)._asdict())
+    return table.assign(epoch=1, asked_at="2026-03-02T05:00:09+00:00")
+
+
+def test_a_judge_whose_scores_turned_fails_and_one_that_is_as_it_was_passes():
+    rng = np.random.default_rng(0)
+    turned = judge_has_not_drifted(judged_epochs(rng, -1.0))
+    assert not turned.passed
+    assert "beta from " in turned.description
+    assert {"beta", "call_distance"} <= set(turned.metadata["moved"].value.split(", "))
+    assert judge_has_not_drifted(judged_epochs(rng, 1.0)).passed
 
 
 def test_a_judge_that_came_back_passes():

@@ -69,8 +69,9 @@ def test_one_row_per_battle_and_side_strongest_first(scored_battles, folds, held
     assert first["outcome"] == pytest.approx(counted)
     own = table[table["model"].eq(name)]
     pull = 2 * RATING.l2 * float(rating_to_strength(soft[name]))
-    information = (own["expected"] * (1 - own["expected"])).sum() + 2 * RATING.l2
-    assert own["influence"].sum() == pytest.approx(ELO_PER_LOGIT * pull / information)
+    bits = own["expected"] * (1 - own["expected"])
+    others = bits.sum() - bits + 2 * RATING.l2
+    assert (own["influence"] * others).sum() == pytest.approx(ELO_PER_LOGIT * pull)
 
 
 def test_candidates_have_their_own_rows_and_move_no_other_models(scored_battles, folds, newcomer):

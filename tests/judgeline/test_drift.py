@@ -74,7 +74,7 @@ def test_without_a_change_alarms_are_no_more_frequent_than_promised():
     ("change", "statistic"),
     [
         ({"spread": 0.5}, "mean_absolute_score"),
-        ({"spread": 0.3}, "beta"),
+        ({"spread": 0.5}, "call_distance"),
         ({"lead": 0.8}, "position_effect"),
         ({"level": 6.3}, "score_level"),
         ({"noise": 2.5}, "run_distance"),
@@ -90,17 +90,35 @@ def test_a_change_of_this_size_is_found_nearly_always(change, statistic):
     assert found >= 0.95 - 3.7 * math.sqrt(0.95 * 0.05 / n_trials)
 
 
-def test_a_judge_that_turns_against_people_is_told_by_agreement():
+def turned(judged: Judgement) -> Judgement:
+    return judged._replace(difference_ab=-judged.difference_ab, difference_ba=-judged.difference_ba)
+
+
+def test_a_judge_that_turns_against_people_has_a_slope_below_zero_that_moved():
     judge = Judge(np.random.default_rng(2), 200)
     before = judge.marks(failing=0, noise=0.3)
-    after = before._replace(
-        difference_ab=-before.difference_ab, difference_ba=-before.difference_ba
-    )
-    told = rows(detect_drift(before, after, judge.votes))
+    told = rows(detect_drift(before, turned(before), judge.votes))
     assert told["agreement"]["moved"]
     assert told["agreement"]["change"] < -0.2
-    assert told["beta"]["note"] == "there is no slope now: contradicts-humans"
-    assert math.isnan(told["beta"]["now"])
+    assert told["beta"]["moved"]
+    assert told["beta"]["note"] == ""
+    assert told["beta"]["now"] == pytest.approx(-told["beta"]["baseline"])
+
+
+@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("unrelated", [False, True])
+def test_scores_reversed_or_of_other_battles_raise_an_alarm_without_a_panel(n, unrelated):
+    rng, n_trials, found = np.random.default_rng(n), 40, 0
+    for _ in range(n_trials):
+        judge = Judge(rng, n)
+        before, now = judge.marks(), judge.marks()
+        if unrelated:
+            judge.seen = rng.permutation(judge.seen)
+            now = judge.marks()
+        else:
+            now = turned(now)
+        found += detect_drift(before, now, judge.votes).moved.any()
+    assert found / n_trials >= 0.95 - 3.7 * math.sqrt(0.95 * 0.05 / n_trials)
 
 
 def test_figures_of_one_epoch_by_hand():
@@ -115,6 +133,7 @@ def test_figures_of_one_epoch_by_hand():
     assert found["score_level"] == (5.0, 5.5)
     assert found["position_effect"] == (0.375, 0.125)
     assert found["scored_share"] == (1.0, 1.0)
+    assert found["call_distance"] == (1.0, 1.0)
     assert told["flip_rate"]["p_value"] == pytest.approx(2 / 2**6)
     assert told["scored_share"]["note"] == "nothing differs from the baseline"
 
@@ -140,7 +159,8 @@ def test_going_back_is_the_same_change_in_the_other_direction():
     judge = Judge(np.random.default_rng(9))
     before, after = judge.marks(), judge.marks(spread=0.7)
     there, back = (detect_drift(*both, judge.votes) for both in ((before, after), (after, before)))
-    np.testing.assert_allclose(back.z, -there.z)
+    directed = there.statistic != "call_distance"  # a distance has no direction
+    np.testing.assert_allclose(back.z, np.where(directed, -there.z, there.z))
     np.testing.assert_allclose(back.p_value, there.p_value)
 
 

@@ -2,17 +2,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
 from judgeline.beta import fit_beta
 from judgeline.paired import (
     LEAST_BATTLES,
-    beta_change,
+    call_change,
     mean_change,
     repeat_change,
     share_change,
 )
+from judgeline.paired_slopes import beta_change
 
 
 def judged_twice(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -24,8 +26,13 @@ def judged_twice(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndar
     return first, second, votes
 
 
-def log_ratio(first: np.ndarray, second: np.ndarray, votes: np.ndarray) -> float:
-    return math.log(fit_beta(second, votes).beta / fit_beta(first, votes).beta)
+def slope_of(margin: np.ndarray) -> float:
+    """The root of the likelihood's slope, on either side of zero, by bisection."""
+    return brentq(lambda beta: margin @ expit(-beta * margin), -50, 50, xtol=1e-14)
+
+
+def margins(votes: np.ndarray, *scores: np.ndarray) -> list[np.ndarray]:
+    return [score * (2 * votes - 1) for score in scores]
 
 
 def test_the_error_of_a_change_of_beta_is_that_of_resampled_battles():
@@ -33,20 +40,37 @@ def test_the_error_of_a_change_of_beta_is_that_of_resampled_battles():
     change = beta_change(first, second, votes)
     rng, n_resamples = np.random.default_rng(1), 500
     draws = rng.integers(0, votes.size, (n_resamples, votes.size))
-    spread = np.std([log_ratio(first[d], second[d], votes[d]) for d in draws], ddof=1)
-    told = log_ratio(first, second, votes) / change.z  # standard error of the logarithm
+    both = margins(votes, first, second)
+    spread = np.std([slope_of(both[1][d]) - slope_of(both[0][d]) for d in draws], ddof=1)
     # a standard deviation of B draws is known to 1 / sqrt(2 B); the bootstrap itself to 1 / sqrt(n)
-    assert told == pytest.approx(spread, rel=4 / math.sqrt(2 * n_resamples) + 1 / 20)
+    assert change.std_error == pytest.approx(spread, rel=4 / math.sqrt(2 * n_resamples) + 1 / 20)
 
 
-def test_change_error_and_z_of_beta_are_in_one_unit():
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slopes_on_either_side_of_zero_and_the_score_test_of_their_difference(sign):
     first, second, votes = judged_twice(300)
-    change = beta_change(first, second, votes)
-    fits = fit_beta(first, votes), fit_beta(second, votes)
-    assert (change.baseline, change.now) == (fits[0].beta, fits[1].beta)
-    assert change.change == change.now - change.baseline
+    change = beta_change(first, sign * second, votes)
+    both = margins(votes, first, sign * second)
+    slopes, common = [slope_of(margin) for margin in both], slope_of(np.concatenate(both))
+    assert [change.baseline, change.now] == pytest.approx(slopes)
+    assert sign * change.now > 0
+    assert change.change == pytest.approx(slopes[1] - slopes[0])
+    pulls = [margin * expit(-common * margin) for margin in both]
+    oracle = ttest_rel(pulls[1], pulls[0])
+    assert (change.z, change.p_value) == pytest.approx((oracle.statistic, oracle.pvalue))
     assert change.z == pytest.approx(change.change / change.std_error)
-    assert change.std_error < 0.5 * math.hypot(fits[0].std_error, fits[1].std_error)
+
+
+def test_the_error_of_hardly_any_change_is_that_of_the_influences():
+    first, _, votes = judged_twice(300)
+    noise = np.random.default_rng(2).normal(0, 1e-6, 300)
+    change = beta_change(first, first + noise, votes)
+    slope = change.baseline
+    both = [margin * expit(-slope * margin) for margin in margins(votes, first, first + noise)]
+    error = (
+        np.std(both[1] - both[0], ddof=1) * math.sqrt(300) * fit_beta(first, votes).std_error ** 2
+    )
+    assert change.std_error == pytest.approx(error, rel=1e-3)
 
 
 def test_a_change_of_beta_does_not_depend_on_the_unit_of_scores():
@@ -59,13 +83,60 @@ def test_a_change_of_beta_does_not_depend_on_the_unit_of_scores():
     assert back.std_error == pytest.approx(one.std_error)
 
 
-def test_scores_that_were_only_scaled_have_no_spread_and_a_p_value():
+def test_exchanging_both_judgements_of_a_battle_turns_the_sign_of_its_difference_only():
+    """What makes the test exact: the differences keep their sizes, so that t is of signs alone."""
+    first, second, votes = judged_twice(60)
+    turned = np.arange(60) % 3 == 0
+    swapped = np.where(turned, second, first), np.where(turned, first, second)
+    common = slope_of(np.concatenate(margins(votes, first, second)))
+    pulls = [margin * expit(-common * margin) for margin in margins(votes, first, second)]
+    signs = np.where(turned, -1, 1)
+    oracle = ttest_1samp(signs * (pulls[1] - pulls[0]), 0)
+    assert beta_change(*swapped, votes).p_value == pytest.approx(oracle.pvalue)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_that_lose_their_slope_are_tested_all_the_same(sign):
     first, _, votes = judged_twice(100)
-    change = beta_change(first, first / 2, votes)
-    assert change.now == pytest.approx(2 * change.baseline)
-    assert math.isnan(change.z)
-    assert change.p_value == pytest.approx(2.0**-99)
-    assert "without spread" in change.note
+    extreme = sign * np.abs(first) * (2 * votes - 1)  # predicts every vote, or contradicts it
+    change = beta_change(first, extreme, votes)
+    assert change.p_value < 1e-3
+    assert np.sign(change.z) == sign
+    assert np.isnan([change.now, change.change, change.std_error]).all()
+    assert change.baseline > 0
+    says = "predict" if sign > 0 else "contradict"
+    assert change.note == f"there is no slope now: scores {says} every vote, so that it has no end"
+
+
+def test_a_perfect_judge_that_turned_has_two_lost_slopes_and_a_test():
+    scores = np.linspace(1, 2, 30)
+    change = beta_change(scores, -scores, np.ones(30))
+    assert change.p_value < 1e-9
+    assert np.isnan([change.baseline, change.now, change.change, change.std_error]).all()
+    assert "at the baseline: scores predict" in change.note
+    assert "now: scores contradict" in change.note
+
+
+def test_a_balanced_judge_has_the_slope_zero():
+    scores, votes = np.ones(40), np.arange(40) % 2.0
+    change = beta_change(scores, np.where(np.arange(40) < 20, scores, 2 * votes - 1), votes)
+    assert change.baseline == 0
+    assert change.now > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.05, 0.8])
+@pytest.mark.parametrize("n", [20, 50])
+def test_without_a_change_no_p_value_of_a_slope_is_too_small(n, noise):
+    """Strong judges, whose few contradicted votes make slopes large and their ratio wild."""
+    rng, n_trials, level = np.random.default_rng(n), 4000, 0.01
+    small = 0
+    for _ in range(n_trials):
+        truth = rng.normal(0, 3, n)
+        votes = (rng.random(n) < expit(truth)).astype(float)
+        first, second = truth + rng.normal(0, noise, (2, n))
+        small += beta_change(first, second, votes).p_value <= level
+    assert small / n_trials <= level + 4 * math.sqrt(level * (1 - level) / n_trials)
 
 
 def test_means_are_tested_as_paired_values_are():
@@ -101,6 +172,38 @@ def test_runs_are_as_far_from_each_other_as_now_is_from_them():
     assert repeat_change(np.full(30, 0.2), runs).p_value > 0.5  # nearer is no drift
 
 
+def test_scores_that_became_equal_have_no_slope_and_no_test():
+    first, _, votes = judged_twice(30)
+    change = beta_change(first, np.zeros(30), votes)
+    assert change.note.startswith("there is no slope now: scores are equal")
+    assert change.baseline > 0
+    assert math.isnan(change.p_value)
+
+
+def test_calls_of_one_time_are_as_far_apart_as_those_of_two():
+    ab, ba = np.tile([0.0, 1.0], 15), np.tile([0.5, 1.5], 15)
+    change = call_change(ab, ba, ab + 2, ba + 3)
+    assert change.baseline == pytest.approx((0.5 + 1.5) / 2)
+    assert change.now == pytest.approx((3.5 + 1.5) / 2)
+    assert change.p_value < 1e-6
+    same = call_change(ab, ba, ab, ba)
+    assert same.note == "nothing differs from the baseline"
+
+
+def test_a_lead_of_the_first_position_puts_no_two_calls_further_apart():
+    rng = np.random.default_rng(6)
+    noise = rng.normal(0, 0.1, (4, 100))
+    ab, ba, ab_now, ba_now = noise + np.array([[4], [-4], [4], [-4]])
+    assert call_change(ab, ba, ab_now, ba_now).note == "nothing differs from the baseline"
+
+
+def test_exchanging_a_call_of_both_times_exchanges_the_distances():
+    ab, ba, ab_now, ba_now = np.random.default_rng(6).normal(0, 1, (4, 40))
+    one, other = call_change(ab, ba, ab_now, ba_now), call_change(ab, ba_now, ab_now, ba)
+    assert (other.baseline, other.now) == pytest.approx((one.now, one.baseline))
+    assert other.z == pytest.approx(-one.z)
+
+
 def test_where_nothing_differs_there_is_no_test():
     same = np.linspace(0, 1, 30)
     for change in (mean_change(same, same), share_change(same > 0.5, same > 0.5)):
@@ -122,9 +225,9 @@ def test_a_shift_that_is_the_same_everywhere_is_told_by_its_signs():
     ("score", "votes", "reason"),
     [
         (np.ones(30), np.full(30, 0.5), "0 battles with a decisive vote were judged both times"),
-        (np.ones(30), np.ones(30), "no slope at the baseline: separable"),
-        (np.ones(30), np.arange(30) % 3 == 0, "no slope at the baseline: contradicts-humans"),
-        (np.zeros(30), np.ones(30), "no slope at the baseline: no-decisive-votes"),
+        (np.ones(30), np.ones(30), "no slope at the baseline: scores predict every vote"),
+        (np.ones(30), np.zeros(30), "no slope at the baseline: scores contradict every vote"),
+        (np.zeros(30), np.ones(30), "no slope at the baseline: scores are equal"),
     ],
 )
 def test_a_slope_that_cannot_be_had_has_a_reason_and_no_number(score, votes, reason):
