@@ -298,8 +298,12 @@ def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
     stated = ["predicted_at", "run_id", "rating", "lower", "upper", "content_hash", "miscoverage"]
     pd.testing.assert_frame_equal(record.loc[before.index, stated], before[stated])
     assert row["human_rating"] == board.loc[name, "human_rating"]
-    assert row["residual"] == pytest.approx(row["rating"] - row["human_rating"])
-    assert row["covered"] == (row["lower"] <= row["human_rating"] <= row["upper"])
+    now = board["human_rating"].dropna().drop(name)  # two more than the anchors of the prediction
+    shift = (now.mean() - now[list(arena.models[:12])].mean()) * 14 / 15
+    assert row["origin_shift"] == pytest.approx(shift, abs=1e-9)
+    as_then = row["human_rating"] + shift
+    assert row["residual"] == pytest.approx(row["rating"] - as_then)
+    assert row["covered"] == (row["lower"] <= as_then <= row["upper"])
     voted = {*arena.models[12:15]}  # it, and the two that nobody had voted on either
     assert set(record.index[record["scored_at"].notna()]) == voted
     told = {check.check: check.description for check in outcome.failed_checks}
