@@ -16,17 +16,14 @@ from assets.run_tags import BUDGET_TAG
 from pipelines import candidate_sensors
 from pipelines.activity import active_judges
 from pipelines.automation import SENSORS
-from pipelines.candidate_sensors import (
-    CANDIDATES_TAG,
-    PLACES_TAG,
-    last_placed,
-    new_candidates,
-    place_candidates,
-)
+from pipelines.candidate_record import CANDIDATES_TAG, PLACES_TAG, are_placed
+from pipelines.candidate_sensors import new_candidates
 from pipelines.definitions import build_definitions
 from pipelines.jobs import candidate_job, placing_job
+from pipelines.placing_sensor import place_candidates
 from resources.catalog import Catalog
 from resources.corpora.reading import read_corpus
+from resources.verdict_store.resource import StoredVerdicts
 
 
 def store_battles(workshop: Any) -> None:
@@ -49,12 +46,16 @@ class Watch:
 
     @property
     def definitions(self) -> dg.Definitions:
-        return build_definitions(catalog=self.workshop.catalog, tables=self.workshop.tables)
+        return build_definitions(
+            catalog=self.workshop.catalog,
+            tables=self.workshop.tables,
+            verdict_store=StoredVerdicts(uri=str(self.workshop.home / "verdicts")),
+        )
 
-    def run(self, job: str, **options: Any) -> dg.ExecuteInProcessResult:
+    def run(self, job: str, partition: str = "tiny", **options: Any) -> dg.ExecuteInProcessResult:
         self.rest()
         return self.definitions.resolve_job_def(job).execute_in_process(
-            partition_key="tiny", instance=self.instance, raise_on_error=False, **options
+            partition_key=partition, instance=self.instance, raise_on_error=False, **options
         )
 
     def have_leaderboards(self, *judges: str) -> None:
@@ -75,6 +76,7 @@ class Watch:
     def tick_now(self) -> dg.SensorResult:
         with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
             result = new_candidates(context, catalog=self.workshop.catalog)
+        self.accept(result, "candidate_job")
         self.cursor = result.cursor
         return result
 
@@ -91,21 +93,72 @@ class Watch:
         return self.look()
 
     def look(self) -> dg.SensorResult | dg.SkipReason:
-        """Look for candidates that judges have not placed."""
+        """Look for candidates that judges have not placed; requests are such as are accepted."""
         with dg.build_sensor_context(instance=self.instance) as context:
-            return place_candidates(context, catalog=self.workshop.catalog)
+            result = place_candidates(context, catalog=self.workshop.catalog)
+        self.accept(result, "placing_job")
+        return result
 
-    def place(
-        self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS
-    ) -> dg.DagsterRun:
-        """Record a placing run as the daemon would leave it."""
-        tags = {
-            **request.tags,
-            "dagster/partition": str(request.partition_key),
-            "dagster/run_key": str(request.run_key),
-        }
-        job = self.definitions.resolve_job_def("placing_job")
-        return self.instance.create_run_for_job(job, tags=tags, status=status)
+    def accept(self, result: dg.SensorResult | dg.SkipReason, job: str) -> None:
+        """Resolve what is requested, as the daemon does: an unknown partition raises."""
+        target = self.definitions.resolve_job_def(job)
+        for request in getattr(result, "run_requests", None) or ():
+            request.with_resolved_tags_and_config(target, [], self.instance)
+
+    def place(self, request: dg.RunRequest) -> dg.DagsterRun:
+        """Have a judge judge the candidates as a request says, and no more of the job."""
+        tags = {**request.tags, "dagster/run_key": str(request.run_key)}
+        result = self.run(
+            "placing_job",
+            str(request.partition_key),
+            tags=tags,
+            asset_selection=[dg.AssetKey("candidate_verdicts")],
+        )
+        assert result.success
+        return result.dagster_run
+
+    def begin(self, request: dg.RunRequest, **tags: str) -> dg.DagsterRun:
+        """Record a placing run that has begun, as the daemon would."""
+        known = {"dagster/partition": str(request.partition_key)}
+        return self.instance.create_run_for_job(
+            self.definitions.resolve_job_def("placing_job"),
+            tags={**request.tags, "dagster/run_key": str(request.run_key), **known, **tags},
+            status=dg.DagsterRunStatus.STARTED,
+        )
+
+    def fail(self, request: dg.RunRequest) -> dg.DagsterRun:
+        """Record a placing run that failed before it asked anybody."""
+        run = self.begin(request)
+        self.instance.report_run_failed(run)
+        return run
+
+    def read_by(self, request: dg.RunRequest, **state: Any) -> dg.DagsterRun:
+        """Record a run that was to read what was dropped, and has ended without a table."""
+        run = dg.DagsterRun(
+            job_name="candidate_job",
+            tags={"dagster/partition": "tiny", "dagster/run_key": str(request.run_key)},
+            **state,
+        )
+        self.instance.add_run(run)
+        return run
+
+    def fail_after(self, run_id: str) -> None:
+        """Have a run that made its tables fail, such as by a check or the end of its process."""
+        self.instance.report_run_failed(self.instance.get_run_by_id(run_id))
+
+    def retry(self, run_id: str, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+        """Record another attempt, of the rest alone, at a run that failed."""
+        first = self.instance.get_run_by_id(run_id)
+        family = {"dagster/parent_run_id": run_id, "dagster/root_run_id": run_id}
+        run = dg.DagsterRun(
+            job_name=first.job_name,
+            tags={**first.tags, **family},
+            status=status,
+            root_run_id=run_id,
+            parent_run_id=run_id,
+        )
+        self.instance.add_run(run)
+        return run
 
 
 @pytest.fixture
@@ -308,7 +361,7 @@ def test_a_judge_that_is_placing_is_not_asked_beside_itself(watch: Watch) -> Non
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
     [request] = watch.chosen().run_requests
-    run = watch.place(request, dg.DagsterRunStatus.STARTED)
+    run = watch.begin(request)
     watch.workshop.tiny["candidates"] = {"controls": ["null-model"]}  # one more
     assert f"run {run.run_id} places" in watch.chosen().skip_message
     watch.instance.report_run_failed(run)
@@ -321,7 +374,7 @@ def test_what_failed_for_good_spends_its_budget_once(watch: Watch) -> None:
     drop(watch.folder, watch.entrant)
     first, second = watch.chosen().run_requests
     watch.place(first)
-    watch.place(second, dg.DagsterRunStatus.FAILURE)
+    watch.fail(second)
     assert "judgeline run --corpus tiny --judge hasty" in watch.look().skip_message
     [again] = watch.chosen().run_requests  # what was dropped was read again
     assert again.partition_key == second.partition_key
@@ -340,7 +393,7 @@ def test_nothing_new_to_judge_starts_no_placing(watch: Watch) -> None:
     assert len(gone) == 2  # the leaderboards still show it
     for request in gone:
         watch.place(request)
-    assert last_placed(watch.instance, "tiny", "careful") == ""
+    assert are_placed(watch.instance, "tiny", "careful", "")
     assert isinstance(watch.chosen(), dg.SkipReason)
 
 
@@ -382,8 +435,8 @@ def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
     watch.have_leaderboards("careful")
     definitions, cursor = watch.definitions, None
     graph = definitions.resolve_asset_graph()
-    there = [key for key in guarded if graph.has(key)]
-    assert [graph.get(key).automation_condition for key in there] == [None] * len(there)
+    assert all(graph.has(key) for key in guarded)
+    assert [graph.get(key).automation_condition for key in guarded] == [None] * len(guarded)
     for step in range(3):
         if step:
             drop(watch.folder, watch.entrant, note=str(step))
@@ -391,7 +444,7 @@ def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
             watch.run("candidate_job")
         ticked = dg.evaluate_automation_conditions(definitions, watch.instance, cursor=cursor)
         cursor = ticked.cursor
-        for key in there:
+        for key in guarded:
             assert ticked.get_num_requested(key) == 0
 
 
