@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,9 @@ import dagster as dg
 import pytest
 from newcomers import drop, newcomer
 
-from assets.partitions import corpus_judge_key, register
+from assets.partitions import corpus_judge_key, register, retire
 from assets.run_tags import BUDGET_TAG
-from pipelines import candidate_sensors
+from pipelines import candidate_record, candidate_sensors, run, workers
 from pipelines.activity import active_judges
 from pipelines.automation import SENSORS
 from pipelines.candidate_record import CANDIDATES_TAG, PLACES_TAG, are_placed
@@ -21,6 +22,7 @@ from pipelines.candidate_sensors import new_candidates
 from pipelines.definitions import build_definitions
 from pipelines.jobs import candidate_job, placing_job
 from pipelines.placing_sensor import place_candidates
+from pipelines.workers import HOST_TAG, this_host
 from resources.catalog import Catalog
 from resources.corpora.reading import read_corpus
 from resources.verdict_store.resource import StoredVerdicts
@@ -141,6 +143,14 @@ class Watch:
         )
         self.instance.add_run(run)
         return run
+
+    def judge(self, judge: str) -> dg.ExecuteInProcessResult:
+        """Have a judge judge the corpus, as it is configured now."""
+        verdicts = [dg.AssetKey("verdicts")]
+        key = str(corpus_judge_key("tiny", judge))
+        result = self.run("judge_job", key, asset_selection=verdicts)
+        assert result.success
+        return result
 
     def fail_after(self, run_id: str) -> None:
         """Have a run that made its tables fail, such as by a check or the end of its process."""
@@ -459,3 +469,318 @@ def test_the_cursor_is_small_and_readable(watch: Watch) -> None:
     watch.tick()
     [seen] = json.loads(watch.cursor)["tiny"]["files"]
     assert seen[0] == path.name
+
+
+# runs that end before they succeed
+
+
+def test_battles_count_as_chosen_once_another_attempt_succeeds(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    watch.fail_after(run.run_id)
+    assert "has not succeeded" in watch.look().skip_message
+    again = watch.retry(run.run_id, dg.DagsterRunStatus.STARTED)
+    assert f"run {again.run_id} reads" in watch.tick().skip_reason.skip_message
+    assert "has not succeeded" in watch.look().skip_message
+    watch.instance.report_run_failed(again)
+    assert "has not succeeded" in watch.look().skip_message
+    watch.retry(run.run_id, dg.DagsterRunStatus.SUCCESS)  # the checks alone: it makes no table
+    assert [one.partition_key for one in watch.look().run_requests] == ["tiny|careful"]
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_battles_of_a_run_that_failed_for_good_are_chosen_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    watch.fail_after(run.run_id)
+    assert "failed; another follows" in watch.tick().skip_reason.skip_message
+    monkeypatch.setattr(candidate_sensors, "_AGAIN_AFTER_S", -1.0)
+    assert len(watch.read()) == 1
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_check_that_always_fails_is_no_loop_of_runs(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    record = watch.retry(run.run_id, dg.DagsterRunStatus.STARTED)
+    watch.tick()  # the tables are there, and the run is not over
+    watch.fail_after(run.run_id)
+    watch.instance.report_run_failed(record)
+    assert "failed; another follows" in watch.tick().skip_reason.skip_message
+
+
+def test_what_a_run_left_out_is_asked_for_again_at_once_but_not_for_ever(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    keys = []
+    for _ in range(3):  # such as copied once more, with the same bytes, while the run reads
+        [request] = watch.tick().run_requests
+        keys.append(request.run_key)
+        run = watch.read_by(request, status=dg.DagsterRunStatus.SUCCESS)
+    assert len(set(keys)) == 3
+    told = watch.tick().skip_reason.skip_message
+    assert f"run {run.run_id} left out what was dropped" in told
+    assert "judgeline run --corpus tiny" in told
+    drop(watch.folder, watch.entrant, note="2")
+    assert len(watch.read()) == 1  # other content is a request of its own
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_a_file_that_comes_and_goes_is_no_loop_of_runs(watch: Watch) -> None:
+    """Between the runs that leave it out the sensor, too, sees it in the middle of a copy."""
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    n_runs = 0
+    for _ in range(6):
+        for request in watch.tick().run_requests:
+            watch.read_by(request, status=dg.DagsterRunStatus.SUCCESS)
+            n_runs += 1
+        path.touch()
+        assert watch.tick_now().run_requests == []
+    assert n_runs == 3
+
+
+def test_a_cancelled_run_is_told_with_what_to_do(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.read_by(request, status=dg.DagsterRunStatus.CANCELED)
+    told = watch.tick().skip_reason.skip_message
+    assert f"run {run.run_id} for what was dropped was cancelled" in told
+    assert "judgeline run --corpus tiny" in told
+    assert watch.run("candidate_job").success
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_a_run_whose_record_was_deleted_is_asked_for_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.read_by(request, status=dg.DagsterRunStatus.FAILURE)
+    watch.instance.delete_run(run.run_id)
+    assert "has been requested" in watch.tick().skip_reason.skip_message
+    monkeypatch.setattr(candidate_sensors, "_AGAIN_AFTER_S", -1.0)
+    assert len(watch.read()) == 1
+
+
+# whoever places by itself, and no longer
+
+
+def test_a_starter_on_another_host_is_waited_for_some_hours(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    tags = {PLACES_TAG: "careful", HOST_TAG: "another-host"}
+    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    monkeypatch.setattr(candidate_record, "ELSEWHERE_S", -1.0)
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_command_that_was_killed_places_no_more(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    tags = {PLACES_TAG: "careful", HOST_TAG: this_host()}
+    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    monkeypatch.setattr(workers, "_is_alive", lambda worker: worker.pid != os.getpid())
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_placing_that_its_starter_saw_fail_is_told(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    assert "whoever started run" in watch.chosen(tags={PLACES_TAG: "careful"}).skip_message
+    own = dg.RunRequest(partition_key=corpus_judge_key("tiny", "careful"))
+    run = watch.fail(own)
+    told = watch.look().skip_message
+    assert f"did not succeed; see {run.run_id}" in told
+    assert "judgeline run --corpus tiny --judge careful" in told
+
+
+# what was judged, not what a run was to judge
+
+
+def test_a_withdrawn_model_is_taken_off_after_a_placing_that_failed_late(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    late = watch.place(request)  # with everything on the leaderboard
+    watch.fail_after(late.run_id)
+    assert "did not succeed" in watch.look().skip_message
+    path.unlink()
+    [gone] = watch.chosen().run_requests
+    assert gone.tags[CANDIDATES_TAG] == "none"
+    watch.place(gone)
+    assert "judged these battles" in watch.look().skip_message
+
+
+def test_a_run_that_read_other_battles_than_it_is_tagged_with(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    [tagged] = watch.chosen().run_requests
+    second = drop(watch.folder, watch.entrant._replace(model="another"))
+    assert watch.run("candidate_job").success
+    watch.place(tagged)  # which waited in the queue meanwhile
+    assert "judged these battles" in watch.look().skip_message
+    second.unlink()
+    [again] = watch.chosen().run_requests
+    assert again.tags[CANDIDATES_TAG] == tagged.tags[CANDIDATES_TAG]
+    assert again.run_key != tagged.run_key
+    watch.place(again)
+    path.unlink()
+    assert len(watch.chosen().run_requests) == 1
+
+
+def test_what_somebody_placed_by_hand_is_placed(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    watch.fail(request)
+    assert "did not succeed" in watch.look().skip_message
+    result = watch.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        partition_key=str(request.partition_key),
+        instance=watch.instance,
+        asset_selection=[dg.AssetKey("candidate_verdicts")],
+    )
+    assert result.success
+    assert "judged these battles" in watch.look().skip_message
+
+
+def test_verdicts_say_which_battles_they_are_about_and_by_whom(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    watch.place(request)
+    keys = [("candidate_verdicts", "tiny|careful"), ("verdicts", "tiny|careful")]
+    placed, judged = (
+        watch.instance.fetch_materializations(
+            dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[key]), limit=1
+        )
+        .records[0]
+        .asset_materialization.metadata
+        for name, key in keys
+    )
+    assert placed["fingerprint"].value == request.tags[CANDIDATES_TAG]
+    assert placed["judge_identity"].value == judged["judge_identity"].value
+
+
+# a judge that is another under the same name
+
+
+def change(judge: str, watch: Watch, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Have a judge judge otherwise, as an edit of its entry does."""
+    judges = sys.modules[type(watch.workshop).__module__].JUDGES
+    own = judges[judge]
+    monkeypatch.setitem(judges, judge, {**own, "builtin": {**own["builtin"], "seed": seed}})
+
+
+def test_a_judge_that_changed_places_once_more_after_it_judged_the_corpus(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    drop(watch.folder, watch.entrant)
+    watch.place(*watch.chosen().run_requests)
+    watch.judge("careful")
+    assert "judged these battles" in watch.look().skip_message  # the same judge, again
+
+    change("careful", watch, monkeypatch, 101)
+    assert "judged these battles" in watch.look().skip_message  # its anchors are those of before
+    second = drop(watch.folder, watch.entrant._replace(model="another"))
+    told = watch.chosen().skip_message
+    assert "has changed since it judged the corpus; run: judgeline run --corpus tiny" in told
+    second.unlink()
+    assert "judged these battles" in watch.chosen().skip_message
+
+    anew = watch.judge("careful")
+    [request] = watch.look().run_requests
+    watch.fail(request)
+    assert "did not succeed" in watch.look().skip_message
+    watch.judge("careful")
+    assert "did not succeed" in watch.look().skip_message  # once per judge and battles
+    assert anew.success
+
+
+def test_a_judge_that_changes_to_and_fro_has_its_turn_each_time(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    drop(watch.folder, watch.entrant)
+    requests = watch.chosen().run_requests
+    watch.place(*requests)
+    for seed in (101, 1):
+        change("careful", watch, monkeypatch, seed)
+        result = watch.judge("careful")
+        watch.fail_after(result.run_id)
+        assert f"run {result.run_id} judged the corpus and has not" in watch.look().skip_message
+        watch.judge("careful")
+        requests += watch.look().run_requests
+        watch.place(requests[-1])
+        assert "judged these battles" in watch.look().skip_message
+    assert len({request.run_key for request in requests}) == 3
+
+
+def test_the_sensor_leaves_to_a_command_what_it_places(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever the sensor looks while `judgeline run` is at work, for a changed judge too."""
+    seen: list[dg.SensorResult | dg.SkipReason] = []
+    begin = run.RunReporter.begin
+
+    def looking(self: run.RunReporter, *args: Any) -> None:
+        seen.append(watch.look())
+        begin(self, *args)
+
+    monkeypatch.setattr(run.RunReporter, "begin", looking)
+    drop(watch.folder, watch.entrant)
+    watch.rest()
+    for seed in (1, 101):
+        change("careful", watch, monkeypatch, seed)
+        seen.clear()
+        outcome = watch.workshop.run("careful", "hasty", select=["+leaderboard"])
+        assert outcome.errors == ()
+        told = [getattr(one, "skip_message", one) for one in seen]
+        assert len(told) == 6  # the corpus, two judges, the candidates, two placings
+        assert not [one for one in told if not isinstance(one, str)]
+        assert "judged these battles" in watch.look().skip_message
+    assert "careful: whoever started run" in told[2]  # it has judged the corpus as another
+
+
+# judges and corpora that are no partitions
+
+
+def test_a_retired_judge_keeps_no_other_from_its_turn(watch: Watch) -> None:
+    watch.have_leaderboards("careful", "hasty")
+    retire(watch.instance, judges=["hasty"])
+    catalog, instance = watch.workshop.catalog, watch.instance
+    assert [j.slug for j in active_judges(catalog.corpus("tiny"), catalog, instance)] == ["careful"]
+    drop(watch.folder, watch.entrant)
+    assert [one.partition_key for one in watch.chosen().run_requests] == ["tiny|careful"]
+    register(watch.instance, judges=["hasty"])
+    assert len(watch.look().run_requests) == 2
+
+
+def test_a_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    retire(watch.instance, corpora=["tiny"])
+    assert "judgeline run --corpus tiny" in watch.tick().skip_reason.skip_message
+    register(watch.instance, corpora=["tiny"])
+    assert len(watch.tick().run_requests) == 1
