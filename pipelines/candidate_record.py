@@ -61,8 +61,13 @@ def chosen_battles(instance: dg.DagsterInstance, corpus: str) -> Table | None:
 
 
 def corpus_verdicts(instance: dg.DagsterInstance, corpus: str, judge: str) -> Table | None:
-    """Return what a judge said of the battles of a corpus last, by whose models it places."""
+    """Return what a judge said of the battles of a corpus last, the anchors of what it places."""
     return _table(instance, "verdicts", corpus_judge_key(corpus, judge))
+
+
+def judged_candidates(instance: dg.DagsterInstance, corpus: str, judge: str) -> Table | None:
+    """Return what a judge said of candidates last; None if it never was to say anything."""
+    return _table(instance, _ASKED.to_user_string(), corpus_judge_key(corpus, judge))
 
 
 def are_placed(instance: dg.DagsterInstance, corpus: str, judge: str, battles: str) -> bool:
@@ -71,7 +76,7 @@ def are_placed(instance: dg.DagsterInstance, corpus: str, judge: str, battles: s
     Without a table of verdicts on candidates no candidates are placed. What a failed run left
     counts for nothing, nor does what another judge of the same name said.
     """
-    judged = _table(instance, _ASKED.to_user_string(), corpus_judge_key(corpus, judge))
+    judged = judged_candidates(instance, corpus, judge)
     if judged is None:
         return not battles
     if judged.state != "succeeded" or judged.battles != battles:

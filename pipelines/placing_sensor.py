@@ -16,6 +16,7 @@ from pipelines.candidate_record import (
     chosen_battles,
     corpus_verdicts,
     is_placed_by_starter,
+    judged_candidates,
     placing_runs,
     placing_tags,
 )
@@ -117,10 +118,25 @@ def _why_not_now(
             return f"whoever started run {table.run_id} places them"
     if anchors is None or not (anchors.judge and chosen.battles):
         return ""
-    if anchors.state != "succeeded":
-        return f"run {anchors.run_id} judged the corpus and has not succeeded"
+    if why := _is_another(instance, corpus, judge, anchors):
+        return f"{why}, run: {by_hand}"
+    return ""
+
+
+def _is_another(
+    instance: dg.DagsterInstance, corpus: CorpusDefinition, judge: JudgeDefinition, anchors: Table
+) -> str:
+    """Return why a judge would judge candidates as another than its anchors; empty if it does not.
+
+    A run that judges the corpus anew, as another judge, has to succeed before candidates follow.
+    """
+    before = judged_candidates(instance, corpus.slug, judge.slug)
+    has_changed = before is not None and before.judge not in ("", anchors.judge)
+    if has_changed and anchors.state != "succeeded":
+        told = f"run {anchors.run_id} judged the corpus anew and has not succeeded"
+        return f"{told}; unless it is still at work"
     if identity_now(judge, corpus) not in ("", anchors.judge):
-        return f"it has changed since it judged the corpus; run: {by_hand}"
+        return "it has changed since it judged the corpus; to judge that anew"
     return ""
 
 

@@ -703,7 +703,8 @@ def test_a_judge_that_changed_places_once_more_after_it_judged_the_corpus(
     assert "judged these battles" in watch.look().skip_message  # its anchors are those of before
     second = drop(watch.folder, watch.entrant._replace(model="another"))
     told = watch.chosen().skip_message
-    assert "has changed since it judged the corpus; run: judgeline run --corpus tiny" in told
+    assert "has changed since it judged the corpus" in told
+    assert "run: judgeline run --corpus tiny --judge careful" in told
     second.unlink()
     assert "judged these battles" in watch.chosen().skip_message
 
@@ -729,7 +730,8 @@ def test_a_judge_that_changes_to_and_fro_has_its_turn_each_time(
         change("careful", watch, monkeypatch, seed)
         result = watch.judge("careful")
         watch.fail_after(result.run_id)
-        assert f"run {result.run_id} judged the corpus and has not" in watch.look().skip_message
+        told = watch.look().skip_message
+        assert f"run {result.run_id} judged the corpus anew and has not succeeded" in told
         watch.judge("careful")
         requests += watch.look().run_requests
         watch.place(requests[-1])
