@@ -149,7 +149,7 @@ class _Lineage:
         register(self._instance, corpora=[corpus], judges=judges)
         if self._job("corpus_job", corpus):
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
-            placing = self._placing(definition, chosen)
+            placing = self._placing(chosen)
             done = {
                 judge: self._job(
                     "judge_job", corpus_judge_key(corpus, judge), part, _tags_of(placing)
@@ -171,13 +171,9 @@ class _Lineage:
             self._report,
         )
 
-    def _placing(
-        self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]
-    ) -> tuple[str, ...]:
-        """Return the judges that will place new models, if there are any."""
+    def _placing(self, chosen: Sequence[JudgeDefinition]) -> tuple[str, ...]:
+        """Return the judges that are to place new models, if any are there by then."""
         if dg.AssetKey("candidate_verdicts") not in self._selected:
-            return ()
-        if not has_candidates(definition, self._store):
             return ()
         return tuple(judge.slug for judge in chosen if judge.kind != "recorded")
 

@@ -298,8 +298,11 @@ def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
     stated = ["predicted_at", "run_id", "rating", "lower", "upper", "content_hash", "miscoverage"]
     pd.testing.assert_frame_equal(record.loc[before.index, stated], before[stated])
     assert row["human_rating"] == board.loc[name, "human_rating"]
-    assert row["residual"] == pytest.approx(row["rating"] - row["human_rating"])
-    assert row["covered"] == (row["lower"] <= row["human_rating"] <= row["upper"])
+    # Held out of 15, a rating is 15/14 of a strength, and relative to the mean of its anchors.
+    strength = board["human_rating"].dropna().mul(14 / 15).drop(name)
+    then = row["human_rating"] + strength.mean() - strength[list(arena.models[:12])].mean()
+    assert row["residual"] == pytest.approx(row["rating"] - then)
+    assert row["covered"] == (row["lower"] <= then <= row["upper"])
     voted = {*arena.models[12:15]}  # it, and the two that nobody had voted on either
     assert set(record.index[record["scored_at"].notna()]) == voted
     told = {check.check: check.description for check in outcome.failed_checks}
