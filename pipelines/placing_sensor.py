@@ -113,9 +113,9 @@ def _why_not_now(
         return f"run {last.dagster_run.run_id} places"
     if last is not None and _is_about(last, chosen, anchors):
         return _told_of(last.dagster_run, by_hand)
-    for table in (chosen, anchors):
-        if table and is_placed_by_starter(instance, table.run_id, judge.slug):
-            return f"whoever started run {table.run_id} places them"
+    newest = anchors if anchors and anchors.made_at > chosen.made_at else chosen
+    if is_placed_by_starter(instance, newest.run_id, judge.slug):
+        return f"whoever started run {newest.run_id} places them"
     if anchors is None or not (anchors.judge and chosen.battles):
         return ""
     if why := _is_another(instance, corpus, judge, anchors):

@@ -144,11 +144,11 @@ class Watch:
         self.instance.add_run(run)
         return run
 
-    def judge(self, judge: str) -> dg.ExecuteInProcessResult:
+    def judge(self, judge: str, **options: Any) -> dg.ExecuteInProcessResult:
         """Have a judge judge the corpus, as it is configured now."""
         verdicts = [dg.AssetKey("verdicts")]
         key = str(corpus_judge_key("tiny", judge))
-        result = self.run("judge_job", key, asset_selection=verdicts)
+        result = self.run("judge_job", key, asset_selection=verdicts, **options)
         assert result.success
         return result
 
@@ -596,6 +596,14 @@ def test_a_command_that_was_killed_places_no_more(
     assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
     monkeypatch.setattr(workers, "_is_alive", lambda worker: worker.pid != os.getpid())
     assert len(watch.look().run_requests) == 1
+
+
+def test_a_command_of_before_keeps_nobody_from_a_later_drop(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful", tags={PLACES_TAG: "careful", HOST_TAG: "another-host"})
+    drop(watch.folder, watch.entrant)
+    assert len(watch.chosen().run_requests) == 1
 
 
 def test_a_placing_that_its_starter_saw_fail_is_told(watch: Watch) -> None:
