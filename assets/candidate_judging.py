@@ -4,9 +4,11 @@ import dagster as dg
 import pandas as pd
 
 from assets.asking import WARN_PARSED, ask_judge, parse_rate
+from assets.candidates import FINGERPRINT
 from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.soft_verdicts import not_asked, why_not_asked
+from resources.candidates.choosing import fingerprint
 from resources.catalog import Catalog
 from resources.judges.annotation import VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget, JointBudget
@@ -42,14 +44,14 @@ def candidate_verdicts(
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     if candidate_battles is None or candidate_battles.empty:
-        return not_asked(VERDICT_DTYPES, NO_BATTLES)
+        return _about(None, not_asked(VERDICT_DTYPES, NO_BATTLES))
     if judge.kind == "recorded":
-        return not_asked(VERDICT_DTYPES, _RECORDED)
+        return _about(candidate_battles, not_asked(VERDICT_DTYPES, _RECORDED))
     if note := why_not_asked(judge, "rubric", candidate_battles):
-        return not_asked(VERDICT_DTYPES, note)
+        return _about(candidate_battles, not_asked(VERDICT_DTYPES, note))
     limit = catalog.corpus(corpus).candidates.budget
     try:
-        return ask_judge(
+        made = ask_judge(
             context,
             candidate_battles,
             annotate,
@@ -64,6 +66,18 @@ def candidate_verdicts(
             "run: raise 'candidates.budget' of the corpus in config/corpora.yaml (or the run's "
             "own budget, if that is the smaller), or place them in several runs"
         ) from error
+    return _about(candidate_battles, made)
+
+
+def _about(
+    battles: pd.DataFrame | None, made: dg.MaterializeResult[pd.DataFrame]
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return a table that says by its metadata which battles it is about.
+
+    With the judge's identity, which is there where it was asked, that tells who is behind.
+    """
+    about = "" if battles is None else fingerprint(battles)
+    return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
 
 
 @dg.asset(

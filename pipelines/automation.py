@@ -7,11 +7,12 @@ asks for it.
 
 import dagster as dg
 
-from pipelines.candidate_sensors import new_candidates, place_candidates
+from pipelines.candidate_sensors import new_candidates
 from pipelines.drift_schedule import drift_watch
 from pipelines.log_retention import weekly_pruning
 from pipelines.lost_runs import lost_runs
 from pipelines.partition_sensor import configured_partitions
+from pipelines.placing_sensor import place_candidates
 from pipelines.refresh import refreshed_corpora, weekly_refresh
 
 automation = dg.AutomationConditionSensorDefinition(

@@ -17,13 +17,8 @@ from assets.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from assets.planning import ASKED
 from pipelines.able import judges_of
-from pipelines.candidate_sensors import (
-    CANDIDATES_TAG,
-    NO_CANDIDATES,
-    PLACES_TAG,
-    has_candidates,
-    last_placed,
-)
+from pipelines.candidate_record import PLACES_TAG, are_placed, corpus_verdicts, placing_tags
+from pipelines.candidate_sensors import has_candidates
 from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
@@ -154,12 +149,14 @@ class _Lineage:
         register(self._instance, corpora=[corpus], judges=judges)
         if self._job("corpus_job", corpus):
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
+            placing = self._placing(chosen)
             done = {
-                judge: self._job("judge_job", corpus_judge_key(corpus, judge), part)
+                judge: self._job(
+                    "judge_job", corpus_judge_key(corpus, judge), part, _tags_of(placing)
+                )
                 for judge, part in parts.items()
             }
-            able = [judge.slug for judge in chosen if judge.kind != "recorded"]
-            self._place_candidates(definition, [judge for judge in able if done[judge]])
+            self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
             if part is None and not self._errors:
                 part = methods_part(self._graph, self._made)
@@ -174,23 +171,28 @@ class _Lineage:
             self._report,
         )
 
+    def _placing(self, chosen: Sequence[JudgeDefinition]) -> tuple[str, ...]:
+        """Return the judges that are to place new models, if any are there by then."""
+        if dg.AssetKey("candidate_verdicts") not in self._selected:
+            return ()
+        return tuple(judge.slug for judge in chosen if judge.kind != "recorded")
+
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read what was dropped for new models, and have each judge place it; often, nothing."""
         corpus = definition.slug
         if not has_candidates(definition, self._store):
             return
-        if dg.AssetKey("candidate_verdicts") not in self._selected:
-            judges = ()
-        if not self._job("candidate_job", corpus, tags={PLACES_TAG: ",".join(judges)}):
+        if not self._job("candidate_job", corpus, tags=_tags_of(judges)):
             return
         battles = self._store.stored("candidate_battles", corpus)
         if battles is None:
             return
         about = fingerprint(battles)
         for judge in judges:
-            if about or last_placed(self._instance, corpus, judge):
+            if about or not are_placed(self._instance, corpus, judge, about):
+                anchors = corpus_verdicts(self._instance, corpus, judge)
                 key = corpus_judge_key(corpus, judge)
-                self._job("placing_job", key, tags={CANDIDATES_TAG: about or NO_CANDIDATES})
+                self._job("placing_job", key, tags=placing_tags(about, anchors))
 
     def _job(
         self,
@@ -251,6 +253,11 @@ class _Lineage:
             self._made.add(event.asset_key)
             if event.asset_key == dg.AssetKey("report"):
                 self._report = Path(event.materialization.metadata["path"].value)
+
+
+def _tags_of(placing: Sequence[str]) -> dict[str, str]:
+    """Return the tags by which the sensor leaves these judges' candidates to this process."""
+    return {PLACES_TAG: ",".join(placing)} if placing else {}
 
 
 def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:

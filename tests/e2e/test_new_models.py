@@ -13,19 +13,16 @@ from living import SMALL_ARENA, Living
 from upath import UPath
 
 from pipelines.automation import SENSORS
+from pipelines.candidate_sensors import new_candidates
+from pipelines.placing_sensor import place_candidates
 from resources.arena.contestants import enter_contestants, write_completions
 from resources.arena.prompts import write_prompts
 from resources.verdict_store.store import VerdictStore
 
-SENSED = {"new_candidates", "place_candidates"} <= {sensor.name for sensor in SENSORS}
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.browser,
-    pytest.mark.skipif(not SENSED, reason="nothing looks for candidates here"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 JUDGES = ("careful", "hasty")
-LOOKING, PLACING = "new_candidates", "place_candidates"
+LOOKING, PLACING = new_candidates.name, place_candidates.name
 ASKING = ("verdicts", "score_verdicts", "choice_verdicts", "reliability_panel")
 CHECK_PAGE = "/assets/quarantined_candidates?view=checks&checkDetail=candidate_files_are_readable"
 PLACED_SECONDS = 900
@@ -34,6 +31,7 @@ PLACED_SECONDS = 900
 @pytest.fixture(scope="module")
 def alive(living: Living) -> Living:
     """Two judges' work on the arena is done, and the servers run with nothing to do."""
+    assert {LOOKING, PLACING} <= {sensor.name for sensor in SENSORS}
     living.command("run", "--corpus", "arena", *(f"--judge={judge}" for judge in JUDGES))
     living.start()
     living.settle(sensors=("automation", LOOKING))

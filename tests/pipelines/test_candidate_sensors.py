@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,22 +12,20 @@ import dagster as dg
 import pytest
 from newcomers import drop, newcomer
 
-from assets.partitions import corpus_judge_key, register
+from assets.partitions import corpus_judge_key, register, retire
 from assets.run_tags import BUDGET_TAG
-from pipelines import candidate_sensors
+from pipelines import candidate_record, candidate_sensors, run, workers
 from pipelines.activity import active_judges
 from pipelines.automation import SENSORS
-from pipelines.candidate_sensors import (
-    CANDIDATES_TAG,
-    PLACES_TAG,
-    last_placed,
-    new_candidates,
-    place_candidates,
-)
+from pipelines.candidate_record import CANDIDATES_TAG, PLACES_TAG, are_placed
+from pipelines.candidate_sensors import new_candidates
 from pipelines.definitions import build_definitions
 from pipelines.jobs import candidate_job, placing_job
+from pipelines.placing_sensor import place_candidates
+from pipelines.workers import HOST_TAG, this_host
 from resources.catalog import Catalog
 from resources.corpora.reading import read_corpus
+from resources.verdict_store.resource import StoredVerdicts
 
 
 def store_battles(workshop: Any) -> None:
@@ -49,12 +48,16 @@ class Watch:
 
     @property
     def definitions(self) -> dg.Definitions:
-        return build_definitions(catalog=self.workshop.catalog, tables=self.workshop.tables)
+        return build_definitions(
+            catalog=self.workshop.catalog,
+            tables=self.workshop.tables,
+            verdict_store=StoredVerdicts(uri=str(self.workshop.home / "verdicts")),
+        )
 
-    def run(self, job: str, **options: Any) -> dg.ExecuteInProcessResult:
+    def run(self, job: str, partition: str = "tiny", **options: Any) -> dg.ExecuteInProcessResult:
         self.rest()
         return self.definitions.resolve_job_def(job).execute_in_process(
-            partition_key="tiny", instance=self.instance, raise_on_error=False, **options
+            partition_key=partition, instance=self.instance, raise_on_error=False, **options
         )
 
     def have_leaderboards(self, *judges: str) -> None:
@@ -75,6 +78,7 @@ class Watch:
     def tick_now(self) -> dg.SensorResult:
         with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
             result = new_candidates(context, catalog=self.workshop.catalog)
+        self.accept(result, "candidate_job")
         self.cursor = result.cursor
         return result
 
@@ -91,21 +95,80 @@ class Watch:
         return self.look()
 
     def look(self) -> dg.SensorResult | dg.SkipReason:
-        """Look for candidates that judges have not placed."""
+        """Look for candidates that judges have not placed; requests are such as are accepted."""
         with dg.build_sensor_context(instance=self.instance) as context:
-            return place_candidates(context, catalog=self.workshop.catalog)
+            result = place_candidates(context, catalog=self.workshop.catalog)
+        self.accept(result, "placing_job")
+        return result
 
-    def place(
-        self, request: dg.RunRequest, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS
-    ) -> dg.DagsterRun:
-        """Record a placing run as the daemon would leave it."""
-        tags = {
-            **request.tags,
-            "dagster/partition": str(request.partition_key),
-            "dagster/run_key": str(request.run_key),
-        }
-        job = self.definitions.resolve_job_def("placing_job")
-        return self.instance.create_run_for_job(job, tags=tags, status=status)
+    def accept(self, result: dg.SensorResult | dg.SkipReason, job: str) -> None:
+        """Resolve what is requested, as the daemon does: an unknown partition raises."""
+        target = self.definitions.resolve_job_def(job)
+        for request in getattr(result, "run_requests", None) or ():
+            request.with_resolved_tags_and_config(target, [], self.instance)
+
+    def place(self, request: dg.RunRequest) -> dg.DagsterRun:
+        """Have a judge judge the candidates as a request says, and no more of the job."""
+        tags = {**request.tags, "dagster/run_key": str(request.run_key)}
+        result = self.run(
+            "placing_job",
+            str(request.partition_key),
+            tags=tags,
+            asset_selection=[dg.AssetKey("candidate_verdicts")],
+        )
+        assert result.success
+        return result.dagster_run
+
+    def begin(self, request: dg.RunRequest, **tags: str) -> dg.DagsterRun:
+        """Record a placing run that has begun, as the daemon would."""
+        known = {"dagster/partition": str(request.partition_key)}
+        return self.instance.create_run_for_job(
+            self.definitions.resolve_job_def("placing_job"),
+            tags={**request.tags, "dagster/run_key": str(request.run_key), **known, **tags},
+            status=dg.DagsterRunStatus.STARTED,
+        )
+
+    def fail(self, request: dg.RunRequest) -> dg.DagsterRun:
+        """Record a placing run that failed before it asked anybody."""
+        run = self.begin(request)
+        self.instance.report_run_failed(run)
+        return run
+
+    def read_by(self, request: dg.RunRequest, **state: Any) -> dg.DagsterRun:
+        """Record a run that was to read what was dropped, and has ended without a table."""
+        run = dg.DagsterRun(
+            job_name="candidate_job",
+            tags={"dagster/partition": "tiny", "dagster/run_key": str(request.run_key)},
+            **state,
+        )
+        self.instance.add_run(run)
+        return run
+
+    def judge(self, judge: str, **options: Any) -> dg.ExecuteInProcessResult:
+        """Have a judge judge the corpus, as it is configured now."""
+        verdicts = [dg.AssetKey("verdicts")]
+        key = str(corpus_judge_key("tiny", judge))
+        result = self.run("judge_job", key, asset_selection=verdicts, **options)
+        assert result.success
+        return result
+
+    def fail_after(self, run_id: str) -> None:
+        """Have a run that made its tables fail, such as by a check or the end of its process."""
+        self.instance.report_run_failed(self.instance.get_run_by_id(run_id))
+
+    def retry(self, run_id: str, status: dg.DagsterRunStatus) -> dg.DagsterRun:
+        """Record another attempt, of the rest alone, at a run that failed."""
+        first = self.instance.get_run_by_id(run_id)
+        family = {"dagster/parent_run_id": run_id, "dagster/root_run_id": run_id}
+        run = dg.DagsterRun(
+            job_name=first.job_name,
+            tags={**first.tags, **family},
+            status=status,
+            root_run_id=run_id,
+            parent_run_id=run_id,
+        )
+        self.instance.add_run(run)
+        return run
 
 
 @pytest.fixture
@@ -308,7 +371,7 @@ def test_a_judge_that_is_placing_is_not_asked_beside_itself(watch: Watch) -> Non
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
     [request] = watch.chosen().run_requests
-    run = watch.place(request, dg.DagsterRunStatus.STARTED)
+    run = watch.begin(request)
     watch.workshop.tiny["candidates"] = {"controls": ["null-model"]}  # one more
     assert f"run {run.run_id} places" in watch.chosen().skip_message
     watch.instance.report_run_failed(run)
@@ -321,7 +384,7 @@ def test_what_failed_for_good_spends_its_budget_once(watch: Watch) -> None:
     drop(watch.folder, watch.entrant)
     first, second = watch.chosen().run_requests
     watch.place(first)
-    watch.place(second, dg.DagsterRunStatus.FAILURE)
+    watch.fail(second)
     assert "judgeline run --corpus tiny --judge hasty" in watch.look().skip_message
     [again] = watch.chosen().run_requests  # what was dropped was read again
     assert again.partition_key == second.partition_key
@@ -340,7 +403,7 @@ def test_nothing_new_to_judge_starts_no_placing(watch: Watch) -> None:
     assert len(gone) == 2  # the leaderboards still show it
     for request in gone:
         watch.place(request)
-    assert last_placed(watch.instance, "tiny", "careful") == ""
+    assert are_placed(watch.instance, "tiny", "careful", "")
     assert isinstance(watch.chosen(), dg.SkipReason)
 
 
@@ -382,8 +445,8 @@ def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
     watch.have_leaderboards("careful")
     definitions, cursor = watch.definitions, None
     graph = definitions.resolve_asset_graph()
-    there = [key for key in guarded if graph.has(key)]
-    assert [graph.get(key).automation_condition for key in there] == [None] * len(there)
+    assert all(graph.has(key) for key in guarded)
+    assert [graph.get(key).automation_condition for key in guarded] == [None] * len(guarded)
     for step in range(3):
         if step:
             drop(watch.folder, watch.entrant, note=str(step))
@@ -391,7 +454,7 @@ def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
             watch.run("candidate_job")
         ticked = dg.evaluate_automation_conditions(definitions, watch.instance, cursor=cursor)
         cursor = ticked.cursor
-        for key in there:
+        for key in guarded:
             assert ticked.get_num_requested(key) == 0
 
 
@@ -406,3 +469,328 @@ def test_the_cursor_is_small_and_readable(watch: Watch) -> None:
     watch.tick()
     [seen] = json.loads(watch.cursor)["tiny"]["files"]
     assert seen[0] == path.name
+
+
+# runs that end before they succeed
+
+
+def test_battles_count_as_chosen_once_another_attempt_succeeds(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    watch.fail_after(run.run_id)
+    assert "has not succeeded" in watch.look().skip_message
+    again = watch.retry(run.run_id, dg.DagsterRunStatus.STARTED)
+    assert f"run {again.run_id} reads" in watch.tick().skip_reason.skip_message
+    assert "has not succeeded" in watch.look().skip_message
+    watch.instance.report_run_failed(again)
+    assert "has not succeeded" in watch.look().skip_message
+    watch.retry(run.run_id, dg.DagsterRunStatus.SUCCESS)  # the checks alone: it makes no table
+    assert [one.partition_key for one in watch.look().run_requests] == ["tiny|careful"]
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_battles_of_a_run_that_failed_for_good_are_chosen_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    watch.fail_after(run.run_id)
+    assert "failed; another follows" in watch.tick().skip_reason.skip_message
+    monkeypatch.setattr(candidate_sensors, "_AGAIN_AFTER_S", -1.0)
+    assert len(watch.read()) == 1
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_check_that_always_fails_is_no_loop_of_runs(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.run("candidate_job", tags=request.tags)
+    record = watch.retry(run.run_id, dg.DagsterRunStatus.STARTED)
+    watch.tick()  # the tables are there, and the run is not over
+    watch.fail_after(run.run_id)
+    watch.instance.report_run_failed(record)
+    assert "failed; another follows" in watch.tick().skip_reason.skip_message
+
+
+def test_what_a_run_left_out_is_asked_for_again_at_once_but_not_for_ever(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    keys = []
+    for _ in range(3):  # such as copied once more, with the same bytes, while the run reads
+        [request] = watch.tick().run_requests
+        keys.append(request.run_key)
+        run = watch.read_by(request, status=dg.DagsterRunStatus.SUCCESS)
+    assert len(set(keys)) == 3
+    told = watch.tick().skip_reason.skip_message
+    assert f"run {run.run_id} left out what was dropped" in told
+    assert "judgeline run --corpus tiny" in told
+    drop(watch.folder, watch.entrant, note="2")
+    assert len(watch.read()) == 1  # other content is a request of its own
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_a_file_that_comes_and_goes_is_no_loop_of_runs(watch: Watch) -> None:
+    """Between the runs that leave it out the sensor, too, sees it in the middle of a copy."""
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    n_runs = 0
+    for _ in range(6):
+        for request in watch.tick().run_requests:
+            watch.read_by(request, status=dg.DagsterRunStatus.SUCCESS)
+            n_runs += 1
+        path.touch()
+        assert watch.tick_now().run_requests == []
+    assert n_runs == 3
+
+
+def test_a_cancelled_run_is_told_with_what_to_do(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.read_by(request, status=dg.DagsterRunStatus.CANCELED)
+    told = watch.tick().skip_reason.skip_message
+    assert f"run {run.run_id} for what was dropped was cancelled" in told
+    assert "judgeline run --corpus tiny" in told
+    assert watch.run("candidate_job").success
+    assert watch.tick().skip_reason.skip_message == "nothing new was dropped"
+
+
+def test_a_run_whose_record_was_deleted_is_asked_for_again(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.tick().run_requests
+    run = watch.read_by(request, status=dg.DagsterRunStatus.FAILURE)
+    watch.instance.delete_run(run.run_id)
+    assert "has been requested" in watch.tick().skip_reason.skip_message
+    monkeypatch.setattr(candidate_sensors, "_AGAIN_AFTER_S", -1.0)
+    assert len(watch.read()) == 1
+
+
+# whoever places by itself, and no longer
+
+
+def test_a_starter_on_another_host_is_waited_for_some_hours(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    tags = {PLACES_TAG: "careful", HOST_TAG: "another-host"}
+    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    monkeypatch.setattr(candidate_record, "ELSEWHERE_S", -1.0)
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_command_that_was_killed_places_no_more(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    tags = {PLACES_TAG: "careful", HOST_TAG: this_host()}
+    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    monkeypatch.setattr(workers, "_is_alive", lambda worker: worker.pid != os.getpid())
+    assert len(watch.look().run_requests) == 1
+
+
+def test_a_command_of_before_keeps_nobody_from_a_later_drop(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful", tags={PLACES_TAG: "careful", HOST_TAG: "another-host"})
+    drop(watch.folder, watch.entrant)
+    assert len(watch.chosen().run_requests) == 1
+
+
+def test_a_placing_that_its_starter_saw_fail_is_told(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    assert "whoever started run" in watch.chosen(tags={PLACES_TAG: "careful"}).skip_message
+    own = dg.RunRequest(partition_key=corpus_judge_key("tiny", "careful"))
+    run = watch.fail(own)
+    told = watch.look().skip_message
+    assert f"did not succeed; see {run.run_id}" in told
+    assert "judgeline run --corpus tiny --judge careful" in told
+
+
+# what was judged, not what a run was to judge
+
+
+def test_a_withdrawn_model_is_taken_off_after_a_placing_that_failed_late(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    late = watch.place(request)  # with everything on the leaderboard
+    watch.fail_after(late.run_id)
+    assert "did not succeed" in watch.look().skip_message
+    path.unlink()
+    [gone] = watch.chosen().run_requests
+    assert gone.tags[CANDIDATES_TAG] == "none"
+    watch.place(gone)
+    assert "judged these battles" in watch.look().skip_message
+
+
+def test_a_run_that_read_other_battles_than_it_is_tagged_with(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    path = drop(watch.folder, watch.entrant)
+    [tagged] = watch.chosen().run_requests
+    second = drop(watch.folder, watch.entrant._replace(model="another"))
+    assert watch.run("candidate_job").success
+    watch.place(tagged)  # which waited in the queue meanwhile
+    assert "judged these battles" in watch.look().skip_message
+    second.unlink()
+    [again] = watch.chosen().run_requests
+    assert again.tags[CANDIDATES_TAG] == tagged.tags[CANDIDATES_TAG]
+    assert again.run_key != tagged.run_key
+    watch.place(again)
+    path.unlink()
+    assert len(watch.chosen().run_requests) == 1
+
+
+def test_what_somebody_placed_by_hand_is_placed(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    watch.fail(request)
+    assert "did not succeed" in watch.look().skip_message
+    result = watch.definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+        partition_key=str(request.partition_key),
+        instance=watch.instance,
+        asset_selection=[dg.AssetKey("candidate_verdicts")],
+    )
+    assert result.success
+    assert "judged these battles" in watch.look().skip_message
+
+
+def test_verdicts_say_which_battles_they_are_about_and_by_whom(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    [request] = watch.chosen().run_requests
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    watch.place(request)
+    keys = [("candidate_verdicts", "tiny|careful"), ("verdicts", "tiny|careful")]
+    placed, judged = (
+        watch.instance.fetch_materializations(
+            dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[key]), limit=1
+        )
+        .records[0]
+        .asset_materialization.metadata
+        for name, key in keys
+    )
+    assert placed["fingerprint"].value == request.tags[CANDIDATES_TAG]
+    assert placed["judge_identity"].value == judged["judge_identity"].value
+
+
+# a judge that is another under the same name
+
+
+def change(judge: str, watch: Watch, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Have a judge judge otherwise, as an edit of its entry does."""
+    judges = sys.modules[type(watch.workshop).__module__].JUDGES
+    own = judges[judge]
+    monkeypatch.setitem(judges, judge, {**own, "builtin": {**own["builtin"], "seed": seed}})
+
+
+def test_a_judge_that_changed_places_once_more_after_it_judged_the_corpus(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    drop(watch.folder, watch.entrant)
+    watch.place(*watch.chosen().run_requests)
+    watch.judge("careful")
+    assert "judged these battles" in watch.look().skip_message  # the same judge, again
+
+    change("careful", watch, monkeypatch, 101)
+    assert "judged these battles" in watch.look().skip_message  # its anchors are those of before
+    second = drop(watch.folder, watch.entrant._replace(model="another"))
+    told = watch.chosen().skip_message
+    assert "has changed since it judged the corpus" in told
+    assert "run: judgeline run --corpus tiny --judge careful" in told
+    second.unlink()
+    assert "judged these battles" in watch.chosen().skip_message
+
+    anew = watch.judge("careful")
+    [request] = watch.look().run_requests
+    watch.fail(request)
+    assert "did not succeed" in watch.look().skip_message
+    watch.judge("careful")
+    assert "did not succeed" in watch.look().skip_message  # once per judge and battles
+    assert anew.success
+
+
+def test_a_judge_that_changes_to_and_fro_has_its_turn_each_time(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.have_leaderboards("careful")
+    assert watch.run("corpus_job").success
+    watch.judge("careful")
+    drop(watch.folder, watch.entrant)
+    requests = watch.chosen().run_requests
+    watch.place(*requests)
+    for seed in (101, 1):
+        change("careful", watch, monkeypatch, seed)
+        result = watch.judge("careful")
+        watch.fail_after(result.run_id)
+        told = watch.look().skip_message
+        assert f"run {result.run_id} judged the corpus anew and has not succeeded" in told
+        watch.judge("careful")
+        requests += watch.look().run_requests
+        watch.place(requests[-1])
+        assert "judged these battles" in watch.look().skip_message
+    assert len({request.run_key for request in requests}) == 3
+
+
+def test_the_sensor_leaves_to_a_command_what_it_places(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever the sensor looks while `judgeline run` is at work, for a changed judge too."""
+    seen: list[dg.SensorResult | dg.SkipReason] = []
+    begin = run.RunReporter.begin
+
+    def looking(self: run.RunReporter, *args: Any) -> None:
+        seen.append(watch.look())
+        begin(self, *args)
+
+    monkeypatch.setattr(run.RunReporter, "begin", looking)
+    drop(watch.folder, watch.entrant)
+    watch.rest()
+    for seed in (1, 101):
+        change("careful", watch, monkeypatch, seed)
+        seen.clear()
+        outcome = watch.workshop.run("careful", "hasty", select=["+leaderboard"])
+        assert outcome.errors == ()
+        told = [getattr(one, "skip_message", one) for one in seen]
+        assert len(told) == 6  # the corpus, two judges, the candidates, two placings
+        assert not [one for one in told if not isinstance(one, str)]
+        assert "judged these battles" in watch.look().skip_message
+    assert "careful: whoever started run" in told[2]  # it has judged the corpus as another
+
+
+# judges and corpora that are no partitions
+
+
+def test_a_retired_judge_keeps_no_other_from_its_turn(watch: Watch) -> None:
+    watch.have_leaderboards("careful", "hasty")
+    retire(watch.instance, judges=["hasty"])
+    catalog, instance = watch.workshop.catalog, watch.instance
+    assert [j.slug for j in active_judges(catalog.corpus("tiny"), catalog, instance)] == ["careful"]
+    drop(watch.folder, watch.entrant)
+    assert [one.partition_key for one in watch.chosen().run_requests] == ["tiny|careful"]
+    register(watch.instance, judges=["hasty"])
+    assert len(watch.look().run_requests) == 2
+
+
+def test_a_corpus_that_is_no_partition_is_not_asked_for(watch: Watch) -> None:
+    watch.have_leaderboards("careful")
+    drop(watch.folder, watch.entrant)
+    retire(watch.instance, corpora=["tiny"])
+    assert "judgeline run --corpus tiny" in watch.tick().skip_reason.skip_message
+    register(watch.instance, corpora=["tiny"])
+    assert len(watch.tick().run_requests) == 1
