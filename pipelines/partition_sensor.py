@@ -49,9 +49,7 @@ class Changes(NamedTuple):
     description="Adds corpora and judges of the configuration as partitions, and retires those "
     "that are gone; deletes no table and no verdict.",
 )
-def configured_partitions(
-    context: dg.SensorEvaluationContext, catalog: Catalog
-) -> dg.SensorResult:
+def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog) -> dg.SensorResult:
     """Make partitions equal to the configured corpora and judges.
 
     A file that cannot be read changes nothing. Nobody is retired who was there at the look
