@@ -101,6 +101,26 @@ def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys)
     assert main(["candidates", "check", str(tmp_path / "no"), "--corpus", "tiny"]) == COULD_NOT_RUN
 
 
+def test_check_says_that_a_new_version_replaces_the_file_of_its_name(
+    judged: Any, tmp_path: Path, capsys
+) -> None:
+    folder = judged.home / "candidates" / "tiny"
+    version = tmp_path / "sim-cedar-3.jsonl"
+    row = {"question_id": "q0001", "completion": "another answer", "model": "sim-cedar-3"}
+    version.write_text(json.dumps(row) + "\n")
+    check = ["candidates", "check", str(version), "--corpus", "tiny"]
+    assert main(check) == OK
+    told = " ".join(capsys.readouterr().out.split())
+    assert "would be taken: 1 answers of 'sim-cedar-3'. It would replace" in told
+    copy = folder / "copy-of-the-first.jsonl"
+    shutil.copy2(folder / "sim-cedar-3.jsonl", copy)  # stays, whatever replaces the other
+    try:
+        assert main(check) == GATE_FAILED
+    finally:
+        copy.unlink()
+    assert "second-file" in capsys.readouterr().out
+
+
 def test_list_says_what_became_of_each(judged: Any, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     assert main(["candidates", "list", "--corpus", "tiny"]) == OK
