@@ -133,7 +133,9 @@ def check_file(file: Path, corpus: str) -> Told:
     twin = [one.name for one in files if one.content_hash == own[0].content_hash]
     notes = list(found.notes)
     if file.name in {one.name for one in files} - set(twin):
-        notes.append(f"It would replace {file.name!r}, which is there: its battles are judged anew.")
+        notes.append(
+            f"It would replace {file.name!r}, which is there: its battles are judged anew."
+        )
     return _taken(definition, battles, tables, found.candidates, notes, twin, others.candidates)
 
 

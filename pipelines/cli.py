@@ -256,7 +256,10 @@ def run(
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)
         if dry_run:
-            console.print(f"The budget of {cap} covers what is expected.", highlight=False)
+            told = f"The budget of {cap} covers what is expected"
+            if any(step.cut_short for step in plan.plan):
+                told += ", but candidates.budget stops the run before"
+            console.print(f"{told}.", highlight=False, soft_wrap=True)
             raise typer.Exit(OK)
         asked["budget"] = cap
     outcome = run_lineage(**asked, dry_run=dry_run, console=console)

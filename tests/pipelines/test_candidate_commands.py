@@ -157,3 +157,26 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     assert n_battles == 300 + 2 * each
     calls = [step.n_calls + step.n_stored for step in plan]
     assert calls == [2 * each + each, 0]
+
+
+@pytest.mark.parametrize(("budget", "stops"), [("30calls", True), ("3000calls", False)])
+def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(
+    judged: Any, budget: str, stops: bool, capsys
+) -> None:
+    """Also where --budget covers everything: both hold, and the smaller one ends the run."""
+    run = ["run", "--corpus", "tiny", "--judge", "hasty", "--budget", "9000calls", "--dry-run"]
+    before = judged.tiny["candidates"]
+    judged.tiny["candidates"] = {**before, "budget": budget}
+    try:
+        assert judged.catalog.corpus("tiny").candidates.budget == [budget]
+        assert main(run) == OK
+    finally:
+        judged.tiny["candidates"] = before
+        assert judged.catalog.corpus("tiny").candidates.budget == ["2000calls"]
+    told = " ".join(capsys.readouterr().out.split())
+    n_calls = 3 * battles_each(judged)  # the copy of its opponent is one call a battle
+    says = f"about {n_calls} calls of this are about new models, where candidates.budget stops"
+    assert (says in told) == stops
+    covered = "The budget of 9,000 calls covers what is expected"
+    assert (f"{covered}, but candidates.budget stops the run before." in told) == stops
+    assert (f"{covered}." in told) != stops
