@@ -13,7 +13,7 @@ from resources.catalog import Catalog
 WEDNESDAY = datetime(2031, 1, 8, 5, tzinfo=UTC)
 FILES = {
     "corpora": "c: {reader: arena, judges: [one], drift: {battles: 30}}",
-    "judges": "one: {display_name: J, family: f, kind: builtin, builtin: {seed: 1}}",
+    "judges": 'one: {display_name: J, family: f, kind: openai, model: m, base_url: "http://h"}',
 }
 
 
@@ -30,7 +30,7 @@ def test_half_a_file_fails_the_tick_and_the_next_one_asks(tmp_path, broken):
         ) as context:
             return list(drift_watch(context, catalog=catalog))
 
-    with dg.DagsterInstance.local_temp(str(tmp_path / "instance")) as instance:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         register(instance, corpora=["c"], judges=["one"])
         partition = corpus_judge_key("c", "one")
         instance.report_runless_asset_event(
