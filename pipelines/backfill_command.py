@@ -148,7 +148,7 @@ def _confirm(plan: "Sequence[JudgePlan]", *, yes: bool) -> None:
             f"nobody is there to confirm ({_together(plan)}), since the input is no terminal; add "
             "--yes to go on without"
         )
-    typer.confirm(f"Go on ({_together(plan)})?", abort=True)
+    typer.confirm(f"Go on ({_together(plan)})?", abort=True, err=True)
 
 
 def _run_here(catalog: "Catalog", pairs: "Sequence[Pair]", cap: object, console: "Console") -> int:
