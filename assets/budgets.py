@@ -18,7 +18,11 @@ from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
 VARIABLE = "JUDGELINE_BUDGET"
-"""Environment variable that caps each run, and each backfill, of this installation."""
+"""Environment variable that caps each run, and each backfill, of this installation.
+
+It is read where a run is at work: by the command, or in the process, or container, of the code
+location. Empty it caps nothing, as where a deployment passes on a variable that nobody set.
+"""
 
 _BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
 _PAUSE_S = 5.0
@@ -41,7 +45,7 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
     """
     texts = {
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
-        f"the environment variable {VARIABLE}": os.environ.get(VARIABLE),
+        f"the environment variable {VARIABLE}": _of_environment(),
     }
     stated = [parse_cap(text, where) for where, text in texts.items() if text is not None]
     if not stated:
@@ -53,9 +57,13 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
 
 
 def require_environment() -> None:
-    """Raise ValueError if the variable `VARIABLE` is set and describes no cap."""
-    if (text := os.environ.get(VARIABLE)) is not None:
+    """Raise ValueError if the variable `VARIABLE` says something that is no cap."""
+    if (text := _of_environment()) is not None:
         JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
+
+
+def _of_environment() -> str | None:
+    return os.environ.get(VARIABLE, "").strip() or None
 
 
 def parse_cap(text: str, where: str) -> Budget:

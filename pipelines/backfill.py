@@ -19,6 +19,7 @@ from assets.partitions import corpus_judge_key, register
 from assets.planning import plan_judge
 from assets.run_tags import BUDGET_TAG
 from pipelines.able import judges_of
+from pipelines.candidate_sensors import has_candidates
 from pipelines.supported import common_part, supported_part
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -27,6 +28,11 @@ from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge_plan import JudgePlan
 from resources.tables import ParquetStore
 
+WITHOUT_CORPUS = "not group:corpus and not group:candidates and not candidate_verdicts"
+"""What a backfill makes, as a selection of a run: nothing of the corpus and nothing of new models.
+
+It is what the daemon's backfill makes; new models are placed by a sensor, with a budget of theirs.
+"""
 _NEEDED_DAEMONS = ("BACKFILL", "QUEUED_RUN_COORDINATOR")
 _LONGEST_SILENCE_S = 120.0  # a daemon gives a sign of life every 30 s
 
@@ -133,6 +139,26 @@ def plan_backfill(
             )
         plans.append(plan_judge(judge, corpus, sample, came, store, buyer))
     return tuple(plans)
+
+
+def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
+    """Say of each corpus with new models, and judges that can be asked, who places them and when.
+
+    Parameters
+    ----------
+    pairs : iterable of Pair
+        Whom the backfill asks about what.
+    store : ParquetStore
+        With the candidates that were read before.
+    """
+    corpora = {pair.corpus.slug: pair.corpus for pair in pairs if pair.judge.kind != "recorded"}
+    return [
+        f"{slug} has candidates, which are not part of it: afterwards the sensor place_candidates "
+        f"of a daemon, or judgeline run --corpus {slug}, places them, within candidates.budget "
+        f"({' '.join(corpus.candidates.budget)} for each judge and run)"
+        for slug, corpus in corpora.items()
+        if has_candidates(corpus, store)
+    ]
 
 
 def require_daemon(instance: dg.DagsterInstance) -> None:

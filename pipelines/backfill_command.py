@@ -69,7 +69,8 @@ def backfill(
     """Have judges judge corpora that were read before; other judges' tables stay untouched.
 
     States calls, tokens and price first, and asks. The work is done by the daemon that
-    `judgeline ui` starts: this command only follows it, and can be left with Ctrl-C.
+    `judgeline ui` starts: this command only follows it, and can be left with Ctrl-C. New models
+    are not part of it: a sensor places them afterwards.
     """
     from pipelines.backfill import choose_pairs
     from pipelines.judge_plan import require_covered
@@ -108,7 +109,7 @@ def _stated(
     pairs: "Sequence[Pair]", store: "ParquetStore", console: "Console"
 ) -> "tuple[JudgePlan, ...]":
     """Print what each judge would be asked, and all of them together, and return it."""
-    from pipelines.backfill import plan_backfill
+    from pipelines.backfill import left_to_sensor, plan_backfill
     from resources.judges.buying import Buyer
     from resources.judges.judge_plan import told
     from resources.verdict_store.resource import StoredVerdicts
@@ -120,6 +121,8 @@ def _stated(
         for detail in details:
             console.print(f"    {escape(detail)}", highlight=False, soft_wrap=True)
     console.print(f"Together: {_together(plan)}", highlight=False, soft_wrap=True)
+    for told_of_corpus in left_to_sensor(pairs, store):
+        console.print(escape(told_of_corpus), highlight=False, soft_wrap=True)
     return plan
 
 
@@ -145,11 +148,12 @@ def _confirm(plan: "Sequence[JudgePlan]", *, yes: bool) -> None:
             f"nobody is there to confirm ({_together(plan)}), since the input is no terminal; add "
             "--yes to go on without"
         )
-    typer.confirm(f"Go on ({_together(plan)})?", abort=True)
+    typer.confirm(f"Go on ({_together(plan)})?", abort=True, err=True)
 
 
 def _run_here(catalog: "Catalog", pairs: "Sequence[Pair]", cap: object, console: "Console") -> int:
     """Do the work corpus by corpus in this process, and return the worst exit code."""
+    from pipelines.backfill import WITHOUT_CORPUS
     from pipelines.run import run_lineage
 
     codes = []
@@ -157,7 +161,7 @@ def _run_here(catalog: "Catalog", pairs: "Sequence[Pair]", cap: object, console:
         outcome = run_lineage(
             corpus=slug,
             judges=[pair.judge.slug for pair in pairs if pair.corpus.slug == slug],
-            select=["not group:corpus"],
+            select=[WITHOUT_CORPUS],
             catalog=catalog,
             budget=cap,  # type: ignore[arg-type]
             console=console,

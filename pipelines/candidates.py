@@ -19,6 +19,7 @@ from resources.candidates.folder import (
     Seen,
     folder_of,
     is_passed_over,
+    list_files,
     look,
     printable_name,
 )
@@ -111,22 +112,32 @@ def check_file(file: Path, corpus: str) -> Told:
         return Told(False, [f"{file.name!r} is passed over: its name says it is being written."])
     seen = look(UPath(str(file.resolve())), now=file.stat().st_mtime + PATIENCE_SECONDS)
     own = [seen] if seen else []
-    files, others = read_candidates(definition, battles, tables)
-    found = accept(
-        UPath(str(file.resolve().parent)),
-        own,
-        battles,
-        definition.candidates.model_copy(update={"controls": {}}),
-        seed=definition.seed,
-        history=history_in(tables, corpus),
+    files = list_files(folder_of(corpus))
+    staying = [one for one in files if one.name != file.name]
+    found, others = (
+        accept(
+            folder,
+            seen_there,
+            battles,
+            definition.candidates.model_copy(update={"controls": {}}),
+            seed=definition.seed,
+            history=history_in(tables, corpus),
+        )
+        for folder, seen_there in (
+            (UPath(str(file.resolve().parent)), own),
+            (folder_of(corpus), staying),
+        )
     )
     if len(found.refused):
         row = found.refused.iloc[0]
         return Told(False, [f"It would be set aside ({row['reason']}): {row['detail']}."])
     twin = [one.name for one in files if one.content_hash == own[0].content_hash]
-    return _taken(
-        definition, battles, tables, found.candidates, found.notes, twin, others.candidates
-    )
+    notes = list(found.notes)
+    if file.name in {one.name for one in files} - set(twin):
+        notes.append(
+            f"It would replace {file.name!r}, which is there: its battles are judged anew."
+        )
+    return _taken(definition, battles, tables, found.candidates, notes, twin, others.candidates)
 
 
 def _taken(

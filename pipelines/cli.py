@@ -4,7 +4,6 @@ What belongs here: options, help, exit codes. Anything heavy is imported by the 
 needs it, so that `--help` answers at once and `rank` never loads the orchestrator.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,7 +15,7 @@ from rich.markup import escape
 
 from pipelines.backfill_command import register_backfill
 from pipelines.candidate_commands import candidates_app
-from pipelines.terminal import open_console, plain
+from pipelines.terminal import open_console, plain, silence
 from pipelines.why_command import EPILOG as WHY_EPILOG
 from pipelines.why_command import why
 
@@ -256,7 +255,10 @@ def run(
             raise typer.Exit(plan.exit_code)
         require_covered(plan.plan, cap)
         if dry_run:
-            console.print(f"The budget of {cap} covers what is expected.", highlight=False)
+            told = f"The budget of {cap} covers what is expected"
+            if any(step.cut_short for step in plan.plan):
+                told += ", but candidates.budget stops the run before"
+            console.print(f"{told}.", highlight=False, soft_wrap=True)
             raise typer.Exit(OK)
         asked["budget"] = cap
     outcome = run_lineage(**asked, dry_run=dry_run, console=console)
@@ -522,12 +524,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
     try:
+        code = _answer(arguments)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as stop:
+        if BrokenPipeError not in (type(stop), type(stop.__context__)):
+            raise
+        silence(sys.stdout)  # `| head`: nobody reads on; typer makes of it that it exits with 1
+        return OK
+    return code
+
+
+def _answer(arguments: Sequence[str] | None) -> int:
+    """Do what a command line asks for; say what is wrong with it, and return the exit code."""
+    try:
         code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:  # `| head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except BrokenPipeError:
+        raise
     except _USAGE_ERROR as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
         _complain("Error", f"{error.format_message()} (see: {command} --help)")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.partitions import corpus_judge_key
-from pipelines.activity import active_judges
+from pipelines.activity import UnreadableError, active_judges
 from pipelines.jobs import drift_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -22,8 +22,15 @@ NOBODY_WATCHED = "no corpus has a 'drift' block in config/corpora.yaml"
 def drift_watch(
     context: dg.ScheduleEvaluationContext, catalog: Catalog
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Request a run per corpus and judge that are watched; a tick that is repeated asks once."""
-    corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
+    """Request a run per corpus and judge that are watched; a tick that is repeated asks once.
+
+    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
+    """
+    try:
+        corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
+        catalog.judges()
+    except (ValueError, OSError) as error:
+        raise UnreadableError(f"nobody is watched before a tick can read it: {error}") from error
     requests = [
         dg.RunRequest(
             run_key=f"{context.scheduled_execution_time.isoformat()} {corpus.slug}|{judge}",
@@ -48,6 +55,6 @@ def _judges(
     """Return who is watched on a corpus; one that is misconfigured does not stop the others."""
     try:
         return [judge.slug for judge in active_judges(corpus, catalog, context.instance)]
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         context.log.error(f"corpus {corpus.slug!r} is not watched: {error}")
         return []

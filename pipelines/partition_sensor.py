@@ -19,7 +19,20 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-_BOARD = dg.AssetKey("leaderboard")
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "judge_comparison": (
+        "leaderboard",
+        "heldout_ratings",
+        "conformal_calibration",
+        "judge_diagnostics",
+        "verdicts",
+        "scored_battles",
+    ),
+    "method_comparison": ("scoring_methods",),
+    "rating_systems": ("reference_ratings",),
+}
+"""Tables that a judge must have, all of them, to be part of a comparison."""
+_REPORTED = {"judge_comparison", "method_comparison"}
 
 
 class Changes(NamedTuple):
@@ -36,21 +49,20 @@ class Changes(NamedTuple):
     description="Adds corpora and judges of the configuration as partitions, and retires those "
     "that are gone; deletes no table and no verdict.",
 )
-def configured_partitions(
-    context: dg.SensorEvaluationContext, catalog: Catalog
-) -> dg.SensorResult | dg.SkipReason:
+def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog) -> dg.SensorResult:
     """Make partitions equal to the configured corpora and judges.
 
-    A file that cannot be read changes nothing. Nobody is retired at first sight, since half a
-    file can be whole YAML, nor while a run or a backfill could be at work on them. The comparison
-    of a corpus whose judges changed is made again.
+    A file that cannot be read changes nothing. Nobody is retired who was there at the look
+    before, since half a file can be whole YAML, nor while a run or a backfill could be at work on
+    them. What compares the judges of a corpus is made again where those changed.
     """
     try:
         corpora, judges = catalog.corpora(), catalog.judges()
     except (ValueError, OSError) as error:
         told = f"partitions stay as they are: {error}"
         context.log.error(told)
-        return dg.SkipReason(told)
+        # who was gone at the look before has to be gone at two further ones
+        return dg.SensorResult(skip_reason=told, cursor="{}")
     instance = context.instance
     seen = {
         "corpus": _changes(instance, "corpus", corpora),
@@ -127,12 +139,29 @@ def _busy(instance: dg.DagsterInstance) -> str:
 def _compared_again(
     instance: dg.DagsterInstance, corpora: list[str], judges: list[str], changed: Changes
 ) -> Iterator[dg.RunRequest]:
-    """Request comparisons that a judge joins or leaves, where at least one judge has ratings."""
-    rated = instance.get_materialized_partitions(_BOARD)
+    """Request what compares judges and is joined or left by one, where another has what it needs.
+
+    A judge that was run in part is part of what its tables are enough for.
+    """
+    made = {
+        name: instance.get_materialized_partitions(dg.AssetKey(name))
+        for names in _NEEDED.values()
+        for name in names
+    }
+    able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}
     known = set(instance.get_dynamic_partitions("corpus"))
     moved = (*changed.added, *changed.gone)
     for corpus in sorted(known.intersection(corpora)):
-        if any(corpus_judge_key(corpus, judge) in rated for judge in moved) and any(
-            corpus_judge_key(corpus, judge) in rated for judge in judges
-        ):
-            yield dg.RunRequest(job_name=comparison_job.name, partition_key=corpus)
+        there = {
+            name
+            for name, partitions in able.items()
+            if any(corpus_judge_key(corpus, judge) in partitions for judge in moved)
+            and any(corpus_judge_key(corpus, judge) in partitions for judge in judges)
+        }
+        if there:
+            report = {"report"} if there & _REPORTED else set()
+            yield dg.RunRequest(
+                job_name=comparison_job.name,
+                partition_key=corpus,
+                asset_selection=[dg.AssetKey(name) for name in sorted(there | report)],
+            )

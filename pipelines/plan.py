@@ -1,6 +1,7 @@
 """What a run would ask, cost and gain, found out without asking anybody anything."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from assets.planning import ASKED, plan_judge
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.reading import read_corpus
+from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge_plan import JudgePlan
@@ -26,7 +28,8 @@ def plan_run(
 ) -> tuple[int, tuple[JudgePlan, ...]]:
     """Return how many battles would be judged, and what each judge would be asked.
 
-    The corpus is read and sampled as a run would.
+    The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
+    expected to stop the run, the plan of the judge says so.
 
     Parameters
     ----------
@@ -47,11 +50,51 @@ def plan_run(
     further = sample.head(0)
     if "candidate_verdicts" in asks:
         further = _battles_of_candidates(corpus, battles, sample, judges, tables)
-    plan = [
-        plan_judge(judge, corpus, sample, read.verdicts, tables, buyer, asks=asks, further=further)
-        for judge in judges
-    ]
+    plan = []
+    for judge in judges:
+        known = (judge, corpus, sample, read.verdicts, tables, buyer)
+        step = plan_judge(*known, asks=asks, further=further)
+        if len(further):
+            placing = plan_judge(*known, asks=("candidate_verdicts",), further=further)
+            step = replace(step, cut_short=cut_short(placing, corpus.candidates.budget))
+        plan.append(step)
     return len(sample) + len(further), tuple(plan)
+
+
+def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
+    """Say where the budget for candidates stops a judge that places them; empty if it does not.
+
+    It holds for each judge and run, whoever starts that.
+
+    Parameters
+    ----------
+    placing : JudgePlan
+        Of the candidates' battles alone.
+    texts : sequence of str
+        The budget, as for ``--budget``.
+    """
+    limit = Budget.parse(list(texts))
+    unpriced = placing.money is None or placing.currency != limit.currency
+    if limit.money is not None and placing.tokens is not None and unpriced:
+        return (
+            f"candidates.budget is {limit}, and the judge has no price in {limit.currency}: "
+            "nothing is asked about new models; state candidates.budget in calls, or add "
+            "'price_per_million' to its entry in config/judges.yaml"
+        )
+    for unit, value in (
+        ("calls", placing.n_calls),
+        ("tokens", placing.n_tokens),
+        ("money", placing.money or 0.0),
+    ):
+        most = getattr(limit, unit)
+        if most is not None and value > most:
+            what, digits = (limit.currency, 2) if unit == "money" else (unit, 0)
+            return (
+                f"about {value:,.{digits}f} {what} of this are about new models, where "
+                f"candidates.budget stops the run at {most:,.{digits}f}: raise candidates.budget "
+                "of the corpus in config/corpora.yaml, or run it several times"
+            )
+    return ""
 
 
 def _battles_of_candidates(

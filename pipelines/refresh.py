@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
-from pipelines.activity import active_judges, require_readable
+from pipelines.activity import UnreadableError, active_judges, require_readable
 from pipelines.jobs import corpus_job, judge_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -44,12 +44,16 @@ class Refresh(NamedTuple):
 def weekly_refresh(
     context: dg.ScheduleEvaluationContext, catalog: Catalog
 ) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """Request the corpus job of each corpus that is kept up to date and has something new."""
+    """Request the corpus job of each corpus that is kept up to date and has something new.
+
+    A file that cannot be read fails the tick, which is tried again each minute: a week is long. A
+    tick that is repeated asks for nothing twice.
+    """
     try:
         kept = [one for one in catalog.corpora().values() if one.refresh is not None]
+        catalog.judges()
     except (ValueError, OSError) as error:
-        yield dg.SkipReason(f"nothing is refreshed: {error}")
-        return
+        raise UnreadableError(f"nothing is refreshed before a tick can read it: {error}") from error
     known = set(context.instance.get_dynamic_partitions("corpus"))
     found = {
         one.slug: what_is_new(context.instance, one, _judges(context, one, catalog))

@@ -2,9 +2,10 @@
 
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,10 +26,29 @@ PIPE_WIDTH = 120
 """Columns to lay tables out in when the output is no terminal."""
 
 
+class LastingConsole(Console):
+    """A console that falls silent when nobody reads on: what was begun goes on, to its own end.
+
+    A run of the lineage, or a command's exit code, is not for `| head` to decide.
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Write nowhere from now on, instead of ending the program."""
+        self.quiet = True
+        silence(self.file)
+
+
+def silence(stream: IO[str]) -> None:
+    """Have a stream whose reader has gone write nowhere, what it still holds included."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console that neither wraps tables nor guesses a width when piped."""
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, width=PIPE_WIDTH)
+    console = LastingConsole(stderr=stderr, highlight=False)
+    return console if console.is_terminal else LastingConsole(stderr=stderr, width=PIPE_WIDTH)
 
 
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:

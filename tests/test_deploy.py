@@ -90,3 +90,21 @@ def test_nothing_holds_a_secret_and_telemetry_is_off() -> None:
     for line in compose.splitlines():
         if re.search(r"(PASSWORD|API_KEY)\w*:", line):
             assert "${" in line, line
+
+
+def test_a_cap_on_runs_reaches_the_processes_that_ask(compose: Any) -> None:
+    """Runs are processes of `code`, in a cluster pods with its environment."""
+    assert compose["services"]["code"]["environment"]["JUDGELINE_BUDGET"] == "${JUDGELINE_BUDGET-}"
+    (deployment,) = read("helm-values.yaml")["dagster-user-deployments"]["deployments"]
+    assert deployment["env"]["JUDGELINE_BUDGET"] == ""
+    assert deployment["includeConfigInLaunchedRuns"] == {"enabled": True}
+
+
+def test_a_failed_tick_of_a_schedule_is_tried_again_everywhere() -> None:
+    """A weekly tick that meets half a file would else lose the week."""
+    retries = [
+        yaml.safe_load(file.read_text(encoding="utf-8"))["scheduler"]["config"]["max_tick_retries"]
+        for file in (ROOT / "dagster.yaml", DEPLOY / "dagster.postgres.yaml")
+    ]
+    helm = read("helm-values.yaml")["scheduler"]["config"]["daemonScheduler"]["maxTickRetries"]
+    assert [*retries, helm] == [60, 60, 60]

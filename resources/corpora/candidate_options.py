@@ -56,7 +56,8 @@ class CandidateOptions(BaseModel):
         Most battles of a candidate, whatever the half-width would take; at least
         `judgeline.heldout.FEW_BATTLES`, below which a standard error is a guess.
     budget : list of str
-        Cap on what each judge is asked by a run that nobody typed, written as for ``--budget``.
+        Cap on what each judge is asked about them in one run, whoever starts it, written as for
+        ``--budget``; where both cap a run the smaller holds.
     controls : dict of str to ControlOptions
         Attack controls that are switched on. In the file a list of names is enough.
     """

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import os
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from resources.paths import home
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CHUNK = 1 << 20
+_HUB_SECONDS = 10.0
+"""What the hub may take to answer: a tick of all corpora has a minute."""
 
 
 def content_revision(definition: CorpusDefinition) -> str:
@@ -57,7 +59,8 @@ def _commit(address: HubAddress, definition: CorpusDefinition) -> str:
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        return str(HfApi().dataset_info(address.repo, revision=revision).sha)
+        found = HfApi().dataset_info(address.repo, revision=revision, timeout=_HUB_SECONDS)
+        return str(found.sha)
     except HfHubHTTPError.__bases__ as error:
         raise ConnectionError(
             f"corpus {definition.slug!r}: the hub does not say which commit {revision!r} of "
@@ -66,19 +69,22 @@ def _commit(address: HubAddress, definition: CorpusDefinition) -> str:
 
 
 def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
-    """Return the content hash of each file by name; one that did not change is not read again."""
+    """Return the content hash of each file by name; one that did not change is not read again.
+
+    Each is remembered as soon as it is known: who has no time for all of them goes on from there.
+    """
     cache = home() / "revisions.json"
     known = _remembered(cache)
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for file in files:
         stat = file.stat()
         stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
         before = known.get(str(file), {})
-        digest = before.get("hash") if before.get("stamp") == stamp else _file_hash(file)
-        found[str(file)] = {"stamp": stamp, "hash": digest}
-    if any(known.get(name) != entry for name, entry in found.items()):
-        _remember(cache, {**known, **found})
-    return {Path(name).name: entry["hash"] for name, entry in found.items()}
+        if before.get("stamp") != stamp or "hash" not in before:
+            before = {"stamp": stamp, "hash": _file_hash(file)}
+            _remember(cache, {**_remembered(cache), str(file): before})
+        found[file.name] = before["hash"]
+    return found
 
 
 def _remembered(cache: Path) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def _remembered(cache: Path) -> dict[str, Any]:
 
 def _remember(cache: Path, entries: Mapping[str, Any]) -> None:
     cache.parent.mkdir(parents=True, exist_ok=True)
-    part = cache.with_suffix(f".{os.getpid()}.part")
+    part = cache.with_suffix(f".{uuid.uuid4().hex}.part")
     part.write_text(json.dumps(entries), encoding="utf-8")
     part.replace(cache)
 

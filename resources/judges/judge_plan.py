@@ -41,6 +41,9 @@ class JudgePlan:
         Calls in each form that the judge is asked in.
     note : str
         What would change the number of calls, if anything is known to.
+    cut_short : str
+        Which cap of the corpus stops the run before the calls are made, and where, in words;
+        empty where none is expected to.
     """
 
     judge: str
@@ -54,6 +57,7 @@ class JudgePlan:
     half_width: str = ""
     by_form: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    cut_short: str = ""
 
     @property
     def n_tokens(self) -> int:
@@ -130,6 +134,8 @@ def told(plan: JudgePlan) -> list[str]:
         lines.append(_price(plan))
     if plan.note:
         lines.append(plan.note)
+    if plan.cut_short:
+        lines.append(plan.cut_short)
     if plan.half_width:
         lines.append(plan.half_width)
     return lines

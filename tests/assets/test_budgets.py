@@ -161,7 +161,16 @@ def test_several_caps_stand_in_one_text():
     assert (cap.calls, cap.money, cap.currency) == (2000, 5.0, "USD")
 
 
-@pytest.mark.parametrize("text", ["banana", "5EUR 3USD", ""])
+@pytest.mark.parametrize("text", ["", "  "])
+def test_a_variable_that_a_deployment_passes_on_empty_is_not_set(instance, monkeypatch, text):
+    monkeypatch.setenv(VARIABLE, text)
+    require_environment()
+    job, got = asking(9, Budget(4))
+    assert run(instance, job).success
+    assert got == [4]
+
+
+@pytest.mark.parametrize("text", ["banana", "5EUR 3USD"])
 def test_a_variable_that_caps_nothing_is_told_before_anything_runs(monkeypatch, text):
     monkeypatch.setenv("JUDGELINE_BUDGET", text)
     with pytest.raises(ValueError, match=r"JUDGELINE_BUDGET|twice|currenc"):

@@ -6,12 +6,14 @@ import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
+from newcomers import drop, newcomer
 
 from assets.run_tags import BUDGET_TAG
 from pipelines import backfill, backfill_command, instance
 from pipelines.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
 from pipelines.cli import main
 from pipelines.definitions import build_definitions
+from pipelines.run import _selected
 from resources.judges.buying import Buyer
 from resources.paths import ROOT
 from resources.verdict_store.resource import StoredVerdicts
@@ -28,20 +30,37 @@ def read(make_workshop):
 @pytest.fixture
 def installed(read, monkeypatch):
     """The same as the installation that the command line finds."""
-    config = read.home / "config"
+    return install(read, monkeypatch)
+
+
+def install(workshop, monkeypatch):
+    config = workshop.home / "config"
     config.mkdir(exist_ok=True)
-    catalog = read.catalog
+    catalog = workshop.catalog
     for name, file in (("corpora", catalog.corpora_file), ("judges", catalog.judges_file)):
-        text = (read.home / f"{name}.yaml").read_text()
+        text = (workshop.home / f"{name}.yaml").read_text()
         assert file.endswith(f"{name}.yaml")
         (config / f"{name}.yaml").write_text(text)
     if not (config / "prompts").exists():
         (config / "prompts").symlink_to(ROOT / "config" / "prompts")
-    monkeypatch.setenv("JUDGELINE_HOME", str(read.home))
+    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
     monkeypatch.setenv("JUDGELINE_CONFIG", str(config))
     for variable in ("JUDGELINE_TABLES", "JUDGELINE_VERDICTS", "DAGSTER_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    return read
+    return workshop
+
+
+def kept(workshop):
+    """What opens an instance: the workshop's own, which stays open."""
+
+    class Kept:
+        def __enter__(self):
+            return workshop.instance
+
+        def __exit__(self, *_):
+            return None
+
+    return Kept
 
 
 def store_of(workshop):
@@ -133,15 +152,7 @@ def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
 @pytest.fixture
 def private(installed, monkeypatch):
     """The command line on the workshop's own instance, without a terminal."""
-
-    class Kept:
-        def __enter__(self):
-            return installed.instance
-
-        def __exit__(self, *_):
-            return None
-
-    monkeypatch.setattr(instance, "open_instance", Kept)
+    monkeypatch.setattr(instance, "open_instance", kept(installed))
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     return installed
 
@@ -199,7 +210,35 @@ def test_here_it_does_the_same_in_this_process(private, monkeypatch):
     monkeypatch.setattr("pipelines.run.run_lineage", run_lineage)
     assert main(["backfill", "--judge", "hasty", "--here", "--yes"]) == 2
     assert (done["corpus"], done["judges"]) == ("tiny", ["hasty"])
-    assert done["select"] == ["not group:corpus"]
+    defs = build_definitions()
+
+    def assets_of(*jobs):
+        keys = [defs.resolve_job_def(job).asset_layer.executable_asset_keys for job in jobs]
+        return set().union(*keys)
+
+    a_run = assets_of("corpus_job", "candidate_job", "judge_job", "placing_job", "comparison_job")
+    here = a_run & _selected(defs, done["select"])
+    assert here == assets_of("judge_job", "comparison_job")
+    assert dg.AssetKey("candidate_verdicts") not in here
+
+
+def test_here_no_new_model_is_judged_that_was_not_stated(make_workshop, monkeypatch, capsys):
+    """The statement says nothing of them, but who places them; so nobody is asked about them."""
+    workshop = make_workshop()
+    workshop.tiny["judges"] = ["careful"]
+    workshop.tiny["candidates"] = {"max_battles": 30, "budget": "44calls"}
+    workshop.run("careful", select=["group:corpus", "verdicts"])
+    drop(workshop.home / "candidates" / "tiny", newcomer(workshop.tiny["arena"]))
+    install(workshop, monkeypatch)
+    monkeypatch.setattr("pipelines.run.open_instance", kept(workshop))
+    assert main(["backfill", "--judge", "careful", "--here", "--yes"]) in (0, 2)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Together: 0 calls tiny has candidates, which are not part of it" in said
+    assert "the sensor place_candidates of a daemon, or judgeline run --corpus tiny" in said
+    assert "candidates.budget (44calls for each judge and run)" in said
+    assert workshop.stored("leaderboard", "tiny", "careful") is not None
+    assert workshop.stored("candidate_battles", "tiny") is None
+    assert workshop.stored("candidate_verdicts", "tiny", "careful") is None
 
 
 def test_prices_of_several_judges_are_added_by_currency():

@@ -102,6 +102,26 @@ def test_check_says_what_would_be_set_aside(judged: Any, tmp_path: Path, capsys)
     assert main(["candidates", "check", str(tmp_path / "no"), "--corpus", "tiny"]) == COULD_NOT_RUN
 
 
+def test_check_says_that_a_new_version_replaces_the_file_of_its_name(
+    judged: Any, tmp_path: Path, capsys
+) -> None:
+    folder = judged.home / "candidates" / "tiny"
+    version = tmp_path / "sim-cedar-3.jsonl"
+    row = {"question_id": "q0001", "completion": "another answer", "model": "sim-cedar-3"}
+    version.write_text(json.dumps(row) + "\n")
+    check = ["candidates", "check", str(version), "--corpus", "tiny"]
+    assert main(check) == OK
+    told = " ".join(capsys.readouterr().out.split())
+    assert "would be taken: 1 answers of 'sim-cedar-3'. It would replace" in told
+    copy = folder / "copy-of-the-first.jsonl"
+    shutil.copy2(folder / "sim-cedar-3.jsonl", copy)  # stays, whatever replaces the other
+    try:
+        assert main(check) == GATE_FAILED
+    finally:
+        copy.unlink()
+    assert "second-file" in capsys.readouterr().out
+
+
 def test_list_says_what_became_of_each(judged: Any, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     assert main(["candidates", "list", "--corpus", "tiny"]) == OK
@@ -180,3 +200,26 @@ def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     assert n_battles == 300 + 2 * each
     calls = [step.n_calls + step.n_stored for step in plan]
     assert calls == [2 * each + each, 0]
+
+
+@pytest.mark.parametrize(("budget", "stops"), [("30calls", True), ("3000calls", False)])
+def test_a_dry_run_says_where_the_budget_of_candidates_stops_it(
+    judged: Any, budget: str, stops: bool, capsys
+) -> None:
+    """Also where --budget covers everything: both hold, and the smaller one ends the run."""
+    run = ["run", "--corpus", "tiny", "--judge", "hasty", "--budget", "9000calls", "--dry-run"]
+    before = judged.tiny["candidates"]
+    judged.tiny["candidates"] = {**before, "budget": budget}
+    try:
+        assert judged.catalog.corpus("tiny").candidates.budget == [budget]
+        assert main(run) == OK
+    finally:
+        judged.tiny["candidates"] = before
+        assert judged.catalog.corpus("tiny").candidates.budget == ["2000calls"]
+    told = " ".join(capsys.readouterr().out.split())
+    n_calls = 3 * battles_each(judged)  # the copy of its opponent is one call a battle
+    says = f"about {n_calls} calls of this are about new models, where candidates.budget stops"
+    assert (says in told) == stops
+    covered = "The budget of 9,000 calls covers what is expected"
+    assert (f"{covered}, but candidates.budget stops the run before." in told) == stops
+    assert (f"{covered}." in told) != stops

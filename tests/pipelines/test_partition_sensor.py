@@ -9,6 +9,14 @@ from pipelines.definitions import build_definitions
 from pipelines.partition_sensor import configured_partitions
 from resources.catalog import Catalog
 
+RATINGS = (
+    "verdicts",
+    "scored_battles",
+    "heldout_ratings",
+    "judge_diagnostics",
+    "conformal_calibration",
+    "leaderboard",
+)
 JUDGE = "{display_name: J, family: f, kind: recorded}"
 
 
@@ -51,10 +59,12 @@ class Office:
             change(request.partitions_def_name, request.partition_keys)
         return result
 
-    def rated(self, judge):
-        self.instance.report_runless_asset_event(
-            dg.AssetMaterialization("leaderboard", partition=corpus_judge_key("c", judge))
-        )
+    def rated(self, judge, *further):
+        """Report the tables behind ratings as made by a judge, and further ones."""
+        for table in (*RATINGS, *further):
+            self.instance.report_runless_asset_event(
+                dg.AssetMaterialization(table, partition=corpus_judge_key("c", judge))
+            )
 
     @property
     def judges(self):
@@ -104,12 +114,43 @@ def test_nothing_is_compared_where_nobody_is_left_or_nothing_was_rated(office):
     assert office.judges == ["one", "two"]
 
 
+def selected(result):
+    (request,) = result.run_requests
+    return {key.to_user_string() for key in request.asset_selection}
+
+
+def test_only_what_the_tables_of_other_judges_are_enough_for_is_compared(office):
+    office.look()
+    office.rated("one", "scoring_methods")
+    office.rated("two")
+    office.configure(judges=["two"])
+    office.look()
+    assert selected(office.look()) == {"judge_comparison", "report"}
+    office.rated("two", "scoring_methods", "reference_ratings")
+    office.configure(judges=["one", "two"])
+    assert selected(office.look()) == {"judge_comparison", "method_comparison", "report"}
+
+
 def test_half_a_file_that_is_whole_yaml_retires_nobody(office):
     office.look()
     for judges in (["one"], ["one", "two"], ["one"]):  # an editor, writing
         office.configure(judges=judges)
         office.look()
         assert office.judges == ["one", "two"]
+
+
+def test_two_looks_at_half_a_file_with_broken_ones_between_retire_nobody(office):
+    office.look()
+    office.configure(judges=["one"])
+    office.look()
+    (office.folder / "judges.yaml").write_text("one: [unclosed")
+    for _ in range(5):
+        office.look()
+    office.configure(judges=["one"])
+    assert "retired at the next look: two" in office.look().skip_reason.skip_message
+    assert office.judges == ["one", "two"]
+    office.look()
+    assert office.judges == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -125,9 +166,10 @@ def test_a_broken_file_is_told_once_and_retires_nobody(office, file, text):
     office.look()
     (office.folder / file).write_text(text)
     result = office.look()
-    assert isinstance(result, dg.SkipReason)
-    assert file in result.skip_message
-    assert "partitions stay as they are" in result.skip_message
+    told = result.skip_reason.skip_message
+    assert file in told
+    assert "partitions stay as they are" in told
+    assert result.run_requests == []
     assert office.judges == ["one", "two"]
 
 
@@ -136,7 +178,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(office):
     (office.folder / "judges.yaml").write_text(
         "one: {display_name: J, family: f, kind: openai, model: m, api_key_env: sk-secret-123}"
     )
-    assert "sk-secret" not in office.look().skip_message
+    assert "sk-secret" not in office.look().skip_reason.skip_message
 
 
 def test_nobody_is_retired_under_a_run(office):
@@ -171,3 +213,26 @@ def test_a_name_that_another_process_adds_first_is_no_failure(tmp_path, monkeypa
 
 def _already_there(_dimension, _keys):
     raise IntegrityError("INSERT", {}, ValueError("UNIQUE constraint failed"))
+
+
+def test_the_comparison_of_judges_that_were_run_in_part_succeeds(workshop):
+    """Judges as far as a leaderboard; the one that is left has ratings and no scoring methods."""
+    workshop.run("careful", "hasty", select=["group:corpus", "+leaderboard"])
+    office = Office(workshop.home, workshop.instance)
+    entry = "reader: arena, sample_size: 300, arena: {n_prompts: 40, n_voted: 12, n_new: 2}"
+    (workshop.home / "corpora.yaml").write_text(f"tiny: {{{entry}}}")
+    office.configure(judges=["careful"])
+    office.look()
+    (request,) = office.look().run_requests
+    assert office.judges == ["careful"]
+    defs = build_definitions(catalog=office.catalog, tables=workshop.tables)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGELINE_HOME", str(workshop.home))
+        result = defs.resolve_job_def(request.job_name).execute_in_process(
+            asset_selection=request.asset_selection,
+            partition_key=request.partition_key,
+            instance=workshop.instance,
+            raise_on_error=False,
+        )
+    assert result.success
+    assert (workshop.home / "reports" / "tiny.html").exists()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from upath import UPath
 from assets.planning import ASKED
 from judgeline.planning import sampling_half_width
 from pipelines.judge_plan import require_covered
-from pipelines.plan import plan_run
+from pipelines.plan import cut_short, plan_run
 from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.gate_options import PanelOptions
 from resources.judges.budget import Budget
@@ -270,3 +271,23 @@ def test_a_plan_is_told_in_full() -> None:
         "about 900 prompt and 100 completion tokens (by hand)",
         "about 0.25 EUR; without repairs and lost requests at most 1.50 EUR",
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["10calls"], ""),
+        (["10calls", "1000tokens", "0.25EUR"], ""),
+        (["9calls"], "about 10 calls of this are about new models, where candidates.budget"),
+        (["900tokens"], "stops the run at 900: raise candidates.budget of the corpus"),
+        (["20calls", "0.20EUR"], "about 0.25 EUR of this are about new models"),
+        (["5USD"], "the judge has no price in USD: nothing is asked about new models; state"),
+    ],
+)
+def test_the_budget_for_candidates_is_held_against_what_they_take(
+    texts: list[str], says: str
+) -> None:
+    found = cut_short(STEP, texts)
+    assert says in found
+    assert bool(found) == bool(says)
+    assert told(replace(STEP, cut_short=found))[3:] == ([found] if found else [])

@@ -9,6 +9,7 @@ import yaml
 
 from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
+from pipelines.activity import UnreadableError
 from pipelines.definitions import build_definitions
 from pipelines.jobs import corpus_job
 from pipelines.refresh import refreshed_corpora, weekly_refresh
@@ -160,10 +161,14 @@ def test_a_corpus_that_cannot_be_found_gets_a_run_that_says_so(archive):
     assert not archive.obey(request).success
 
 
-def test_a_broken_file_refreshes_nothing(archive):
+@pytest.mark.parametrize("file", ["corpora.yaml", "judges.yaml"])
+def test_a_broken_file_fails_the_tick_which_is_tried_again(archive, file):
+    """A tick that skips has had its turn: the next one is a week away."""
     catalog = archive.catalog
-    (archive.folder / "corpora.yaml").write_text("c: [")
-    assert "nothing is refreshed" in reason(archive.tick(catalog))
+    (archive.folder / file).write_text("c: [")
+    with pytest.raises(UnreadableError, match=rf"nothing is refreshed before .*{file}"):
+        archive.tick(catalog)
+    assert len(archive.tick()) == 1
 
 
 def test_judges_follow_that_somebody_ran_before(archive):

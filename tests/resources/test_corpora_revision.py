@@ -1,7 +1,9 @@
 """What identifies the content of a corpus: it changes when that does, and never otherwise."""
 
+import functools
 import json
 import os
+import socket
 
 import pytest
 
@@ -87,7 +89,8 @@ def test_a_branch_is_resolved_to_its_commit(monkeypatch):
     asked = []
 
     class Api:
-        def dataset_info(self, repo, revision):
+        def dataset_info(self, repo, revision, timeout):
+            assert 0 < timeout <= 10
             asked.append((repo, revision))
             return type("Info", (), {"sha": COMMIT})
 
@@ -100,6 +103,44 @@ def test_a_branch_is_resolved_to_its_commit(monkeypatch):
     )
     assert found.startswith(f"commit {COMMIT} ")
     assert asked == [("o/n", "main")]
+
+
+def test_a_hub_that_is_silent_is_given_up(monkeypatch):
+    """It takes the connection and never answers."""
+    import huggingface_hub
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(revision, "_HUB_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        own = functools.partial(huggingface_hub.HfApi, endpoint=url)
+        monkeypatch.setattr(huggingface_hub, "HfApi", own)
+        corpus = CorpusDefinition(
+            slug="c", reader="lmarena-100k", location="hf://datasets/o/n/a.parquet", revision="main"
+        )
+        with pytest.raises(ConnectionError, match="does not say which commit 'main' of o/n is"):
+            content_revision(corpus)
+
+
+def test_a_look_that_is_cut_short_is_taken_up_where_it_was(home, tmp_path, monkeypatch):
+    """As where a tick has no time for all files: those that were read are not read again."""
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").write_text(LINE + name)
+    whole = revision._file_hash
+    read = []
+
+    def interrupted(file):
+        if len(read) == 2 and "cut" not in read:
+            read.append("cut")
+            raise TimeoutError
+        read.append(file.name)
+        return whole(file)
+
+    monkeypatch.setattr(revision, "_file_hash", interrupted)
+    with pytest.raises(TimeoutError):
+        content_revision(of_file(tmp_path / "*.jsonl"))
+    content_revision(of_file(tmp_path / "*.jsonl"))
+    assert read == ["a.jsonl", "b.jsonl", "cut", "c.jsonl"]
 
 
 @pytest.mark.parametrize(
