@@ -55,6 +55,9 @@ def backfill(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="State what would be asked and its price; ask nobody.")
+    ] = False,
     here: Annotated[
         bool, typer.Option("--here", help="Do the work in this process; needs no daemon.")
     ] = False,
@@ -90,6 +93,8 @@ def backfill(
     plan = _stated(pairs, store, console)
     if cap is not None:
         require_covered(plan, cap)
+    if dry_run:
+        raise typer.Exit(_OK)
     if here:
         _confirm(plan, yes=yes)
         raise typer.Exit(_run_here(catalog, pairs, cap, console))

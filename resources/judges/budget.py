@@ -189,12 +189,16 @@ def _limit(text: str) -> dict[str, object]:
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise ValueError(
-            f"the budget {text!r} is none; write a number of calls, or such as 5000calls, "
-            "2Mtokens or 12.50USD"
+            f"the budget {text!r} is none; write such as 5000calls, 2Mtokens or 12.50USD"
+        )
+    if found["unit"] is None:
+        raise ValueError(
+            f"the budget {text!r} has no unit; write {text}calls, {text}tokens, or a currency such "
+            f"as {text}USD"
         )
     # in floats 1.001 thousand is no whole number
     amount = Decimal(found["amount"].replace("_", "").replace(",", "")) * _SCALES[found["scale"]]
-    unit = found["unit"] or "calls"
+    unit = found["unit"]
     if unit not in ("calls", "tokens"):
         return {"money": float(amount), "currency": unit}
     if amount != int(amount):

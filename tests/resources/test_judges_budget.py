@@ -34,7 +34,6 @@ PAID_MONEY = Fraction(100 * 3 + 10 * 15, 10**6)
     ("texts", "limits"),
     [
         (["5000calls"], {"calls": 5000}),
-        (["5000"], {"calls": 5000}),
         ([" 5k calls "], {"calls": 5000}),
         (["1_000_000calls"], {"calls": 1_000_000}),
         (["1,000calls"], {"calls": 1000}),
@@ -71,6 +70,12 @@ def test_what_is_no_budget_is_refused_with_examples(text: str) -> None:
     assert repr(text) in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["5", "5000", "12.50"])
+def test_a_number_without_a_unit_is_neither_calls_nor_money(text: str) -> None:
+    with pytest.raises(ValueError, match=f"has no unit; write {text}calls, {text}tokens, or"):
+        Budget.parse([text])
+
+
 @pytest.mark.parametrize("text", ["1.5calls", "0.5tokens", "1.0005kcalls"])
 def test_half_a_call_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="no whole number of"):
@@ -79,7 +84,11 @@ def test_half_a_call_is_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("texts", "unit"),
-    [(["1calls", "2"], "calls"), (["1tokens", "1tokens"], "tokens"), (["1USD", "1EUR"], "money")],
+    [
+        (["1calls", "2calls"], "calls"),
+        (["1tokens", "1tokens"], "tokens"),
+        (["1USD", "1EUR"], "money"),
+    ],
 )
 def test_a_unit_is_capped_once(texts: list[str], unit: str) -> None:
     with pytest.raises(ValueError, match=f"caps {unit} twice"):
