@@ -168,6 +168,13 @@ def test_without_a_terminal_a_yes_has_to_be_written(private, monkeypatch, capsys
     assert private.stored("verdicts", "tiny", "hasty") is None
 
 
+def test_a_dry_run_states_the_price_and_starts_nothing(private, capsys):
+    assert main(["backfill", "--judge", "hasty", "--dry-run"]) == 0
+    assert "Together: 600 calls" in capsys.readouterr().out
+    assert private.instance.get_backfills() == []
+    assert private.stored("verdicts", "tiny", "hasty") is None
+
+
 def test_a_budget_that_does_not_cover_the_plan_starts_nothing(private, capsys):
     assert main(["backfill", "--judge", "hasty", "--budget", "599calls", "--yes"]) == 1
     assert "about 600 calls would be needed" in " ".join(capsys.readouterr().err.split())
