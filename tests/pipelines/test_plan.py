@@ -242,7 +242,7 @@ TOKENS = TokenEstimate(900, 100, 5000, 2000, "by hand")
 STEP = JudgePlan("j", "c|j", 10, 2, TOKENS, 0.25, 1.5, "EUR")
 
 
-@pytest.mark.parametrize("cap", ["20calls", "2ktokens", "0.50EUR", "20calls"])
+@pytest.mark.parametrize("cap", ["2ktokens", "0.50EUR", "20calls"])
 def test_what_is_expected_fits(cap: str) -> None:
     require_covered([STEP, STEP], Budget.parse([cap]))
 
