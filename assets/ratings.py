@@ -41,7 +41,7 @@ _LINEAGE = columns_from(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="ratings",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS,
     metadata=_LINEAGE,
 )

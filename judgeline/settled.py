@@ -22,9 +22,10 @@ def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDA
     A human rating from one vote lies anywhere, and makes its model an anchor whose fold can cut
     off others, and whose residual has no end: two such models among twenty make every interval
     the whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of what others
-    have where those are fewer. "What others have" is the mean number of votes of a model as a
-    vote meets it, ``sum(n^2) / sum(n)``, which many models with one vote each do not bring down.
-    A vote counts where both its models do, so that this is repeated until nothing changes.
+    have where those are fewer. "What others have" is the mean over votes of the votes on the
+    less voted of its two models: many models with one vote each hardly bring it down, and one
+    that everybody meets does not push it up. A vote counts where both its models do, so that this
+    is repeated until nothing changes. Where nobody would be left, all that have a vote count.
 
     Parameters
     ----------
@@ -40,16 +41,18 @@ def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDA
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
     votes = np.bincount(np.concatenate([first, second]), minlength=n_models)
-    if not votes.any():
-        return votes > 0
-    least = min(float(ENOUGH_VOTES), _LEAST_SHARE * float(votes @ votes) / float(votes.sum()))
-    settled = votes > 0
+    everybody = votes > 0
+    if not everybody.any():
+        return everybody
+    others = np.minimum(votes[first], votes[second]).mean()
+    least = min(float(ENOUGH_VOTES), _LEAST_SHARE * float(others))
+    settled = everybody
     while True:
         counts = settled[first] & settled[second]
         votes = np.bincount(np.concatenate([first[counts], second[counts]]), minlength=n_models)
         left = settled & (votes > 0) & (votes >= least)
         if (left == settled).all():
-            return left
+            return left if left.any() else everybody
         settled = left
 
 

@@ -109,13 +109,20 @@ def last_read(instance: dg.DagsterInstance, corpus: str) -> dg.RunRecord | None:
 
 
 def placing_runs(instance: dg.DagsterInstance, corpus: str, judge: str) -> list[dg.RunRecord]:
-    """Return the runs that ask a judge about candidates, whoever started them; newest first."""
-    of_partition = dg.RunsFilter(tags={_PARTITION: str(corpus_judge_key(corpus, judge))})
-    return [
-        record
-        for record in instance.get_run_records(of_partition, limit=_N_RUNS)
+    """Return the latest runs that ask a judge about candidates, by whom ever; newest first.
+
+    The last of its job is among them, however long ago; of those that a person put together in
+    the interface, the ones among the last runs of the partition.
+    """
+    tags = {_PARTITION: str(corpus_judge_key(corpus, judge))}
+    of_job = dg.RunsFilter(job_name=placing_job.name, tags=tags)
+    recent = instance.get_run_records(dg.RunsFilter(tags=tags), limit=_N_RUNS)
+    found = {
+        record.storage_id: record
+        for record in (*recent, *instance.get_run_records(of_job, limit=1))
         if _asks(record.dagster_run)
-    ]
+    }
+    return [found[place] for place in sorted(found, reverse=True)]
 
 
 def _asks(run: dg.DagsterRun) -> bool:

@@ -69,7 +69,7 @@ MEANINGS: dict[str, str] = {
     "human_rating": "Elo points, by votes, the model held out; null without votes.",
     "human_win_rate": "Share of voted battles that people call won.",
     "identity": "Hash of everything that determines the judge's call.",
-    "influence": "Elo points that the rating would lose without the battle, to first order.",
+    "influence": "Elo points that the rating would lose without the battle, by one Newton step.",
     "instruction": "The question put to both models.",
     "is_candidate": "Whether the model is a candidate: not of the corpus, without votes.",
     "judge": "Slug of the judge.",

@@ -94,11 +94,11 @@ def state_predictions(
 def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: str) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    A prediction is scored once: as soon as its model has as many votes as three in four of the
-    models that calibrate (their lower quartile). Residuals hold the noise of the votes too: one
-    against a rating from fewer votes is larger than those that the interval was made from. Others
-    may have got votes meanwhile: people's rating is moved to the anchors that the prediction was
-    made among, by `origin_shift`. Where none of those is left, nothing is scored.
+    A prediction is scored once: as soon as its model has as many votes as the quarter with fewest
+    of the models that calibrate (their lower quartile). Residuals hold the noise of the votes too:
+    one against a rating from fewer votes is larger than those that the interval was made from.
+    Others may have got votes meanwhile: people's rating is moved to the anchors that the
+    prediction was made among, by `origin_shift`. Where none of those is left, nothing is scored.
 
     Parameters
     ----------

@@ -208,9 +208,12 @@ def choose_for_all(
     paid = _still_valid(before, candidates, voted | frozenset(strengths.index))
     chosen = [empty({**CANDIDATE_BATTLE_DTYPES, "turn": "int64"})]
     for model, own in candidates.groupby("model", sort=True):
-        kept = paid[paid["candidate"].eq(model)].sort_values("selection_order")
+        stays = paid[paid["candidate"].eq(model)].sort_values("selection_order")
+        places = stays["opponent"].isin(strengths.index)  # the others place nobody, nor count
+        chosen.append(stays[~places].assign(turn=0))
+        kept = stays[places]
         possible = _possible(own, met, seed)
-        fresh = possible[~possible["battle_id"].isin(kept["battle_id"])]
+        fresh = possible[~possible["battle_id"].isin(stays["battle_id"])]
         possible = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
         rows = choose_battles(
             possible["opponent"].map(bands).fillna(_NO_BAND).to_numpy(dtype=np.int64),

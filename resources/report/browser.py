@@ -107,8 +107,8 @@ def _within(battles: Iterable[Evidence], room: int) -> list[BattleCard]:
 def _sentences(n_shown: int, n_found: int) -> list[str]:
     told = [
         "Of each model the battles that raise its rating most and those that lower it most, with "
-        "what it would lose without each (to first order, the other models and the slope as they "
-        f"are). Texts end after {count(MOST_TEXT)} characters."
+        "what it would lose without each (by one Newton step, the other models and the slope as "
+        f"they are). Texts end after {count(MOST_TEXT)} characters."
     ]
     if n_shown < n_found:
         told.append(

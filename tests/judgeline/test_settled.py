@@ -20,13 +20,13 @@ def slow(pairs: list[tuple[int, int]], n_models: int) -> list[bool]:
     count = [sum(model in pair for pair in pairs) for model in range(n_models)]
     if not pairs:
         return [False] * n_models
-    least = min(20.0, sum(n * n for n in count) / sum(count) / 4)
-    inside = {model for model in range(n_models) if count[model]}
+    least = min(20.0, sum(min(count[a], count[b]) for a, b in pairs) / len(pairs) / 4)
+    inside = kept_all = {model for model in range(n_models) if count[model]}
     while True:
         counted = [pair for pair in pairs if set(pair) <= inside]
         kept = {m for m in inside if 0 < sum(m in pair for pair in counted) >= least}
         if kept == inside:
-            return [model in inside for model in range(n_models)]
+            return [model in (inside or kept_all) for model in range(n_models)]
         inside = kept
 
 
@@ -55,6 +55,18 @@ def test_a_model_counts_from_twenty_votes_or_a_quarter_of_the_others(n_votes, fe
     settled = settled_models(*zip(*pairs, strict=True), 11)
     assert settled[:10].all()
     assert settled[10] == counts
+
+
+@pytest.mark.parametrize(("n_models", "n_votes"), [(7, 10), (8, 10), (12, 15), (30, 2)])
+def test_models_that_all_met_one_count_as_well(n_models, n_votes):
+    pairs = [(0, 1 + k) for k in range(n_models) for _ in range(n_votes)]
+    assert settled_models(*zip(*pairs, strict=True), n_models + 1).all()
+
+
+def test_where_nobody_would_be_left_everybody_counts():
+    """Each vote falls with the next: without this a corpus would lose its scale."""
+    pairs = [(0, 1)] * 19 + [(1, 2)] * 19
+    assert settled_models(*zip(*pairs, strict=True), 3).all()
 
 
 def test_many_models_with_one_vote_do_not_lower_the_bar():
