@@ -34,7 +34,7 @@ PREDICTION_DTYPES: dict[str, str] = {
 }
 """Columns of the record; those from `scored_at` on are null until enough people have voted."""
 
-_FEWEST_SHARE = 0.25  # quantile of the votes on models that calibrate
+_FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error"]
 
 
@@ -94,8 +94,8 @@ def state_predictions(
 def score_predictions(record: pd.DataFrame, leaderboard: pd.DataFrame, *, now: str) -> pd.DataFrame:
     """Return a record with people's ratings in the rows of models that have them by now.
 
-    A prediction is scored once: as soon as its model has as many votes as the quarter with fewest
-    of the models that calibrate (their lower quartile). Residuals hold the noise of the votes too:
+    A prediction is scored once: as soon as its model has as many votes as the tenth with fewest of
+    the models that calibrate (their lowest decile). Residuals hold the noise of the votes too:
     one against a rating from fewer votes is larger than those that the interval was made from.
     Others may have got votes meanwhile: people's rating is moved to the anchors that the
     prediction was made among, by `origin_shift`. Where none of those is left, nothing is scored.

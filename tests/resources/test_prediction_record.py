@@ -101,9 +101,9 @@ def test_votes_score_a_prediction_once(human, covered):
 
 def test_a_rating_from_fewer_votes_than_calibrate_is_nothing_to_score_by():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
-    few = board(*VOTED, ("new", 9.0, 1800.0, 82))
+    few = board(*VOTED, ("new", 9.0, 1800.0, 80))
     assert score_predictions(record, few, now=THEN)["scored_at"].isna().all()
-    enough = board(*VOTED, ("new", 9.0, 1800.0, 83))  # the lower quartile of 80 and 90 is 82.5
+    enough = board(*VOTED, ("new", 9.0, 1800.0, 81))  # the lowest decile of 80 and 90
     assert score_predictions(record, enough, now=THEN)["scored_at"].notna().all()
 
 
