@@ -80,9 +80,12 @@ _ENDS = dg.AssetSelection.assets(
 def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.AutomationCondition:
     """Return the condition of what follows the tables of all judges there are.
 
-    It follows `ends`, waits for no judge that nobody ran, and runs if any has the `needed` table.
+    It follows `ends`, waits for no judge that nobody ran, and runs if any has a `needed` table, or
+    one is about to be made.
     """
-    any_there = dg.AutomationCondition.any_deps_match(~dg.AutomationCondition.missing())
+    any_there = dg.AutomationCondition.any_deps_match(
+        ~dg.AutomationCondition.missing() | dg.AutomationCondition.will_be_requested()
+    )
     return (
         dg.AutomationCondition.eager()
         .without(~dg.AutomationCondition.any_deps_missing())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -74,6 +75,11 @@ class Workshop:
     @property
     def tables(self) -> ParquetTables:
         return ParquetTables(base_uri=str(self.home / "tables"))
+
+    @property
+    def judges(self) -> dict[str, dict[str, Any]]:
+        """Entries of all judges; a change of one holds until it is undone."""
+        return JUDGES
 
     @property
     def catalog(self) -> Catalog:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -691,7 +690,7 @@ def test_verdicts_say_which_battles_they_are_about_and_by_whom(watch: Watch) -> 
 
 def change(judge: str, watch: Watch, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Have a judge judge otherwise, as an edit of its entry does."""
-    judges = sys.modules[type(watch.workshop).__module__].JUDGES
+    judges = watch.workshop.judges
     own = judges[judge]
     monkeypatch.setitem(judges, judge, {**own, "builtin": {**own["builtin"], "seed": seed}})
 
