@@ -291,7 +291,12 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     # are no scoring methods to compare
     assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
     assert after("judge_comparison", "report") == set()
-    assert after("reliability_panel") == {"judge_gate", "leaderboard", "predictions"}
+    assert after("reliability_panel") == {
+        "judge_gate",
+        "leaderboard",
+        "predictions",
+        "attack_controls",  # it shows no number that the gate withholds
+    }
     assert "scored_battles" in after("sampled_battles")
     assert "battles" in after("raw_battles")
     assert not any("verdicts" in tables for tables in requested)
