@@ -100,16 +100,6 @@ class Browser:
         """Click the button that carries a label."""
         self.click(f"//button[contains(normalize-space(.), {quoted(label)})]", seconds)
 
-    @contextmanager
-    def sized(self, width: int, height: int) -> Iterator[None]:
-        """Give the window another size, in pixels, for a while."""
-        before = self.driver.get_window_size()
-        self.driver.set_window_size(width, height)
-        try:
-            yield
-        finally:
-            self.driver.set_window_size(before["width"], before["height"])
-
     def photograph(self, name: str, folder: Path) -> Path:
         """Save what the window shows, in JUDGELINE_SCREENSHOTS if that is set, and return where."""
         place = Path(os.environ.get("JUDGELINE_SCREENSHOTS") or folder)
