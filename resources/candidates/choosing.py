@@ -216,7 +216,7 @@ def choose_for_all(
         fresh = possible[~possible["battle_id"].isin(stays["battle_id"])]
         possible = pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh
         rows = choose_battles(
-            possible["opponent"].map(bands).fillna(_NO_BAND).to_numpy(dtype=np.int64),
+            possible["opponent"].map(bands).to_numpy(dtype=np.int64),
             possible["language"].to_numpy(dtype=str),
             possible["question_id"].to_numpy(dtype=str),
             possible["opponent"].to_numpy(dtype=str),
@@ -236,8 +236,8 @@ def choose_for_all(
     return typed(table.drop(columns=["kept", "turn"]), CANDIDATE_BATTLE_DTYPES)
 
 
-_NO_BAND, _ANY_SHARE = -1, 1.0
-"""Of opponents and languages that only battles chosen before have: none of them is chosen now."""
+_ANY_SHARE = 1.0
+"""Of a language that only battles chosen before have: none of it is chosen now."""
 
 
 def _still_valid(
