@@ -1,7 +1,7 @@
 # `make` alone lists what there is. PYTHON=/path/to/python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-vllm ui check format bench chromium postgresql clean
+.PHONY: help demo check lint test test-all test-vllm ready ui format bench chromium postgresql clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 VENV ?= .venv
@@ -10,6 +10,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := chromium chromium-driver
+WORKERS ?= 2
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
+  --no-loadscope-reorder --durations=20
+FAST := tests/judgeline tests/assets tests/resources tests/test_*.py
+LIVING := $(addprefix tests/e2e/test_,living.py new_models.py ui.py)
+WITH_VLLM = JUDGELINE_VLLM_PYTHON="$(abspath $(VLLM_VENV))/bin/python"
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -72,8 +78,23 @@ postgresql:
 	    "(as root: apt-get install postgresql)." >&2; \
 	fi
 
-test: $(VENV)/.test chromium postgresql ## install what the tests need and run everything
-	@$(MAKE) --no-print-directory check
+check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop, two to three minutes
+	$(PYTEST) -m "not slow" $(FAST)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test: ready lint ## install what the tests need and run all that guards against a defect
+	$(WITH_VLLM) $(PYTEST)
+
+test-all: ready lint ## the same, with long simulations, storms of crashes, both storages in full
+	JUDGELINE_FULL=1 $(WITH_VLLM) $(PYTEST)
+	JUDGELINE_E2E_STORAGE=postgres $(PYTEST) $(LIVING)
+
+ready: chromium postgresql | $(BIN)/python
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.test $(VLLM_VENV)/.ready
 
 $(VLLM_VENV)/.ready: tests/vllm/requirements.txt tests/vllm/server.txt | $(BIN)/python
 	@echo "Installing vLLM for a CPU into $(VLLM_VENV) (once; 2 GB, a few minutes) ..."
@@ -83,13 +104,7 @@ $(VLLM_VENV)/.ready: tests/vllm/requirements.txt tests/vllm/server.txt | $(BIN)/
 	@touch $@
 
 test-vllm: $(VENV)/.test $(VLLM_VENV)/.ready ## judge real texts with a real vLLM server on this CPU
-	JUDGELINE_VLLM_PYTHON="$(abspath $(VLLM_VENV))/bin/python" $(BIN)/python -m pytest tests/vllm
-
-check: $(VENV)/.test ## format, lint, types, tests: what people and the build machine run
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(WITH_VLLM) $(BIN)/python -m pytest tests/vllm
 
 format: $(VENV)/.test ## let ruff rewrite the layout and repair the simple findings
 	$(BIN)/ruff check --fix

@@ -4,6 +4,7 @@ The assets that ask are verdicts, score_verdicts, choice_verdicts, reliability_p
 drift_answers; they differ in what they ask.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -28,8 +29,9 @@ from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
 from resources.judges.judge_plan import plan_of, told
-from resources.judges.ledger import Ledger
+from resources.judges.ledger import Ledger, models_named, several_models_message
 from resources.judges.managed.pool import hosting_of
+from resources.judges.remedies import reasons_of, remedies_text
 from resources.judges.soft_account import evidence_entries
 from resources.verdict_store.resource import StoredVerdicts
 
@@ -103,8 +105,8 @@ def ask_judge(
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
-    budget = capped(context, budget)
-    say = partial(_say, context, slug)
+    budget = capped(context, budget, costs_money=judge.kind == "openai")
+    say, warn = partial(_say, context, slug), partial(_warn, context, slug)
     buyer = Buyer(
         verdict_store.open(),
         budget,
@@ -127,7 +129,9 @@ def ask_judge(
     expected = _state(context, judge, form, calls, buyer.budget)
     ledger = Ledger(slug, judge.price_per_million)
     with retried_later(context), hosting_of(context, say) as hosting, _recorded(budget):
-        opened = open_judge(judge, definition, on_news=say, hosting=hosting, form=form)
+        opened = open_judge(
+            judge, definition, on_news=say, hosting=hosting, form=form, on_warning=warn
+        )
         answers = annotate(
             opened,
             battles,
@@ -153,7 +157,10 @@ def _account(
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = form_of(opened)
-    entries = ledger.entries(buyer.account, opened)
+    named = models_named(answers)
+    if note := several_models_message(named):
+        context.log.warning(f"{PROGRESS}{note}")
+    entries = ledger.entries(buyer.account, opened) | named
     if len(answers):  # a judge that was not asked may not know itself yet
         entries |= origin_of(opened)
     if asked.needs_alternatives:
@@ -188,10 +195,14 @@ def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
     _log(context, f"{slug}: {text}")
 
 
-def _log(context: dg.AssetExecutionContext, text: str) -> None:
+def _warn(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
+    _log(context, f"{slug}: {text}", logging.WARNING)
+
+
+def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
     """Log how far a judge is, if that can be kept: answers on their way are worth more than it."""
     try:
-        context.log.info(f"{PROGRESS}{text}")
+        context.log.log(level, f"{PROGRESS}{text}")
     except Exception as error:
         if not is_transient(error):
             raise
@@ -254,7 +265,6 @@ def parse_rate(
             )
         ],
         ids=["statuses"],
-        remedy="Look at `status` and `answer` of the failed verdicts; a longer output limit or a "
-        "simpler prompt often helps.",
+        remedy=remedies_text(reasons_of(verdicts[verdicts["status"].ne("ok")])),
         severity=severity,
     )

@@ -1,6 +1,8 @@
 """Attack controls: contestants that no honest judge rates high, held against stated bounds."""
 
 import json
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import dagster as dg
 import numpy as np
@@ -9,12 +11,14 @@ import pandas as pd
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.judge_gate import gate_of
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
-from assets.placing import scale_of
+from assets.placing import place_newcomer
+from assets.settings import corpus_of
 from judgeline.gate import failures
+from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import WITHHELD, withheld_reason
-from judgeline.newcomers import AnchorScale
 from resources.catalog import Catalog
 from resources.corpora.candidate_options import CandidateOptions
+from resources.corpora.definitions import RatingOptions
 
 COLUMNS: dict[str, str] = {
     "control": "str",
@@ -38,12 +42,12 @@ takes one of a hundred controls that stand at their bound so high."""
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
-    code_version="2",
+    code_version="3",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "metadata"),
         "candidate_ratings": if_there(),
-        "candidate_scores": if_there("candidate", "model_a", "model_b"),
+        "candidate_scores": if_there(),
     },
 )
 def attack_controls(
@@ -62,23 +66,24 @@ def attack_controls(
     allows; `rise` is how far the rating lies above it. Of a judge that failed its gate, only the
     reason.
     """
-    corpus, judge = corpus_and_judge(context)
-    definition = catalog.corpus(corpus)
+    corpus, _ = corpus_and_judge(context)
+    definition = corpus_of(context, catalog, "rating", "candidates.controls")
     rated = _controls(candidate_ratings)
     if rated.empty:
         note = "no attack controls: switch them on under 'candidates.controls' of the corpus"
         table = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
         return dg.MaterializeResult(value=table, metadata={"note": note})
-    scale = scale_of(scored_battles, heldout_ratings, definition.rating, (corpus, judge))
     carriers = _carriers(candidates)
     rows = []
     for row in rated.to_dict("records"):
+        tied = partial(
+            _tied_rating, scored_battles, candidate_scores, row["model"], definition.rating, corpus
+        )
         at_most, what = honest_rating(
             row["control"],
-            scale,
-            str(row["method"]),
+            _voted_ratings(heldout_ratings, str(row["method"])),
             carrier=carriers.get(row["model"], ""),
-            opponents=_opponents(candidate_scores, row["model"]),
+            tied_rating=tied,
         )
         rows.append(_held(row, at_most, what, definition.candidates))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
@@ -92,7 +97,7 @@ def attack_controls(
 
 
 def honest_rating(
-    control: str, scale: AnchorScale, method: str, *, carrier: str, opponents: list[str]
+    control: str, ratings: Mapping[str, float], *, carrier: str, tied_rating: Callable[[], float]
 ) -> tuple[float, str]:
     """Return what a judge that no attack moves rates a control at most, and that in words.
 
@@ -100,21 +105,20 @@ def honest_rating(
     ----------
     control : str
         Its kind.
-    scale : AnchorScale
-        What it is placed on.
-    method : str
-        The method that ranks.
+    ratings : mapping of str to float
+        The judge's ratings of the models that people voted on, in Elo points.
     carrier : str
-        The anchor whose answers an injected instruction rides on.
-    opponents : list of str
-        Whom the control met, once per scored battle.
+        The model whose answers an injected instruction rides on.
+    tied_rating : callable
+        Gives what ties with everybody that the control met would be rated.
 
     Returns
     -------
     float, str
         Elo points; NaN where it cannot be known, and then the words say why.
     """
-    ratings = dict(zip(scale.models, scale.anchor_ratings(method).tolist(), strict=True))
+    if not ratings:
+        return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":
         lower_quartile = float(np.quantile(list(ratings.values()), 0.25))
         return lower_quartile, "the lower quartile of the anchors' ratings by this judge"
@@ -123,10 +127,34 @@ def honest_rating(
             return np.nan, f"unknown: its carrier {carrier!r} is no anchor of this judge"
         return ratings[carrier], f"the rating by this judge of its carrier, {carrier}"
     if control == "copy-of-opponent":
-        tied = scale.tied_rating(method, opponents)
+        tied = tied_rating()
         known = "what ties with everybody it met would give"
         return tied, known if np.isfinite(tied) else "unknown: no battle of it has been scored"
     return np.nan, f"unknown: nothing is known of a control {control!r}"
+
+
+def _voted_ratings(heldout_ratings: pd.DataFrame, method: str) -> dict[str, float]:
+    """Return the judge's rating of every model with votes, by name."""
+    rated = heldout_ratings[
+        heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
+    ]
+    return dict(zip(rated["model"], rated["rating"].astype(float), strict=True))
+
+
+def _tied_rating(
+    scored_battles: pd.DataFrame,
+    candidate_scores: pd.DataFrame | None,
+    model: str,
+    rating: RatingOptions,
+    corpus: str,
+) -> float:
+    """Return the rating of a model that ties every battle that a control fought; NaN for none."""
+    if candidate_scores is None or not candidate_scores["candidate"].eq(model).any():
+        return np.nan
+    own = candidate_scores[candidate_scores["candidate"].eq(model)]
+    ties = own.assign(score_difference=0.0, judge_outcome=0.5)
+    placed: HeldOutRatings = place_newcomer(scored_battles, model, rating, corpus, ties)
+    return float(placed.rating[placed.method == rating.method][0])
 
 
 def _controls(candidate_ratings: pd.DataFrame | None) -> pd.DataFrame:
@@ -142,13 +170,6 @@ def _carriers(candidates: pd.DataFrame | None) -> dict[str, str]:
     controls = candidates[candidates["control"].notna()].drop_duplicates("model")
     told = zip(controls["model"], controls["metadata"].fillna("{}"), strict=True)
     return {model: str(json.loads(metadata).get("carrier", "")) for model, metadata in told}
-
-
-def _opponents(scores: pd.DataFrame | None, model: str) -> list[str]:
-    if scores is None:
-        return []
-    own = scores[scores["candidate"].eq(model)]
-    return own["model_b"].where(own["model_a"].eq(model), own["model_a"]).tolist()
 
 
 def _held(

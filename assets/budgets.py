@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.retries import is_transient
+from assets.retries import is_transient, is_watched
 from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
 from resources.judges.budget import Budget, Cost, JointBudget
 
@@ -21,15 +21,26 @@ VARIABLE = "JUDGELINE_BUDGET"
 """Environment variable that caps each run, and each backfill, of this installation.
 
 It is read where a run is at work: by the command, or in the process, or container, of the code
-location. Empty it caps nothing, as where a deployment passes on a variable that nobody set.
+location. Empty it counts as unset, as where a deployment passes on a variable that nobody set.
 """
 
+DEFAULT_CAP = "1000calls 2Mtokens"
+"""Cap on runs that nobody typed and nothing else caps, where they ask judges that cost money."""
+
+NO_CAP = "none"
+"""What the variable, or the tag, says where there is to be no cap."""
+
+_UNTYPED = "Runs of sensors, schedules and the web interface"
 _BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
 _PAUSE_S = 5.0
 
 
-def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
+def capped(
+    context: dg.AssetExecutionContext, budget: Budget, *, costs_money: bool = True
+) -> Budget:
     """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
+
+    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`.
 
     Parameters
     ----------
@@ -37,6 +48,8 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
         Of the run that is about to ask.
     budget : Budget
         The resource; returned as it is where nothing else caps the run.
+    costs_money : bool
+        Whether the judge does; the default cap is for those that do.
 
     Raises
     ------
@@ -47,18 +60,45 @@ def capped(context: dg.AssetExecutionContext, budget: Budget) -> Budget:
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
         f"the environment variable {VARIABLE}": _of_environment(),
     }
-    stated = [parse_cap(text, where) for where, text in texts.items() if text is not None]
+    run = run_of(context)
+    if run and costs_money and not any(texts.values()) and _is_uncapped(budget):
+        texts |= _default(context)
+    stated = [parse_cap(text, where) for where, text in texts.items() if text not in (None, NO_CAP)]
     if not stated:
         return budget
-    run = run_of(context)
     if run is None:  # called as a function: there is nothing to remember
         return JointBudget([budget, *stated])
     return RunBudget(context.instance, run, [budget], stated)
 
 
+def _is_uncapped(budget: Budget) -> bool:
+    return str(budget) == str(Budget())
+
+
+def _default(context: dg.AssetExecutionContext) -> dict[str, str]:
+    if is_watched(context):
+        return {}
+    context.log.info(default_cap_text())
+    return {"the default cap": DEFAULT_CAP}
+
+
+def default_cap_text() -> str:
+    """Return what caps the runs that nobody types on this installation, and how to change it."""
+    text = _of_environment()
+    if text == NO_CAP:
+        return f"{_UNTYPED} have no cap: {VARIABLE} is {NO_CAP!r}"
+    if text is not None:
+        return f"Each run asks judges for at most {text}, by {VARIABLE}"
+    return (
+        f"{_UNTYPED} ask judges behind an endpoint for at most {DEFAULT_CAP}, unless they have a "
+        f"budget of their own. {VARIABLE} sets another cap, and the run tag {BUDGET_TAG} that of "
+        f"one run; {NO_CAP!r} lifts it"
+    )
+
+
 def require_environment() -> None:
     """Raise ValueError if the variable `VARIABLE` says something that is no cap."""
-    if (text := _of_environment()) is not None:
+    if (text := _of_environment()) not in (None, NO_CAP):
         JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
 
 
@@ -78,7 +118,7 @@ def parse_cap(text: str, where: str) -> Budget:
         cap = Budget.parse(text.split())
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    if str(cap) == str(Budget()):
+    if _is_uncapped(cap):
         raise ValueError(
             f"{where} is empty, which caps nothing; write such as 2000calls or 5USD, or remove it"
         )

@@ -5,7 +5,7 @@ import pandas as pd
 
 from assets.columns import as_coded, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of
 from judgeline.beta import fit_beta_folds
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -23,8 +23,7 @@ def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A held-out model's beta, in logits per rubric point, fitted on human votes without it."""
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(context, catalog, "rating.hard_outcome").rating
     folds = as_table(fit_beta_folds(as_coded(scored_battles, rating.hard_outcome)))
     fitted = folds.loc[folds["status"].eq("ok"), "beta"]
     spread = {f"{how}_beta": float(getattr(fitted, how)()) for how in ("min", "median", "max")}

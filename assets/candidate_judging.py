@@ -7,6 +7,7 @@ from assets.asking import WARN_PARSED, ask_judge, parse_rate
 from assets.candidates import FINGERPRINT
 from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.settings import JUDGE, corpus_of
 from assets.soft_verdicts import not_asked, why_not_asked
 from resources.candidates.choosing import fingerprint
 from resources.catalog import Catalog
@@ -42,14 +43,14 @@ def candidate_verdicts(
     budget of the run and that of the corpus for candidates, whichever is smaller.
     """
     corpus, slug = corpus_and_judge(context)
-    judge = catalog.judge(slug)
+    corpus_of(context, catalog, JUDGE)
+    judge, limit = catalog.judge(slug), catalog.corpus(corpus).candidates.budget
     if candidate_battles is None or candidate_battles.empty:
         return _about(None, not_asked(VERDICT_DTYPES, NO_BATTLES))
     if judge.kind == "recorded":
         return _about(candidate_battles, not_asked(VERDICT_DTYPES, _RECORDED))
     if note := why_not_asked(judge, "rubric", candidate_battles):
         return _about(candidate_battles, not_asked(VERDICT_DTYPES, note))
-    limit = catalog.corpus(corpus).candidates.budget
     try:
         made = ask_judge(
             context,

@@ -8,6 +8,7 @@ import pandas as pd
 
 from assets.conditions import OF_CORPUS, TABLE, corpus_check
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
+from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
 from judgeline.candidate_battles import N_BANDS, strength_bands
 from judgeline.heldout import FEW_BATTLES
 from resources.candidates.accepting import Accepted, accept, contents, history_in
@@ -32,7 +33,16 @@ CONTENTS, FINGERPRINT = "contents", "fingerprint"
 """Metadata that say which candidates a table was made of, and which battles it holds."""
 MOST_OF_A_BAND = 2.0
 MOST_OFF_LANGUAGES = 0.25
-_POOL = ("model", "method", "human_rating", "residual", "std_error", "std_error_analytic")
+_CHOSEN_BY = ("candidates.half_width", "candidates.max_battles", "candidates.controls")
+_POOL = (
+    "model",
+    "method",
+    "human_rating",
+    "residual",
+    "std_error",
+    "std_error_analytic",
+    "vote_std_error",
+)
 _MADE = {**TABLE, "group_name": "candidates", "code_version": "1"}
 
 
@@ -52,6 +62,7 @@ _MADE = {**TABLE, "group_name": "candidates", "code_version": "1"}
         ),
     },
     ins={"battles": dg.AssetIn()},
+    deps=["sampled_battles"],  # whose votes say which models are rated
     partitions_def=CORPUS,
 )
 def dropped_candidates(
@@ -66,6 +77,8 @@ def dropped_candidates(
     files, found = read_candidates(corpus, battles, io_manager)
     waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.is_waiting]
     notes = [*found.notes, *waiting]
+    dropped = contents(files, corpus.candidates)
+    read = {SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped})}
     for note in notes:
         context.log.warning(note)
     models = found.candidates.groupby("model", sort=True)
@@ -73,7 +86,8 @@ def dropped_candidates(
         asset_key="candidates",
         value=found.candidates,
         metadata={
-            CONTENTS: contents(files, corpus.candidates),
+            CONTENTS: dropped,
+            **read,
             "n_models": len(models),
             "answers": _records({str(model): len(own) for model, own in models}, "model"),
             "notes": dg.MetadataValue.json(notes),
@@ -83,7 +97,10 @@ def dropped_candidates(
     yield dg.MaterializeResult(
         asset_key="quarantined_candidates",
         value=found.refused,
-        metadata={"reasons": _records({str(k): int(n) for k, n in reasons.items()}, "reason")},
+        metadata={
+            "reasons": _records({str(k): int(n) for k, n in reasons.items()}, "reason"),
+            **read,
+        },
     )
 
 
@@ -105,7 +122,7 @@ def read_candidates(
     ins={
         "sampled_battles": if_there("question_id", "model_a", "model_b"),
         "heldout_ratings": of_every_judge(*_POOL, "n_battles"),
-        "conformal_calibration": of_every_judge("method", "threshold"),
+        "conformal_calibration": of_every_judge("method", "threshold", "excess_sd"),
     },
 )
 def candidate_battles(
@@ -124,7 +141,7 @@ def candidate_battles(
     judge that needs most; spread over the anchors' strengths, the questions and their languages,
     and no more on one question than rated models have. Battles chosen before stay chosen.
     """
-    corpus = catalog.corpus(context.partition_key)
+    corpus = corpus_of(context, catalog, "rating", "seed", EVERY_JUDGE, *_CHOSEN_BY)
     before = io_manager.stored("candidate_battles", corpus.slug)
     asking = of_asked_judges(by_judge(heldout_ratings), catalog)
     chosen, needs = choose_candidate_battles(
@@ -139,7 +156,8 @@ def candidate_battles(
     for judge in needs.unbounded:
         context.log.warning(
             f"no number of battles gives intervals by {judge} of {corpus.candidates.half_width:g} "
-            f"Elo: its threshold or noise is infinite; {needs.n_battles} are taken"
+            f"Elo: its threshold is infinite, or its ratings are off by more than that allows; "
+            f"{needs.n_battles} battles are taken"
         )
     counts = chosen["candidate"].value_counts().sort_index()
     half_widths = [needs.half_width(int(n)) for n in counts]
@@ -217,7 +235,7 @@ def _records(counts: Mapping[str, int], name: str) -> dg.MetadataValue:
 
 
 def _needs_table(needs: Needs) -> dg.MetadataValue:
-    columns = ("judge", "n_battles", "wanted", "noise", "half_width")
+    columns = ("judge", "n_battles", "wanted", "noise", "excess_sd", "threshold")
     return dg.MetadataValue.table(
         [
             dg.TableRecord(dict(zip(columns, (judge, *map(float, need)), strict=True)))

@@ -9,6 +9,7 @@ import pandas as pd
 from assets.asking import account_of, ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import JUDGE, corpus_of
 from assets.soft_verdicts import (
     REMEDY,
     SUM_SLACK,
@@ -49,6 +50,7 @@ def choice_verdicts(
     that came with the corpus without scores stand here too. Empty for judges not asked so.
     """
     _, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, JUDGE)
     published = recorded_choices(recorded_verdicts, sampled_battles, slug)
     if len(published):
         return dg.MaterializeResult(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from assets.columns import as_columns, as_table
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, corpus_check
-from assets.gates import judge_checks, settled_judges
+from assets.gates import UP_TO_LEADERBOARD, judge_checks, settled_judges
 from assets.judge_gate import withheld_judges
 from assets.partitions import (
     BY_CORPUS,
@@ -21,9 +21,12 @@ from assets.partitions import (
     of_every_judge,
     previews_silenced,
 )
+from assets.pooled import compare_pooled
 from assets.report_inputs import battles_behind, costs_of, runs_behind
 from assets.self_contained import references
+from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
 from judgeline.heldout import HeldOutRatings
+from judgeline.slugs import POOLED
 from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -47,15 +50,17 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP = "battle_influences"
-_LEADING_HERE = (
-    "verdicts",
-    "scored_battles",
-    "beta_folds",
-    "heldout_ratings",
-    "conformal_calibration",
-    "judge_diagnostics",
-    "leaderboard",
+_REPORT_SETTINGS = (
+    "display_name",
+    "reader",
+    "location",
+    "revision",
+    "sample_size",
+    "seed",
+    "rating",
+    EVERY_JUDGE,
 )
+_INTERVALS = ("miscoverage", "n_splits", "seed", "std_error")
 _OF_RATINGS = (
     "mae",
     "spearman",
@@ -70,7 +75,7 @@ _OF_RATINGS = (
 @dg.asset(
     **OF_CORPUS,
     group_name="comparison",
-    code_version="1",
+    code_version="2",
     automation_condition=COMPARES_JUDGES,
     ins={
         "leaderboard": of_every_judge("model", "flags"),
@@ -79,6 +84,7 @@ _OF_RATINGS = (
         "judge_diagnostics": of_every_judge(),
         "verdicts": of_every_judge("battle_id", "status"),
         "scored_battles": of_every_judge("battle_id"),
+        "pooled_leaderboard": if_there(),
     },
 )
 def judge_comparison(
@@ -89,13 +95,17 @@ def judge_comparison(
     judge_diagnostics: dict[str, pd.DataFrame],
     verdicts: dict[str, pd.DataFrame],
     scored_battles: dict[str, pd.DataFrame],
+    pooled_leaderboard: pd.DataFrame | None,
+    catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A judge by one method: how near its ratings come to the human ones, and how surely.
 
     Errors and widths in Elo points, the threshold in standard errors. Only judges whose last
     run got through its blocking checks as far as a leaderboard. What rests on ratings is null
-    for a judge whose ratings are withheld.
+    for a judge whose ratings are withheld. The judges together are one more, named pooled.
     """
+    names = (f"rating.{name}" for name in _INTERVALS)
+    rating = corpus_of(context, catalog, *names).rating
     known = [
         by_judge(tables)
         for tables in (
@@ -111,7 +121,7 @@ def judge_comparison(
         context.instance,
         context.partition_key,
         set.intersection(*map(set, known)),
-        assets=_LEADING_HERE,
+        assets=UP_TO_LEADERBOARD,
     )
     if not judges:
         raise ValueError(
@@ -123,6 +133,9 @@ def judge_comparison(
     rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
     table = pd.concat(rows, ignore_index=True)
     table.loc[table["judge"].isin(withheld), list(_OF_RATINGS)] = np.nan
+    if pooled_leaderboard is not None and len(pooled_leaderboard):
+        pooled = compare_pooled(pooled_leaderboard, rating)[table.columns]
+        table = pd.concat([table, pooled], ignore_index=True)
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -169,12 +182,13 @@ with previews_silenced():
     kinds={"html"},
     owners=["team:evaluation"],
     group_name="comparison",
-    code_version="2",
+    code_version="3",
     automation_condition=REPORTS,
     check_specs=[SELF_CONTAINED],
     ins={
         "judge_comparison": if_there(),
         "method_comparison": if_there(),
+        "pooled_leaderboard": if_there(),
         **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
     },
     deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
@@ -183,6 +197,7 @@ def report(
     context: dg.AssetExecutionContext,
     judge_comparison: pd.DataFrame | None,
     method_comparison: pd.DataFrame | None,
+    pooled_leaderboard: pd.DataFrame | None,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
@@ -196,7 +211,7 @@ def report(
     by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
     if judge_comparison is not None:  # it may be older than the retirement of a judge
         judge_comparison = judge_comparison[
-            judge_comparison["judge"].isin(by_asset["leaderboard"])
+            judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
         ].reset_index(drop=True)
     if judge_comparison is not None and judge_comparison.empty:
         judge_comparison = None
@@ -205,7 +220,8 @@ def report(
             f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
             "first"
         )
-    judges = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
+    compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
+    judges = [judge for judge in compared if judge != POOLED]
     left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
     path = write_report(
         home() / "reports" / f"{corpus.slug}.html",
@@ -218,6 +234,7 @@ def report(
         methods=method_comparison,
         costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
         left_out=left_out,
+        pooled=pooled_leaderboard if POOLED in compared else None,
     )
     return dg.MaterializeResult(
         metadata={
@@ -225,6 +242,7 @@ def report(
             "judges": judges,
             "left_out": left_out,
             "kilobytes": path.stat().st_size / 1000,
+            SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
         },
         check_results=[self_contained(path)],
     )

@@ -12,16 +12,21 @@ from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
 # a run makes meanwhile, from an input that it made before, would look as if it waited for one.
 _AT_REST = ~(~dg.AutomationCondition.in_progress()).newly_true().with_label("was just being made")
 
-FOLLOWS = (
-    dg.AutomationCondition.eager()
-    & dg.AutomationCondition.all_deps_blocking_checks_passed()
-    & _AT_REST
-).with_label("follows its inputs")
+_CHANGED = (
+    dg.AutomationCondition.data_version_changed()
+    & ~dg.AutomationCondition.executed_with_root_target()
+).with_label("changed its content")
+_EAGER = dg.AutomationCondition.eager().replace("newly_updated_without_root", _CHANGED)
+"""Content made again that is the same, as by a run that failed further on, moves nothing."""
+
+FOLLOWS = (_EAGER & dg.AutomationCondition.all_deps_blocking_checks_passed() & _AT_REST).with_label(
+    "follows its inputs"
+)
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
 _UNASKED = dg.AssetSelection.assets("reliability_panel", "consistency")
 FOLLOWS_WHAT_THERE_IS = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_UNASKED)
     & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
     & _AT_REST
@@ -30,7 +35,7 @@ FOLLOWS_WHAT_THERE_IS = (
 nobody asked for: they cost money, and are no condition."""
 _SCORES = dg.AssetSelection.assets("scored_battles")
 FOLLOWS_WITHOUT_SCORES = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_SCORES)
     & dg.AutomationCondition.all_deps_blocking_checks_passed()
     & _AT_REST
@@ -45,7 +50,7 @@ _OF_CANDIDATES = dg.AssetSelection.assets(
     "candidate_ratings",
 )
 FOLLOWS_WITHOUT_CANDIDATES = (
-    dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
     & ~dg.AutomationCondition.any_deps_missing().ignore(_OF_CANDIDATES)
     & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_OF_CANDIDATES)
     & _AT_REST
@@ -69,6 +74,7 @@ _ENDS = dg.AssetSelection.assets(
     "missing_bounds",
     "scoring_methods",
     "judge_comparison",
+    "pooled_leaderboard",
     "method_comparison",
     "battle_influences",
     "attack_controls",
@@ -87,9 +93,7 @@ def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.Automation
         ~dg.AutomationCondition.missing() | dg.AutomationCondition.will_be_requested()
     )
     return (
-        dg.AutomationCondition.eager()
-        .without(~dg.AutomationCondition.any_deps_missing())
-        .allow(ends)
+        _EAGER.without(~dg.AutomationCondition.any_deps_missing()).allow(ends)
         & any_there.allow(needed)
         & _AT_REST
     ).with_label("follows the judges there are")

@@ -11,6 +11,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
 from assets.figures import bars
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
+from assets.settings import CONTENT, SETTINGS, corpus_of, stated
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.catalog import Catalog
 from resources.corpora.cleaning import filter_battles
@@ -68,6 +69,7 @@ def published_corpus(
     """Read a corpus once, into battles, rows that could not be read, and verdicts."""
     corpus = catalog.corpus(context.partition_key)
     revision = content_revision(corpus)  # before reading: what comes later is new next time
+    read = {SETTINGS: stated(catalog, corpus.slug, None, (), **{CONTENT: revision})}
     battles, quarantine, verdicts = read_corpus(corpus)
     reasons = quarantine["reason"].value_counts()
     yield dg.MaterializeResult(
@@ -77,6 +79,7 @@ def published_corpus(
             **_description(battles),
             "n_quarantined": len(quarantine),
             "content_revision": revision,
+            **read,
         },
     )
     yield dg.MaterializeResult(
@@ -89,12 +92,13 @@ def published_corpus(
                 schema=dg.TableSchema([dg.TableColumn("reason"), dg.TableColumn("rows", "int")]),
             ),
             **({"plot": bars(reasons, label="rows")} if len(reasons) else {}),
+            **read,
         },
     )
     yield dg.MaterializeResult(
         asset_key="recorded_verdicts",
         value=verdicts,
-        metadata={"judges": sorted(verdicts["judge"].unique().tolist())},
+        metadata={"judges": sorted(verdicts["judge"].unique().tolist()), **read},
     )
 
 
@@ -103,7 +107,7 @@ def battles(
     context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One clean battle that passes the corpus' filters: unique id, two different models."""
-    kept, dropped = filter_battles(raw_battles, catalog.corpus(context.partition_key).filters)
+    kept, dropped = filter_battles(raw_battles, corpus_of(context, catalog, "filters").filters)
     return dg.MaterializeResult(
         value=kept,
         metadata={**_description(kept), "n_filtered_out": sum(dropped.values()), **dropped},
@@ -122,7 +126,8 @@ def sampled_battles(
     Battles chosen before stay chosen, so that a larger corpus or sample adds calls and repeats
     none. The run tag `SAMPLE_TAG` asks for a larger one than the corpus' own.
     """
-    definition = _enlarged(catalog.corpus(context.partition_key), tag_of(context, SAMPLE_TAG))
+    corpus = corpus_of(context, catalog, "sample_size", "seed")
+    definition = _enlarged(corpus, tag_of(context, SAMPLE_TAG))
     before = io_manager.stored("sampled_battles", context.partition_key)
     chosen = choose(battles, definition, before)
     spread = appearances(battles["model_a"], battles["model_b"], _places(battles, chosen))

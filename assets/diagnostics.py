@@ -7,7 +7,7 @@ import pandas as pd
 from assets.columns import as_coded, as_columns, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import reliability
-from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of
 from judgeline.beta import BetaFolds
 from judgeline.diagnostics import diagnose_judge
 from judgeline.heldout import HeldOutRatings
@@ -26,8 +26,7 @@ def judge_diagnostics(
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One named diagnostic of a judge, with its value and unit, and how many it rests on."""
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.seed").rating
     columns = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
     diagnostics = diagnose_judge(
         as_coded(scored_battles, rating.hard_outcome),

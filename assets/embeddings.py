@@ -5,6 +5,7 @@ import pandas as pd
 
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge
+from assets.settings import EMBEDDER, corpus_of
 from resources.catalog import Catalog
 from resources.embeddings.buying import VectorBuyer
 from resources.embeddings.catalog import open_embedder
@@ -30,7 +31,7 @@ def rationale_embeddings(
     Only vectors that are not in the store are asked for.
     """
     corpus, slug = corpus_and_judge(context)
-    embedding = catalog.corpus(corpus).embeddings
+    embedding = corpus_of(context, catalog, EMBEDDER, "embeddings").embeddings
     found = rationales(verdicts, score_verdicts)
     if note := _nothing_to_do(found, corpus, embedding, slug):
         empty = pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})

@@ -42,7 +42,7 @@ def reliability(predicted: pd.Series, observed: pd.Series) -> dg.MarkdownMetadat
 
 
 def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
-    """Return each model's naive, adjusted and human win rate, the best adjusted one on top."""
+    """Return each model's naive, headline and human win rate, the best headline on top."""
     ordered = shown.sort_values(["win_rate", "naive_win_rate"], na_position="first")
     place = list(range(len(ordered)))
     with _axes(height=0.8 + 0.25 * len(ordered)) as (axes, file):
@@ -50,7 +50,7 @@ def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
             place, ordered["win_rate_lower"], ordered["win_rate_upper"], color="0.7", linewidth=4
         )
         for column, label, marker in (
-            ("win_rate", "adjusted, with interval", "o"),
+            ("win_rate", "in people's eyes, with interval", "o"),
             ("naive_win_rate", "as judged", "x"),
             ("human_win_rate", "as people voted", "|"),
         ):
@@ -59,7 +59,7 @@ def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
         axes.set_xlim(0, 1)
         axes.set_xlabel("win rate")
         axes.legend(fontsize="small")
-    return picture(file.getvalue(), "Win rates as judged, adjusted, and as people voted")
+    return picture(file.getvalue(), "Win rates as judged, in people's eyes, and as people voted")
 
 
 def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:

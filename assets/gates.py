@@ -50,7 +50,24 @@ JUDGED: tuple[ModuleType, ...] = (
     quantitative,
     methods,
 )
-COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy")
+UP_TO_LEADERBOARD = (
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "judge_diagnostics",
+    "reliability_panel",
+    "choice_verdicts",
+    "score_verdicts",
+    "soft_outcomes",
+    "consistency",
+    "judge_gate",
+    "leaderboard",
+)
+"""What leads to a judge's leaderboard; its blocking checks settle whether the judge is compared."""
+COLUMNS = ("asset", "name", "status", "blocking", "passed", "observed", "remedy", "run_id")
+_ENDED = ("SUCCEEDED", "FAILED")
 
 
 def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.DataFrame:
@@ -89,17 +106,23 @@ def settled_judges(
     passed = {}
     for judge in sorted(set(judges)):
         checks = judge_checks(instance, corpus, judge)
-        passed[judge] = is_settled(
-            checks if assets is None else checks[checks["asset"].isin(assets)]
-        )
+        own = checks if assets is None else checks[checks["asset"].isin(assets)]
+        passed[judge] = is_settled(own) and not _was_cut_short(instance, own)
     return [j for j, well in passed.items() if well], [j for j, well in passed.items() if not well]
+
+
+def _was_cut_short(instance: dg.DagsterInstance, checks: pd.DataFrame) -> bool:
+    """Return whether a run ended before a check, of any kind: what follows its table is older."""
+    undone = checks.loc[~checks["status"].isin(_ENDED), "run_id"].unique()
+    runs = (instance.get_run_by_id(run) for run in undone)
+    return any(run is not None and run.is_finished for run in runs)
 
 
 def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
     status = record.status.value
     found = (
         record.event.dagster_event.asset_check_evaluation_data
-        if status in ("SUCCEEDED", "FAILED") and record.event
+        if status in _ENDED and record.event
         else None
     )
     told = {name: value.value for name, value in found.metadata.items()} if found else {}
@@ -111,6 +134,7 @@ def _row(spec: dg.AssetCheckSpec, record: Any) -> dict[str, Any]:
         "passed": status == "SUCCEEDED",
         "observed": told.get("observed") or _seen(found),
         "remedy": told.get("remedy", ""),
+        "run_id": record.run_id,
     }
 
 

@@ -4,13 +4,14 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_numbers, as_table
+from assets.columns import as_coded, as_columns, as_numbers, as_table, with_newcomer
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
-from judgeline.beta import BetaFolds
+from assets.settings import corpus_of
+from judgeline.beta import BetaFolds, fit_beta_folds
 from judgeline.elo import rating_to_strength
-from judgeline.heldout import RULERS
+from judgeline.heldout import HEADLINE
 from judgeline.influence import fit_influences
 from resources.catalog import Catalog
 from resources.corpora.definitions import RatingOptions
@@ -27,7 +28,6 @@ INFLUENCE_COLUMNS = (
     "is_candidate",
 )
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
-_CANDIDATE = "\ncandidate"  # marks a candidate that is named like a model of the corpus
 _SHOWN = 10
 
 _LINEAGE = columns_from(
@@ -64,8 +64,7 @@ def battle_influences(
     Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
     and expectation are shares of the win from the model's side. Strongest first in each model.
     """
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.method").rating
     table = influence_table(
         scored_battles,
         beta_folds,
@@ -124,64 +123,39 @@ def influence_table(
     ValueError
         If there is no such method.
     """
-    battles = scored_battles.assign(is_candidate=False)
-    folds = beta_folds[list(BetaFolds._fields)]
-    if candidate_scores is not None and candidate_ratings is not None and len(candidate_scores):
-        placed = _candidates(candidate_scores, candidate_ratings, scored_battles)
-        battles = pd.concat([battles, placed], ignore_index=True)
-        folds = pd.concat([folds, _slopes(placed, candidate_ratings)], ignore_index=True)
-    folds = folds.sort_values("held_out_model", kind="stable")
-    found = fit_influences(
-        as_coded(battles, rating.hard_outcome),
-        as_columns(BetaFolds, folds),
-        method=method or rating.method,
-        l2=rating.l2,
+    method = method or rating.method
+    tables = [_influences(scored_battles, as_columns(BetaFolds, beta_folds), rating, method)]
+    if candidate_scores is not None and candidate_ratings is not None:
+        rated = candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"]
+        for name, own in candidate_scores.groupby("candidate"):
+            if name in set(rated):
+                battles = with_newcomer(scored_battles, str(name), own)
+                tables.append(_influences(battles, None, rating, method, candidate=str(name)))
+    table = pd.concat(tables, ignore_index=True)
+    table = table.assign(size=-table["influence"].abs()).sort_values(
+        ["is_candidate", "model", "size", "battle_id"], kind="stable"
     )
-    table = as_table(found)
-    rows = battles.iloc[found.row].reset_index(drop=True)
-    marked = table["model"].str.endswith(_CANDIDATE)
-    own = rows["is_candidate"] & (marked | table["model"].eq(rows.get("candidate")))
-    table = table.assign(
-        battle_id=rows["battle_id"],
-        is_candidate=own,
-        model=table["model"].str.removesuffix(_CANDIDATE),
-        size=-table["influence"].abs(),
-    ).sort_values(["is_candidate", "model", "size", "battle_id"], kind="stable")
     return table[list(INFLUENCE_COLUMNS)].reset_index(drop=True)
 
 
-def _candidates(
-    scores: pd.DataFrame, ratings: pd.DataFrame, scored_battles: pd.DataFrame
+def _influences(
+    battles: pd.DataFrame,
+    folds: BetaFolds | None,
+    rating: RatingOptions,
+    method: str,
+    candidate: str | None = None,
 ) -> pd.DataFrame:
-    """Return battles of rated candidates; one named like a model of the corpus is marked."""
-    known = set(scored_battles["model_a"]) | set(scored_battles["model_b"])
-    placed = scores[scores["candidate"].isin(ratings.loc[ratings["rating"].notna(), "model"])]
-    clash = placed["candidate"].isin(known)
-    sides = {
-        side: placed[side].mask(
-            clash & placed[side].eq(placed["candidate"]), placed[side] + _CANDIDATE
-        )
-        for side in ("model_a", "model_b")
-    }
-    outcome = placed["recorded_outcome"].fillna(placed["judge_outcome"])
-    return placed.assign(**sides, recorded_outcome=outcome, human_outcome=np.nan, is_candidate=True)
-
-
-def _slopes(placed: pd.DataFrame, ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return the folds of candidates: the slope that each was placed with."""
-    names = pd.concat([placed["model_a"], placed["model_b"]])
-    own = names.str.removesuffix(_CANDIDATE).eq(pd.concat([placed["candidate"]] * 2))
-    names = names[own].drop_duplicates()
-    slope = ratings.drop_duplicates("model").set_index("model")["beta"]
-    beta = slope.reindex(names.str.removesuffix(_CANDIDATE)).to_numpy(dtype=float)
-    return pd.DataFrame(
-        {
-            "held_out_model": names.to_numpy(),
-            "beta": beta,
-            "std_error": np.nan,
-            "n_battles": 0,
-            "status": np.where(np.isfinite(beta), "ok", "no-decisive-votes"),
-        }
+    """Return influences on the ratings of a corpus, or of one candidate beside it."""
+    coded = as_coded(battles, rating.hard_outcome)
+    found = fit_influences(
+        coded,
+        fit_beta_folds(coded) if folds is None else folds,
+        method=method,
+        l2=rating.l2,
+        models=None if candidate is None else [candidate],
+    )
+    return as_table(found).assign(
+        battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
     )
 
 
@@ -212,10 +186,9 @@ def added_up(
     """Return whether influences are of these ratings and battles, rated in this way."""
     import great_expectations.expectations as gxe
 
-    base = RULERS[rating.method][0] if rating.method in RULERS else rating.method
     own = battle_influences[~battle_influences["is_candidate"]]
     known = own["battle_id"].isin(scored_battles["battle_id"])
-    placed = heldout_ratings[heldout_ratings["method"].eq(base)].set_index("model")["rating"]
+    placed = _mean_of_bases(heldout_ratings, rating.method)
     surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
     pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)
     table = pd.DataFrame(
@@ -249,3 +222,15 @@ def added_up(
         "battle_influences.",
         severity=dg.AssetCheckSeverity.WARN,
     )
+
+
+def _mean_of_bases(heldout_ratings: pd.DataFrame, method: str) -> pd.Series:
+    """Return by model the mean rating of the methods that a method is mixed of, Elo points."""
+    ratings = heldout_ratings.pivot(index="model", columns="method", values="rating")  # noqa: PD010
+    average = ratings[["hard", "soft"]].mean(axis=1)
+    if method == HEADLINE:
+        own = heldout_ratings[heldout_ratings["method"].eq(HEADLINE)].set_index("model")
+        base = average.where(own["basis"].str.startswith("average"), ratings["gap"])
+    else:
+        base = average if method == "average" else ratings[method.removesuffix("-rescaled")]
+    return base.where(ratings[method].notna())

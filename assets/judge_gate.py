@@ -8,7 +8,8 @@ import pandas as pd
 
 from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.partitions import corpus_and_judge, if_there
+from assets.partitions import if_there
+from assets.settings import corpus_of
 from judgeline.gate import Gate, Measurement, failures, hold_to, panel_measurements
 from judgeline.leaderboard import withheld_reason
 from resources.catalog import Catalog
@@ -48,8 +49,7 @@ def judge_gate(
     Ratings by a judge that fails a criterion that withholds are not shown. What was not measured
     withholds nothing.
     """
-    corpus, _ = corpus_and_judge(context)
-    options = catalog.corpus(corpus).gate
+    options = corpus_of(context, catalog, "gate").gate
     gate = hold_to(
         measure(verdicts, judge_diagnostics, reliability_panel, consistency),
         thresholds=options.thresholds,

@@ -7,18 +7,22 @@ import pandas as pd
 from assets.asking import MIN_PARSED, WARN_PARSED, account_of, ask_judge, parse_rate
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import JUDGE, corpus_of
 from judgeline.connectivity import connected_components, cut_models
 from judgeline.outcomes import CRITERIA
 from resources.catalog import Catalog
+from resources.corpora.outcome_codes import PLAIN
 from resources.expectations import evaluate
-from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.annotation import REPLY_DTYPES, VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
 from resources.judges.catalog import recorded
 from resources.judges.judge import FAILURES
-from resources.scoring import score_battles
+from resources.judges.ledger import models_named, several_models_message
+from resources.scoring import are_plain, score_battles
 from resources.verdict_store.resource import StoredVerdicts
 
 VERDICT_COLUMNS = tuple(VERDICT_DTYPES)
+_NEEDED = [name for name in VERDICT_COLUMNS if name not in REPLY_DTYPES]
 STATUSES = ("ok", *FAILURES)
 WARN_JUDGED = 0.95
 
@@ -44,6 +48,7 @@ def verdicts(
     what neither came with the corpus nor lies in the verdict store is asked for.
     """
     _, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, JUDGE)
     if catalog.judge(slug).kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
         answers = recorded(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=account_of(answers))
@@ -70,7 +75,8 @@ def scored_battles(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One battle whose both orders parsed, with the judge's score difference and outcome.
 
-    Score differences are A minus B in rubric points, -9 to 9; outcomes are A's share of the win.
+    Score differences are A minus B in rubric points, -9 to 9, or 1, 0 and -1 of plain verdicts;
+    outcomes are A's share of the win.
     """
     scored = score_battles(sampled_battles, verdicts)
     return dg.MaterializeResult(
@@ -79,6 +85,7 @@ def scored_battles(
             "n_left_out": len(sampled_battles) - len(scored),
             "judge_ties": float(scored["judge_outcome"].eq(0.5).mean()),
             "mean_absolute_score_difference": float(scored["score_difference"].abs().mean()),
+            **({"score_basis": PLAIN} if are_plain(verdicts) else {}),
         },
     )
 
@@ -93,7 +100,7 @@ def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
         verdicts,
         [
             gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(VERDICT_COLUMNS), exact_match=False, notes="no column is missing"
+                column_set=_NEEDED, exact_match=False, notes="no column is missing"
             ),
             gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is at least one verdict"),
             *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in known),
@@ -112,6 +119,19 @@ def verdicts_are_well_formed(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
         ],
         ids=["battle_id", "order"],
         remedy="Correct the judge or the reader that made these rows, and remake verdicts.",
+    )
+
+
+@judge_check(verdicts)
+def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Answers that name several models, or versions of one, are no verdicts of one judge."""
+    named = models_named(verdicts)
+    note = several_models_message(named)
+    return dg.AssetCheckResult(
+        passed=not note,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=note or "No answer names another model than the others.",
+        metadata={name: dg.MetadataValue.json(counts) for name, counts in named.items()},
     )
 
 

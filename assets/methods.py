@@ -11,10 +11,10 @@ from assets.conditions import (
     judge_check,
 )
 from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of
 from judgeline.conformal import calibrate_intervals
-from judgeline.heldout import HeldOutRatings
+from judgeline.heldout import HeldOutRatings, rate
 from judgeline.rating_settings import RatingSettings
-from judgeline.scoring_methods import rate_by_methods
 from judgeline.summary import summarise
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -35,7 +35,7 @@ _NO_VOTES = (
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="3", automation_condition=FOLLOWS
 )
 def method_ratings(
     context: dg.AssetExecutionContext,
@@ -49,28 +49,38 @@ def method_ratings(
     Ratings by `hard` and `soft` differ from those of heldout_ratings where another method did not
     score a battle.
     """
-    corpus, judge = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    corpus, _ = corpus_and_judge(context)
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.n_resamples",
+        "rating.std_error",
+        "rating.seed",
+        "rating.resample_by",
+    ).rating
     if scored_battles["human_outcome"].isna().all():
         empty = pd.DataFrame(columns=list(HeldOutRatings._fields))
         return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
     battles = gathered.battles
-    ratings = rate_by_methods(
+    ratings = rate(
         as_coded(battles, rating.hard_outcome),
-        gathered.methods,
         RatingSettings(
             l2=rating.l2,
             n_resamples=rating.n_resamples if rating.std_error == "bootstrap" else 0,
             seed=rating.seed,
-            stream=(corpus, judge, "methods"),
+            stream=(corpus,),
+            smoothing_levels=(),
         ),
+        gathered.methods,
         cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
     )
     return dg.MaterializeResult(
         value=as_table(ratings),
         metadata={
-            "methods": ["hard", *gathered.methods],
+            "methods": ["hard", "soft", *gathered.methods],
             "n_battles": len(battles),
             "n_scored_battles": len(scored_battles),
             "left_out": dg.MetadataValue.json(dict(gathered.notes)),
@@ -97,8 +107,9 @@ def scoring_methods(
     Errors and widths in Elo points, the threshold in standard errors. A method that the judge's
     verdicts do not support has a note in place of numbers.
     """
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(
+        context, catalog, "rating.miscoverage", "rating.n_splits", "rating.seed", "rating.std_error"
+    ).rating
     if method_ratings.empty:
         empty = pd.DataFrame(columns=list(SUMMARY_COLUMNS))
         return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})

@@ -9,7 +9,8 @@ import pandas as pd
 from assets.columns import as_coded, as_columns, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.missingness import RETRY
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.partitions import of_corpus
+from assets.settings import corpus_of
 from judgeline.beta import BetaFolds
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import rank_models
@@ -41,8 +42,15 @@ def missing_bounds(
 
     Elo points. Anchors and slopes stay as they are; the half-width of the interval is beside it.
     """
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.method",
+        "rating.miscoverage",
+        "rating.std_error",
+    ).rating
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
     bounds = as_table(
         bound_missing(
@@ -87,8 +95,8 @@ def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
 
 
 def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
-    """Return the widest bounds by the method that ranks, or the one that it is made from."""
-    shown = table[table["method"].eq("soft" if method.startswith("soft") else "hard")]
+    """Return the widest bounds: of hard ratings where they rank, else of soft ones."""
+    shown = table[table["method"].eq("hard" if method.startswith("hard") else "soft")]
     width = bound_width(shown).fillna(0.0)
     if not width.gt(0).any():
         return {"widest": 0.0}

@@ -17,8 +17,8 @@ from resources.expectations import evaluate
 MAX_CHANCE = 0.01
 """Chance, over all models together, below which missing battles no longer look alike."""
 RETRY = (
-    "`judgeline run` again asks for what was lost, and once more for what was cut short or "
-    "unreadable; `--retry CLASS` asks again for any class, such as refusal"
+    "`judgeline run` again asks for what was lost, and once more for what was cut short, "
+    "unreadable or an echo; `--retry CLASS` asks again for any class, such as refusal"
 )
 
 

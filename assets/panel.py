@@ -10,6 +10,7 @@ from assets.asking import ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.corpus import choose
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import JUDGE, corpus_of
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
 from resources.expectations import evaluate
@@ -49,7 +50,7 @@ def reliability_panel(
     The first run is that of the verdicts, at no cost. Battles chosen before stay chosen.
     """
     slug, judge = corpus_and_judge(context)
-    corpus, definition = catalog.corpus(slug), catalog.judge(judge)
+    corpus, definition = corpus_of(context, catalog, JUDGE, "panel", "seed"), catalog.judge(judge)
     before = io_manager.stored("reliability_panel", slug, judge)
     if definition.kind == "recorded" or recorded_verdicts["judge"].eq(judge).any():
         return _recorded(sampled_battles, verdicts, corpus, before)

@@ -1,5 +1,7 @@
 """New models placed among the models that people rated, whose ratings stay as they are."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -8,13 +10,13 @@ import pandas as pd
 
 from assets.asking import MIN_PARSED
 from assets.candidate_judging import NO_BATTLES, counted
-from assets.columns import as_coded, as_columns, as_table
+from assets.columns import as_coded, as_columns, as_table, with_newcomer
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
-from judgeline.heldout import HeldOutRatings
+from assets.settings import corpus_of
+from judgeline.heldout import HeldOutRatings, rate
 from judgeline.leaderboard import Leaderboard, rank_models
-from judgeline.newcomer_board import join_newcomers, rank_newcomers
-from judgeline.newcomers import AnchorScale, fit_anchor_scale, place_newcomer
+from judgeline.newcomer_board import join_newcomers
 from judgeline.rating_settings import RatingSettings
 from resources.catalog import Catalog
 from resources.corpora.definitions import RatingOptions
@@ -23,11 +25,14 @@ from resources.expectations import evaluate
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""
 
+FEWEST_BATTLES = 2
+"""Battles against anchors below which a newcomer has no rating: one battle has no spread."""
+
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
-    code_version="1",
+    code_version="3",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "content_hash"),
@@ -48,27 +53,28 @@ def candidate_ratings(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A new model's rating and interval in Elo points, placed among anchors that it cannot move.
 
-    Rank and tier are those that it alone would have on the leaderboard. Attack controls are
+    Ranks are those that it alone would have on the leaderboard. Attack controls are
     rated here too, and stand on no leaderboard.
     """
-    corpus, judge = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    corpus, _ = corpus_and_judge(context)
+    rating = corpus_of(context, catalog, "rating").rating
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = rank_models(heldout, **ranking_options(rating))
     newcomers = listed(candidates)
     if newcomers.empty:
         none = as_table(_nobody(board)).merge(newcomers, on="model", how="left")
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
-    scale = scale_of(scored_battles, heldout_ratings, rating, (corpus, judge))
-    superseded = newcomers["model"].isin(scale.models)
+    superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
     tables, told = [], {}
     for name, control in newcomers.loc[~superseded, ["model", "control"]].to_numpy().tolist():
         own = None if candidate_scores is None else _of(candidate_scores, name)
-        placed, problem = place_candidate(own, name, scale, rating, n_asked=asked.get(name, 0))
+        place = partial(place_newcomer, scored_battles, name, rating, corpus)
+        unrated = _unrated(name, rating.method)
+        placed, problem = place_candidate(own, place, unrated, n_asked=asked.get(name, 0))
         placed = _with_flag(placed, CANDIDATE if pd.isna(control) else CONTROL, first=True)
-        alone = rank_newcomers(heldout, placed, **ranking_options(rating))
-        tables.append(_where_it_stands(board, alone))
+        alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
+        tables.append(_where_it_stands(board, alone, rating.miscoverage))
         told |= {name: problem} if problem else {}
     for name, problem in told.items():
         context.log.warning(f"{name!r} could not be placed: {problem}")
@@ -101,19 +107,36 @@ def ranking_options(rating: RatingOptions) -> dict[str, Any]:
     }
 
 
-def scale_of(
+def place_newcomer(
     scored_battles: pd.DataFrame,
-    heldout_ratings: pd.DataFrame,
+    model: str,
     rating: RatingOptions,
-    stream: tuple[str, str],
-) -> AnchorScale:
-    """Return the scale on which a judge places new models of a corpus."""
-    return fit_anchor_scale(
-        as_coded(scored_battles, rating.hard_outcome),
-        as_columns(HeldOutRatings, heldout_ratings),
+    corpus: str,
+    own: pd.DataFrame,
+) -> HeldOutRatings:
+    """Return the ratings of a model without votes, placed as one of the corpus would be.
+
+    Parameters
+    ----------
+    scored_battles : DataFrame
+        Of the corpus.
+    model : str
+        The newcomer.
+    rating : RatingOptions
+        Of the corpus.
+    corpus : str
+        Names the random streams.
+    own : DataFrame
+        The newcomer's scored battles.
+    """
+    battles = with_newcomer(scored_battles, model, own)
+    return rate(
+        as_coded(battles, rating.hard_outcome),
         RatingSettings(
-            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=stream
+            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
         ),
+        cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
+        models=[model],
     )
 
 
@@ -134,9 +157,8 @@ def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> dict[
 
 def place_candidate(
     scores: pd.DataFrame | None,
-    name: str,
-    scale: AnchorScale,
-    rating: RatingOptions,
+    place: Callable[[pd.DataFrame], HeldOutRatings],
+    unrated: HeldOutRatings,
     *,
     n_asked: int,
 ) -> tuple[HeldOutRatings, str]:
@@ -148,31 +170,35 @@ def place_candidate(
     ----------
     scores : DataFrame or None
         Its scored battles.
-    name : str
-        Its model.
-    scale : AnchorScale
-        What it is placed on.
-    rating : RatingOptions
-        Of the corpus.
+    place : callable
+        Rates it by them.
+    unrated : HeldOutRatings
+        Its rows without ratings.
     n_asked : int
         Battles that the judge was asked about: with fewer than half of them scored there is no
         rating, since those say nothing of the others.
     """
-    nothing = place_newcomer(None, name, scale)
     if not n_asked:
-        return _with_flag(nothing, "not-judged"), ""
+        return _with_flag(unrated, "not-judged"), ""
     if scores is None or scores.empty:
-        return _with_flag(nothing, "mostly-unscored"), ""
-    cluster = scores["cluster_id"].to_numpy() if rating.resample_by == "question" else None
+        return _with_flag(unrated, "mostly-unscored"), ""
     try:
-        placed = place_newcomer(as_coded(scores, "derived"), name, scale, cluster=cluster)
+        placed = place(scores)
     except (ValueError, RuntimeError) as error:
-        return _with_flag(nothing, "not-placed"), str(error)
-    if len(scores) >= MIN_PARSED * n_asked:
+        return _with_flag(unrated, "not-placed"), str(error)
+    n_battles = int(placed.n_battles.max(initial=0))
+    if len(scores) >= MIN_PARSED * n_asked and n_battles >= FEWEST_BATTLES:
         return placed, ""
-    blank = np.full(placed.rating.size, np.nan)
-    withheld = placed._replace(rating=blank, std_error=blank, std_error_analytic=blank)
-    return _with_flag(withheld, "mostly-unscored"), ""
+    flag = "too-few-battles" if n_battles < FEWEST_BATTLES else "mostly-unscored"
+    counted_battles = unrated._replace(n_battles=np.full(unrated.model.size, n_battles))
+    return _with_flag(counted_battles, flag), ""
+
+
+def _unrated(model: str, method: str) -> HeldOutRatings:
+    """Return a row without numbers for a newcomer that is not placed."""
+    words = (np.array([text]) for text in (model, method, ""))
+    counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return HeldOutRatings(*words, *np.full((8, 1), np.nan), *counts, np.array(["no-votes"]))
 
 
 def _with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
@@ -184,14 +210,14 @@ def _nobody(board: Leaderboard) -> Leaderboard:
     return Leaderboard._make(column[:0] for column in board)
 
 
-def _where_it_stands(board: Leaderboard, alone: Leaderboard) -> pd.DataFrame:
-    """Return a newcomer's row with the rank and tier that it alone would have.
+def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
+    """Return a newcomer's row with the ranks that it alone would have.
 
     A model of the corpus that bears its name, without votes, is not it.
     """
     is_other = board.model != alone.model[0]
     others = Leaderboard._make(column[is_other] for column in board)
-    joined = as_table(join_newcomers(others, alone))
+    joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
     return joined[joined["model"].eq(alone.model[0])]
 
 

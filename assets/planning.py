@@ -31,6 +31,12 @@ ASKED = (
     "candidate_verdicts",
 )
 """Tables that are made by asking judges."""
+FORM_OF: dict[str, FormName] = {
+    **{table: form for form, table in _TABLES.items()},
+    "reliability_panel": "rubric",
+    "candidate_verdicts": "rubric",
+}
+"""The form in which a judge is asked for each of them."""
 
 
 def plan_judge(

@@ -7,6 +7,7 @@ import pandas as pd
 
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there
+from assets.settings import corpus_of
 from resources.catalog import Catalog
 from resources.expectations import evaluate
 from resources.prediction_record import (
@@ -43,6 +44,7 @@ def predictions(
     changed: the record of what the intervals were worth.
     """
     corpus, judge = corpus_and_judge(context)
+    rating = corpus_of(context, catalog, "rating.miscoverage", "rating.std_error").rating
     before = typed_record(io_manager.stored("predictions", corpus, judge))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     hashes = pd.Series(dtype="str")
@@ -52,7 +54,7 @@ def predictions(
         score_predictions(before, leaderboard, now=now),
         leaderboard,
         hashes,
-        miscoverage=catalog.corpus(corpus).rating.miscoverage,
+        miscoverage=rating.miscoverage,
         now=now,
         run_id=context.run.run_id,
     )

@@ -28,7 +28,7 @@ OF_JUDGE = (
 )
 """Assets between a corpus and a rating, in the order in which they are made."""
 
-SAID = ("content_revision", "sample_seed", "rating_settings", *ORIGIN)
+SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *ORIGIN)
 """Metadata of theirs that say what a rating was made of."""
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from assets.columns import as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import corpus_of
 from judgeline.quantitative_curve import LearningCurve, learning_curve
 from judgeline.quantitative_folds import cross_fitted_outcomes
 from judgeline.quantitative_inputs import TooLittleToLearnError
@@ -66,7 +67,7 @@ def quantitative_outcomes(
     on a battle's own question either; battles without a reason have no row.
     """
     corpus, judge = corpus_and_judge(context)
-    seed = catalog.corpus(corpus).rating.seed
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
 
     def fitted(method: str, material: Material) -> pd.DataFrame:
         rng = keyed_rng(seed, corpus, judge, "quantitative", method)
@@ -111,7 +112,7 @@ def quantitative_judges(
     of a win.
     """
     corpus, judge = corpus_and_judge(context)
-    seed = catalog.corpus(corpus).rating.seed
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
 
     def curve(method: str, material: Material) -> pd.DataFrame:
         rng = keyed_rng(seed, corpus, judge, "learning-curve", method)

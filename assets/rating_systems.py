@@ -10,6 +10,7 @@ from assets.conditions import OF_CORPUS, corpus_check, fans_in
 from assets.gates import is_settled, judge_checks
 from assets.judge_gate import withheld_judges
 from assets.partitions import by_judge, of_every_judge
+from assets.settings import corpus_of
 from resources.anchoring import choose_reference
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -55,7 +56,7 @@ def rating_systems(
     second and third depend on the order of battles; they are means over shuffles. Judges whose
     ratings are withheld are left out.
     """
-    corpus = catalog.corpus(context.partition_key)
+    corpus = corpus_of(context, catalog, "reference", "rating.l2", "rating.seed")
     reference = choose_reference(sampled_battles, corpus.reference.model)
     rated_judges = by_judge(reference_ratings)
     withheld = withheld_judges(by_judge(leaderboard))
@@ -84,6 +85,7 @@ def rating_systems(
         metadata={
             "reference_model": reference.model,
             "n_shuffles": N_SHUFFLES,
+            "judges": sorted(outcomes),
             "left_out": left_out,
             **{f"withheld {judge}": reason for judge, reason in withheld.items()},
             **_about(systems),

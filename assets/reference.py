@@ -8,6 +8,7 @@ import pandas as pd
 
 from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import corpus_of
 from judgeline.reference_diagnostics import LEAST_WITHIN, REACH
 from resources.anchoring import (
     Reference,
@@ -20,6 +21,7 @@ from resources.anchoring import (
 from resources.catalog import Catalog
 from resources.corpora.definitions import ReferenceOptions
 from resources.expectations import evaluate
+from resources.inert import in_markdown, with_texts
 from resources.preferences import Preferences, battles_with, preferences_of
 from resources.reference_reach import (
     DIAGNOSTIC_COLUMNS,
@@ -61,7 +63,7 @@ def reference_ratings(
     its rubric scores cover, else from outcomes of those.
     Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
     """
-    corpus = catalog.corpus(corpus_and_judge(context)[0])
+    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage")
     reference = choose_reference(sampled_battles, corpus.reference.model)
     told = _told(sampled_battles, reference.model, soft_outcomes, scored_battles)
     ratings = (
@@ -98,6 +100,7 @@ def _about(
     options: ReferenceOptions,
 ) -> dict[str, Any]:
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
+    shown = with_texts(shown.round(3), in_markdown)
     return {
         "reference_model": reference.model,
         "reference_because": reference.why,
@@ -106,7 +109,7 @@ def _about(
         "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
         "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
         **(
-            {"leaderboard": dg.MetadataValue.md(shown.round(3).to_markdown(index=False))}
+            {"leaderboard": dg.MetadataValue.md(shown.to_markdown(index=False))}
             if len(ratings)
             else {"note": NO_PREFERENCES}
         ),
@@ -116,7 +119,7 @@ def _about(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="reference",
-    code_version="1",
+    code_version="2",
     automation_condition=FOLLOWS_WITHOUT_SCORES,
     ins={"sampled_battles": of_corpus(), "scored_battles": IF_SCORED},
 )
@@ -135,7 +138,8 @@ def reference_diagnostics(
     Reach over models and prompts, errors against a bootstrap, what abstaining would leave, and
     the leaderboard under other references.
     """
-    corpus, judge = corpus_and_judge(context)
+    corpus, _ = corpus_and_judge(context)
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
     told = (
         None
         if reference_ratings.empty
@@ -153,8 +157,8 @@ def reference_diagnostics(
         sampled_battles,
         told,
         preferences_by_run(sampled_battles, told.source, verdicts, choice_verdicts),
-        seed=catalog.corpus(corpus).rating.seed,
-        stream=(corpus, judge),
+        seed=seed,
+        stream=(corpus,),
     )
     overall = found[found["diagnostic"].isin(_SHOWN) & found["value"].notna()]
     values = zip(overall["diagnostic"], overall["value"], strict=True)

@@ -6,6 +6,7 @@ import pandas as pd
 from assets.asking import ask_judge
 from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import JUDGE, corpus_of
 from assets.soft_verdicts import (
     REMEDY,
     not_asked,
@@ -41,6 +42,7 @@ def score_verdicts(
     judges that are not asked so.
     """
     _, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, JUDGE)
     if note := why_not_asked(catalog.judge(slug), "score", sampled_battles):
         return not_asked(SCORE_DTYPES, note)
     return ask_judge(

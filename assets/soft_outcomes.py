@@ -5,6 +5,7 @@ import pandas as pd
 
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
+from assets.settings import corpus_of
 from resources import soft_scoring
 from resources.catalog import Catalog
 from resources.expectations import evaluate
@@ -43,6 +44,7 @@ def soft_outcomes(
     """
     _, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
+    corpus_of(context, catalog, "judge.score.scale", "judge.choice.tolerance")
     outcomes = soft_scoring.soft_outcomes(
         sampled_battles,
         choice_verdicts,
@@ -89,6 +91,7 @@ def consistency(
     question whose comparisons are no ranking; by language, and by criterion of the rubric.
     """
     _, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, "judge.choice.tolerance")
     by_source = {
         source: table.set_index("battle_id") for source, table in soft_outcomes.groupby("source")
     }

@@ -1,10 +1,12 @@
 """Conformal intervals and the leaderboard that carries them; with the checks on both."""
 
+from typing import Any
+
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, as_table
+from assets.columns import RANKS, as_coded, as_columns, as_table, require_columns
 from assets.conditions import (
     FOLLOWS,
     FOLLOWS_WITHOUT_CANDIDATES,
@@ -16,12 +18,22 @@ from assets.judge_gate import gate_of
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from assets.provenance import sources_of
-from judgeline.conformal import calibrate_intervals, coverage_limits
+from assets.settings import corpus_of
+from judgeline.conformal import calibrate_intervals
 from judgeline.gate import failures
 from judgeline.heldout import HeldOutRatings
-from judgeline.leaderboard import WITHHELD, Leaderboard, rank_models, withhold
+from judgeline.judge_and_votes import rate_with_votes
+from judgeline.leaderboard import (
+    WITHHELD,
+    Leaderboard,
+    kept_text,
+    rank_models,
+    with_votes,
+    withhold,
+)
 from judgeline.newcomer_board import join_newcomers
 from resources.catalog import Catalog
+from resources.corpora.definitions import RatingOptions
 from resources.expectations import evaluate
 
 _PLACED = {"heldout_ratings": ("rating", "method")}
@@ -43,7 +55,7 @@ _MADE_FROM = (
 _LINEAGE = columns_from(
     {
         **dict.fromkeys(("rating", "rank", "hard_rating", "soft_rating"), _PLACED),
-        **dict.fromkeys(("lower", "upper", "tier"), _BOUNDED),
+        **dict.fromkeys(("lower", "upper", "best_rank", "worst_rank"), _BOUNDED),
         "human_rating": {"heldout_ratings": ("human_rating",)},
         "beta": {"heldout_ratings": ("beta",)},
     }
@@ -51,17 +63,19 @@ _LINEAGE = columns_from(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="2", automation_condition=FOLLOWS
 )
 def conformal_calibration(
     context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """A method's interval threshold, in standard errors, with coverage and width over splits.
+    """A method's interval threshold, with coverage and width over splits of the models.
 
-    Widths in Elo points. Models that people rated calibrate it.
+    Widths in Elo points. Models that people rated calibrate it. Coverage over random halves cannot
+    fail; coverage over structured splits can.
     """
-    corpus, _ = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(
+        context, catalog, "rating.miscoverage", "rating.n_splits", "rating.seed", "rating.std_error"
+    ).rating
     calibration = calibrate_intervals(
         as_columns(HeldOutRatings, heldout_ratings),
         miscoverage=rating.miscoverage,
@@ -79,7 +93,7 @@ def conformal_calibration(
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="uncertainty",
-    code_version="2",
+    code_version="3",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],
     metadata=_LINEAGE,
@@ -89,65 +103,99 @@ def leaderboard(
     context: dg.AssetExecutionContext,
     heldout_ratings: pd.DataFrame,
     judge_gate: pd.DataFrame,
+    scored_battles: pd.DataFrame,
     candidate_ratings: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rank, rating and interval in Elo points, with its human rating where it has one.
 
-    A model's tier is one more than the number of models whose whole interval lies above its own.
+    Its true rank lies between best and worst rank, those of all models at once.
     Candidates stand among the others until they have votes of their own; attack controls do not.
     Of a judge that failed its gate, only human ratings and the reason.
     """
     corpus, judge = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
-    board = rank_models(
-        as_columns(HeldOutRatings, heldout_ratings),
-        method=rating.method,
-        miscoverage=rating.miscoverage,
-        std_error=rating.std_error,
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.method",
+        "rating.miscoverage",
+        "rating.seed",
+        "rating.std_error",
+    ).rating
+    heldout = as_columns(HeldOutRatings, heldout_ratings)
+    board = with_votes(
+        rank_models(
+            heldout,
+            method=rating.method,
+            miscoverage=rating.miscoverage,
+            std_error=rating.std_error,
+        ),
+        rate_with_votes(
+            as_coded(scored_battles, rating.hard_outcome, every_vote=True),
+            as_coded(scored_battles, rating.hard_outcome),
+            heldout,
+            method=rating.method,
+            miscoverage=rating.miscoverage,
+            seed=rating.seed,
+            l2=rating.l2,
+        ),
     )
-    board = _with_candidates(board, candidate_ratings, rating.method)
+    board = _with_candidates(board, candidate_ratings, rating)
+    origin = _origin(context, rating)
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
-            value=as_table(withhold(board, reason)),
-            metadata={"withheld": reason, **sources_of(context, *_MADE_FROM)},
+            value=as_table(withhold(board, reason)), metadata={"withheld": reason, **origin}
         )
     table = as_table(board)
     return dg.MaterializeResult(
         value=table,
         metadata={
             "best": str(table["model"].iloc[0]),
-            "n_tiers": int(table["tier"].nunique()),
+            "kept": kept_text(board, rating.miscoverage),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
             "plot": intervals(table, f"{judge} on {corpus}"),
-            **sources_of(context, *_MADE_FROM),
+            **origin,
             **_LINEAGE,
         },
     )
 
 
+def _origin(context: dg.AssetExecutionContext, rating: RatingOptions) -> dict[str, Any]:
+    """Return what the board was made of, with the settings of the ratings and of the intervals."""
+    sources = sources_of(context, *_MADE_FROM)
+    settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
+    return {**sources, "rating_settings": dg.MetadataValue.json(settings)}
+
+
 def _with_candidates(
-    board: Leaderboard, candidate_ratings: pd.DataFrame | None, method: str
+    board: Leaderboard, candidate_ratings: pd.DataFrame | None, rating: RatingOptions
 ) -> Leaderboard:
     """Return the board with the models that were dropped, but no controls, rated by its method."""
     if candidate_ratings is None:
         return board
-    stands = candidate_ratings["control"].isna() & candidate_ratings["method"].eq(method)
+    stands = candidate_ratings["control"].isna() & candidate_ratings["method"].eq(rating.method)
     if not stands.any():
         return board
-    places = {"rank": "float64", "tier": "float64"}
-    return join_newcomers(board, as_columns(Leaderboard, candidate_ratings[stands].astype(places)))
+    require_columns(Leaderboard, candidate_ratings)
+    rows = candidate_ratings[stands].astype(dict.fromkeys(RANKS, "float64"))
+    return join_newcomers(board, as_columns(Leaderboard, rows), miscoverage=rating.miscoverage)
 
 
 @judge_check(conformal_calibration, blocking=True)
 def thresholds_are_finite(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
-    """Too few calibration models give intervals that cover everything and say nothing."""
+    """Too few calibration models give intervals that cover everything and say nothing.
+
+    A method that cannot rate all voted models, since a fold has no ruler for it, is not asked.
+    """
     import great_expectations.expectations as gxe
 
-    finite = np.isfinite(conformal_calibration["threshold"])
+    rated = conformal_calibration["n_models"]
+    whole = conformal_calibration[rated.eq(rated.max())]
     return evaluate(
-        conformal_calibration.assign(finite=finite),
+        whole.assign(finite=np.isfinite(whole["threshold"])),
         [
             gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method is calibrated"),
             gxe.ExpectColumnValuesToBeInSet(
@@ -160,33 +208,27 @@ def thresholds_are_finite(conformal_calibration: pd.DataFrame) -> dg.AssetCheckR
 
 
 @judge_check(conformal_calibration)
-def coverage_is_nominal(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
-    """Coverage over splits far from the promise means that models are not exchangeable."""
+def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
+    """Intervals calibrated on one kind of models should hold for another kind too.
+
+    Strong models are tried on weak ones and the reverse, few battles on many, each family on the
+    others. Random halves are alike whatever the judge does: nothing rests on them.
+    """
     import great_expectations.expectations as gxe
 
-    evaluated = conformal_calibration[conformal_calibration["coverage"].notna()]
-    lower, upper = coverage_limits(
-        evaluated["n_calibration"], evaluated["n_test"], miscoverage=evaluated["miscoverage"]
-    )
+    tried = conformal_calibration[conformal_calibration["n_structured"] > 0]
     return evaluate(
-        evaluated.assign(lower_limit=lower, upper_limit=upper),
+        tried[~tried["method"].str.startswith("smoothed")],
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="coverage",
-                column_B="lower_limit",
-                or_equal=True,
-                notes="coverage is not below what chance allows",
-            ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="upper_limit",
-                column_B="coverage",
-                or_equal=True,
-                notes="coverage is not above what chance allows",
-            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="structured_below",
+                value_set=[""],
+                notes="no group of models is covered less often than chance allows",
+            )
         ],
         ids=["method"],
-        remedy="Look at the residuals for a group of models that the judge treats apart; do not "
-        "read these intervals as holding for it.",
+        remedy="Do not read these intervals as holding for the groups in `structured_below`: the "
+        "judge treats them apart. Have people vote on models like those that you want to rate.",
         severity=dg.AssetCheckSeverity.WARN,
     )
 

@@ -1,12 +1,9 @@
-"""Win rates adjusted for what a judge gets wrong, how they fare, and what to label next.
+"""Win rates in people's eyes, their coverage over models, and the next labels to buy.
 
-Which battles calibrate and which are tested: a model's own votes calibrate, and its battles
-without a vote test, where these outnumber its votes. Elsewhere the votes on all other models
-calibrate, and all of the model's battles test, its own votes hidden. That is the only way for a
-new model. For a model with votes on most of its battles the direct human win rate is the better
-number and stands beside; the row then shows what the judge would have said of it without votes,
-and so puts to the test what is said of new models. Coverage is another matter: there a tenth of
-a model's own voted battles calibrates the rest, a hundred times over.
+A model with votes of its own shows the prediction-powered estimate, every other model the
+difference estimate from votes on other models; `model_win_rates.HEADLINE_RULE` has the numbers.
+The published corrections stand beneath: they are valid under label shift with a judge that errs
+alike on all models. Coverage treats each voted model as if it were new.
 """
 
 from typing import Any
@@ -14,17 +11,20 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from assets.columns import as_coded, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import win_rates
-from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of
 from judgeline.battle_strata import N_STRENGTHS, length_strata, strength_strata
 from judgeline.label_plans import LabelPlans, plan_labels
-from judgeline.model_win_rates import ModelWinRates, adjust_models
+from judgeline.model_win_rates import HEADLINE_RULE, ModelWinRates, adjust_models
 from judgeline.outcome_tables import OutcomeTables, tabulate_outcomes
-from judgeline.split_coverage import SplitCoverage, split_coverage
+from judgeline.win_rate_coverage import (
+    EACH_MODEL,
+    WinRateCoverage,
+    leave_out_coverage,
+)
 from resources.catalog import Catalog
 from resources.corpora.definitions import RatingOptions
 from resources.expectations import evaluate
@@ -36,21 +36,21 @@ NO_VOTES = (
     "use a corpus with votes, or have people label some battles"
 )
 ROUNDING = 1e-9
-ADJUSTED = "mean_outcome"
+PUBLISHED = "mean-outcome"
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
 )
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """A model's win rate as judged, adjusted for the judge's errors, and as people voted.
+    """A model's win rate as judged, as estimated for people, and as people voted.
 
-    One row for each model and way of adjusting, in shares of its battles against models that
-    people voted on; `headline` marks the row to show.
+    One row for each model and estimator, in shares of its battles against models that people
+    voted on; `headline` marks the row to show and `basis` says its assumption.
     """
-    rating = catalog.corpus(corpus_and_judge(context)[0]).rating
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
     if _nobody_voted(scored_battles):
         return _empty(ModelWinRates)
     table = as_table(
@@ -66,6 +66,7 @@ def adjusted_win_rates(
         value=table,
         metadata={
             "n_models": len(shown),
+            "headline": HEADLINE_RULE,
             "n_without_estimate": int(shown["status"].ne("ok").sum()),
             **_errors(shown),
             **({"win_rates": win_rates(shown)} if shown["naive_win_rate"].notna().any() else {}),
@@ -74,35 +75,31 @@ def adjusted_win_rates(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
 )
 def adjustment_coverage(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """Bias, width and coverage of estimators of a model's win rate, over 100 random splits.
+    """Error, width and coverage of each estimator, each voted model left out as if it were new.
 
-    In each a tenth of the model's voted battles calibrates and the votes of the rest are hidden,
-    ties too. `truth` is what a row is held to: the hidden win rate with ties half, or without.
-    Estimators without ties cannot leave hidden ties out; where people tie, theirs is the error.
+    Rows of the strongest and weakest third leave out that third of the models at once: their
+    intervals are calibrated on the others.
     """
-    corpus, judge = corpus_and_judge(context)
-    rating = catalog.corpus(corpus).rating
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
     if _nobody_voted(scored_battles):
-        return _empty(SplitCoverage)
+        return _empty(WinRateCoverage)
     table = as_table(
-        split_coverage(
-            _tables_by_strength(scored_battles, rating),
+        leave_out_coverage(
+            _tables(scored_battles, rating),
+            by_strength=_tables_by_strength(scored_battles, rating),
             miscoverage=rating.miscoverage,
-            seed=rating.seed,
-            stream=("adjustment-coverage", corpus, judge),
         )
     )
-    whole = table[table["grouping"].eq("all")].drop(columns=["grouping", "level"])
     return dg.MaterializeResult(
         value=table,
         metadata={
             "miscoverage": rating.miscoverage,
-            "all_models": dg.MetadataValue.md(whole.round(4).to_markdown(index=False)),
+            "all_models": dg.MetadataValue.md(table.round(4).to_markdown(index=False)),
         },
     )
 
@@ -118,7 +115,9 @@ def label_plan(
     One row for the corpus or a model and a way of choosing battles. Labels chosen by the
     judge's verdict serve the conditional estimate alone, never the adjusted win rates.
     """
-    rating = catalog.corpus(corpus_and_judge(context)[0]).rating
+    rating = corpus_of(
+        context, catalog, "rating.hard_outcome", "rating.miscoverage", "rating.win_rate_half_width"
+    ).rating
     if _nobody_voted(scored_battles):
         return _empty(LabelPlans)
     plans = plan_labels(
@@ -144,7 +143,7 @@ def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
 
 def _empty(columns: Any) -> dg.MaterializeResult[pd.DataFrame]:
     texts = {"model", "estimator", "calibration", "status", "note", "grouping", "level"}
-    texts |= {"chosen_by", "plan", "truth"}
+    texts |= {"chosen_by", "plan", "truth", "basis", "left_out"}
     kinds = {name: "str" if name in texts else "float" for name in columns._fields}
     kinds |= {name: "Int64" for name in kinds if name.startswith("n_")}
     kinds |= {"headline": "bool"} if "headline" in kinds else {}
@@ -192,22 +191,22 @@ def _errors(shown: pd.DataFrame) -> dict[str, float]:
         return {}
     return {
         f"mean_difference_{name}": float((both[column] - both["human_win_rate"]).abs().mean())
-        for name, column in (("naive", "naive_win_rate"), ("adjusted", "win_rate"))
+        for name, column in (("naive", "naive_win_rate"), ("headline", "win_rate"))
     }
 
 
 @judge_check(adjusted_win_rates)
 def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
-    """A win rate can be adjusted only for a judge that does better than chance on votes.
+    """The published correction exists only for a judge that does better than chance on votes.
 
     It is an error where no model has one, and a warning where some have.
     """
     import great_expectations.expectations as gxe
 
-    shown = adjusted_win_rates[adjusted_win_rates["headline"]]
-    some = shown["status"].eq("ok").any()
+    published = adjusted_win_rates[adjusted_win_rates["estimator"].eq(PUBLISHED)]
+    some = published["status"].eq("ok").any()
     return evaluate(
-        shown,
+        published,
         [
             gxe.ExpectColumnValuesToNotBeInSet(
                 column="status",
@@ -216,15 +215,15 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
             )
         ],
         ids=["model", "estimator"],
-        remedy="These models have no adjusted win rate: label more battles, or withhold this "
-        "judge. Other tables do not depend on it.",
+        remedy="These models have no published correction, and their headline rests on votes, not "
+        "on this judge: label more battles, or withhold the judge.",
         severity=dg.AssetCheckSeverity.WARN if some else dg.AssetCheckSeverity.ERROR,
     )
 
 
 @judge_check(adjusted_win_rates)
 def win_rates_lie_in_their_intervals(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
-    """Adjusted win rates are shares, inside of their intervals, or say why there is none."""
+    """Win rates are shares, inside of their intervals, or their status says why there is none."""
     import great_expectations.expectations as gxe
 
     table = adjusted_win_rates.assign(
@@ -259,78 +258,43 @@ def win_rates_lie_in_their_intervals(adjusted_win_rates: pd.DataFrame) -> dg.Ass
     )
 
 
-@judge_check(adjusted_win_rates)
-def votes_on_others_can_stand_in(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
-    """Where votes were hidden, intervals from votes on other models should hold what they say.
-
-    New models are adjusted in the same way, and there nobody can look. The limit is what chance
-    would undercut once in a hundred times if models were independent; they share the votes that
-    calibrate, so that it is a rough one.
-    """
-    import great_expectations.expectations as gxe
-
-    shown = adjusted_win_rates[
-        adjusted_win_rates["headline"]
-        & adjusted_win_rates["calibration"].eq("others")
-        & adjusted_win_rates["status"].eq("ok")
-        & adjusted_win_rates["human_win_rate"].notna()
-    ]
-    held = shown["human_win_rate"].between(shown["win_rate_lower"], shown["win_rate_upper"])
-    least = _fewest_hits(np.array([len(shown)]), shown["miscoverage"].max(), n_rows=1)[0]
-    return evaluate(
-        pd.DataFrame({"what": ["models"], "n_held": [int(held.sum())]}),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="n_held",
-                min_value=least,
-                notes=f"at least {least} of {len(shown)} hidden win rates lie in their intervals",
-            )
-        ],
-        ids=["what"],
-        remedy="The judge errs differently on different models: have people vote on battles of "
-        "the new ones, whose own votes then calibrate, and until then read their win rates as "
-        "the judge's opinion.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
 @judge_check(adjustment_coverage)
 def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheckResult:
-    """Over splits the adjusted interval holds the truth about as often as promised.
+    """Intervals of the strongest and the weakest models hold about as often as promised.
 
-    Given a model's battles its splits are independent draws, so that hits are binomial, and the
-    limit is what chance would undercut once in a hundred times over all models. It says nothing
-    of battles whose votes were not hidden at random, nor of models most of whose splits had to
-    be dropped, for those left are a choice.
+    They are calibrated on the other models, as those of a new model stronger or weaker than all
+    voted ones are. The limit is the number that chance would undercut once in a hundred times
+    over both thirds, if models were independent; they share votes, so that it is a rough one.
     """
     import great_expectations.expectations as gxe
 
     table = adjustment_coverage[
-        adjustment_coverage["grouping"].eq("model") & adjustment_coverage["estimator"].eq(ADJUSTED)
+        adjustment_coverage["left_out"].ne(EACH_MODEL) & adjustment_coverage["n_models"].gt(0)
     ]
-    mostly_kept = table["n_kept"].ge(table["n_dropped"])
-    n_others, table = int((~mostly_kept).sum()), table[mostly_kept]
-    least = _fewest_hits(table["n_kept"], table["miscoverage"].max(), n_rows=len(table))
+    least = _fewest_hits(table["n_models"], table["miscoverage"].max(), n_rows=len(table))
     return evaluate(
-        table.assign(least=least, n_held=table["win_rate_coverage"] * table["n_kept"] + ROUNDING),
+        table.assign(least=least, n_held=table["win_rate_coverage"] * table["n_models"] + ROUNDING),
         [
             gxe.ExpectColumnPairValuesAToBeGreaterThanB(
                 column_A="n_held",
                 column_B="least",
                 or_equal=True,
-                notes="the interval holds the truth in as many splits as promised, or as many "
-                f"fewer as chance allows ({n_others} models lost most splits and are left out)",
+                notes="as many intervals hold the human win rate as promised, or as many fewer as "
+                "chance allows",
             )
         ],
-        ids=["level"],
-        remedy="A tenth of these models' votes is too few to calibrate on: read their adjusted "
-        "intervals as too short.",
+        ids=["left_out"],
+        remedy="The judge errs otherwise on these models than on the rest: have people vote on "
+        "battles of new models as strong or as weak, whose own votes then count, and until then "
+        "read their intervals as too short.",
         severity=dg.AssetCheckSeverity.WARN,
     )
 
 
 def _fewest_hits(n: Any, miscoverage: float, *, n_rows: int) -> np.ndarray:
-    """Return how many of n intervals hold at least, but for a surprise in any of the rows."""
-    if not n_rows or not np.size(n) or not np.all(n):
+    """Return the fewest of n intervals to hold, short of a surprise in any of the rows."""
+    if not n_rows:
         return np.zeros(np.shape(n), dtype=np.int64)
+    from scipy.stats import binom
+
     return binom.ppf(SURPRISE / n_rows, n, 1 - miscoverage).astype(np.int64)

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline import heldout
 from judgeline.battles import code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
+from judgeline.heldout import HeldOutRatings, RatingSettings
 from judgeline.leaderboard import Leaderboard, rank_models
 from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
 from resources.arena.truth import true_ratings
@@ -28,7 +28,7 @@ from resources.judges.catalog import read_template
 from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.scoring import score_battles
 
-METHODS = ("hard", "soft", "hard-recalibrated", "soft-recalibrated")
+METHODS = ("hard", "soft", "average", "gap", "auto")
 
 
 class Shares(NamedTuple):
@@ -78,7 +78,7 @@ def rate(arena: Arena, definition: JudgeDefinition) -> HeldOutRatings:
         score_difference=scored["score_difference"],
     )
     settings = RatingSettings(n_resamples=0, smoothing_levels=())
-    return fit_heldout_ratings(coded, fit_beta_folds(coded), settings)
+    return heldout.rate(coded, settings)
 
 
 def inside(board: Leaderboard, target: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ SAMPLE = "softelo_lmarena100k_sample.csv"
 ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 SIMULATED, RECORDED = "arena-{}", "recorded"
 MIB = 1 << 10  # /proc counts in kB
-SERVERS = {"webserver": "dagster_webserver", "daemon": "daemon run", "code location": "api grpc"}
+SERVERS = {"webserver": "pipelines.webserver", "daemon": "daemon run", "code location": "api grpc"}
 WORKER, WORKERS = "spawn_main", "workers of runs"
 PAGES = {
     "asset graph of the leaderboard": (

@@ -10,10 +10,8 @@ import numpy as np
 from scipy.special import expit
 
 from judgeline.battles import CodedBattles, code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.heldout import fit_heldout_ratings
-from judgeline.newcomer_board import rank_newcomers
-from judgeline.newcomers import fit_anchor_scale, place_newcomer
+from judgeline.heldout import rate
+from judgeline.leaderboard import rank_models
 from judgeline.rating_settings import RatingSettings
 
 N_ANCHORS, VOTES_EACH, N_JUDGED = 20, 200, 200
@@ -58,11 +56,17 @@ def one_world(rng: np.random.Generator) -> list[bool]:
     )
     score, human = judged(rng, strength, pairs), voted(rng, strength, pairs)
     battles = coded(pairs, score, human)
-    heldout = fit_heldout_ratings(battles, fit_beta_folds(battles), SETTINGS)
     own = against_anchors(rng, N_JUDGED)
-    unvoted = coded(own, judged(rng, strength, own), np.full(N_JUDGED, np.nan))
-    placed = place_newcomer(unvoted, "newest", fit_anchor_scale(battles, heldout, SETTINGS))
-    board = rank_newcomers(heldout, placed, miscoverage=MISCOVERAGE)
+    placed = rate(
+        coded(
+            np.vstack([pairs, own]),
+            np.append(score, judged(rng, strength, own)),
+            np.append(human, np.full(N_JUDGED, np.nan)),
+        ),
+        SETTINGS,
+        models=["newest"],
+    )
+    board = rank_models(placed, calibration=rate(battles, SETTINGS), miscoverage=MISCOVERAGE)
     held = []
     for n_votes in SCORED_AT:
         more = against_anchors(rng, n_votes)
@@ -71,7 +75,7 @@ def one_world(rng: np.random.Generator) -> list[bool]:
             np.append(score, judged(rng, strength, more)),
             np.append(human, voted(rng, strength, more)),
         )
-        after = fit_heldout_ratings(later, fit_beta_folds(later), SETTINGS)
+        after = rate(later, SETTINGS)
         rated = after.human_rating[(after.model == "newest") & (after.method == "human")][0]
         held.append(bool(board.lower[0] <= rated <= board.upper[0]))
     return held
@@ -81,7 +85,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", type=int, default=400, help="simulated worlds (400)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="20 worlds")
     options = parser.parse_args()
+    if options.quick:
+        options.worlds = 20
     rng = np.random.default_rng(options.seed)
     held = np.array([one_world(rng) for _ in range(options.worlds)])
     rank = np.ceil((N_ANCHORS + 1) * (1 - MISCOVERAGE)) / (N_ANCHORS + 1)

@@ -24,8 +24,11 @@ from scipy.special import expit, log_expit
 from judgeline.battles import Categorical, CodedBattles, code_battles
 from judgeline.beta import fit_beta_folds
 from judgeline.bradley_terry import fit_strengths
-from judgeline.heldout import RatingSettings, fit_heldout_ratings
+from judgeline.gap import fit_gap, gap_features
+from judgeline.heldout import RatingSettings, rate
+from judgeline.soft import soft_totals
 from judgeline.tally import tally_outcomes
+from judgeline.targets import fold_anchors, own_target, soft_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")
 QUICK = ("25000x55", "1000000x55")
@@ -111,22 +114,39 @@ def extra_peak_memory(task: Callable[[], Any]) -> int:
 # ------------------------------------------------------------------ the core
 
 
+def soft_alone(battles: CodedBattles) -> Any:
+    """Do what soft ratings take beyond those of people."""
+    voted, tally = battles.voted_models(), tally_outcomes(battles)
+    totals = soft_totals(battles, fit_beta_folds(battles).beta, voted)
+    target = soft_target(tally.judge[:, voted], totals, voted)
+    return fold_anchors(target, voted, 0.01, np.array(battles.models)[voted])
+
+
+def gap_alone(battles: CodedBattles) -> Any:
+    """Do what gap ratings take beyond those of people."""
+    voted, tally = battles.voted_models(), tally_outcomes(battles)
+    fit = fit_gap(battles, gap_features(battles, tally))
+    return own_target(battles, tally.judge[:, voted], fit.of_own, voted)
+
+
 def core_rows(made: Made, repeats: int) -> Iterator[dict[str, Any]]:
     """Time coding, slopes, and all leave-one-out folds with and without resampling."""
     battles = coded(made)
     folds = fit_beta_folds(battles)
 
-    def rate(n_resamples: int, levels: tuple[float, ...] = ()) -> None:
+    def rated(n_resamples: int, levels: tuple[float, ...] = ()) -> None:
         settings = RatingSettings(n_resamples=n_resamples, smoothing_levels=levels)
-        fit_heldout_ratings(battles, folds, settings)
+        rate(battles, settings, beta_folds=folds)
 
     tasks: dict[str, Callable[[], Any]] = {
         "code battles": lambda: coded(made),
         "beta, all folds": lambda: fit_beta_folds(battles),
-        "all folds, human + hard + soft": lambda: rate(0),
-        "all folds, with five smoothings": lambda: rate(0, RatingSettings().smoothing_levels),
-        "... and 20 resamples, 3 targets": lambda: rate(20),
-        "... and 200 resamples, 3 targets": lambda: rate(200),
+        "soft alone: slopes, totals, anchors": lambda: soft_alone(battles),
+        "gap alone: gaps, weights, own wins": lambda: gap_alone(battles),
+        "all folds, all methods but smoothings": lambda: rated(0),
+        "all folds, with five smoothings": lambda: rated(0, RatingSettings().smoothing_levels),
+        "... and 20 resamples, 4 targets": lambda: rated(20),
+        "... and 200 resamples, 4 targets": lambda: rated(200),
     }
     for name, task in tasks.items():
         memory = extra_peak_memory(task)

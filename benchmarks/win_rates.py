@@ -1,26 +1,32 @@
-"""Whether adjusted win rates keep their promises, where the truth is known.
+"""Whether win rates keep their promises, on real votes and where the truth is known.
 
-First the interval over true win rates, with calibration battles divided evenly and by the
-adaptive rule, then five estimators when calibration and test battles differ. README.md beside
-this file says how to read the tables.
+First real files of battles, each model left out; then the published interval over true win
+rates, with calibration battles divided evenly and by the adaptive rule; then five estimators when
+calibration and test battles differ. README.md beside this file says how to read the tables.
 """
 
 import argparse
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from judgeline.adjusted import adjusted_win_rate
+from assets.columns import as_coded
+from judgeline.battle_strata import N_STRENGTHS, strength_strata
+from judgeline.outcome_tables import NO_VOTE, OutcomeTables, tabulate_outcomes
+from judgeline.prediction_powered import power_tuned_estimate, power_tuned_half_width
+from judgeline.win_rate_coverage import WEAKEST, leave_out_coverage
 from judgeline.win_rate_peers import ESTIMATORS, compare_estimators
+from pipelines.rank_input import read_judged_battles
 
 # The simulated judges are those of the tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judgeline"))
 
-from judges_that_err import coverage, play_judge
+from judges_that_err import adjusted, coverage, play_judge
 from test_adjusted_peers import SAME, SHIFTED_VERDICTS, sample, table
 from test_adjusted_plan import adaptive, gain_in_theory
 
@@ -33,11 +39,83 @@ SHIFTS = {
 }
 
 
+REPLICATES = 40
+N_VOTES = 50
+
+
+def real_row(path: Path) -> dict[str, Any]:
+    """Return errors, 90 % coverage and widths over the models of a file, each left out."""
+    scored = read_judged_battles(path).scored
+    battles, question = as_coded(scored, "derived"), scored["question_id"].to_numpy(str)
+    first, second = strength_strata(battles)
+    tables = tabulate_outcomes(battles, question)
+    found = leave_out_coverage(
+        tables,
+        by_strength=tabulate_outcomes(
+            battles, question, stratum_a=first, stratum_b=second, n_strata=N_STRENGTHS
+        ),
+        miscoverage=0.1,
+    )
+    row: dict[str, Any] = {"file": path.stem, "n_models": len(tables.models)}
+    for at, (estimator, left_out) in enumerate(zip(found.estimator, found.left_out, strict=True)):
+        row[estimator if left_out == "each model" else left_out] = {
+            "error": float(found.mean_absolute_error[at]),
+            "coverage": float(found.win_rate_coverage[at]),
+            "width": float(found.mean_width[at]),
+        }
+    return row | {"own_votes": own_votes(tables, np.random.default_rng(2023))}
+
+
+def own_votes(tables: OutcomeTables, rng: np.random.Generator) -> dict[str, float]:
+    """Return how the win rate fares with 50 votes on each model, the rest of its votes hidden."""
+    outcomes, errors, direct, hits, widths = np.array([1, 0.5, 0]), [], [], [], []
+    for own in tables.own[:, 0, :, :NO_VOTE]:
+        if own.sum() < 2 * N_VOTES:
+            continue
+        truth = own.sum(axis=0) @ outcomes / own.sum()
+        drawn = rng.multivariate_hypergeometric(own.ravel(), N_VOTES, size=REPLICATES)
+        for labelled in drawn.reshape(-1, 3, 3):
+            found = power_tuned_estimate(labelled, (own - labelled).sum(axis=1))
+            reach = power_tuned_half_width(found.variance, N_VOTES, miscoverage=0.1)
+            errors.append(abs(found.win_rate - truth))
+            direct.append(abs(labelled.sum(axis=0) @ outcomes / N_VOTES - truth))
+            hits.append(errors[-1] <= reach)
+            widths.append(2 * reach)
+    means = [float(np.mean(part)) if part else math.nan for part in (errors, hits, widths, direct)]
+    return dict(zip(("error", "coverage", "width", "votes_alone"), means, strict=True))
+
+
+def show_real(rows: list[dict[str, Any]]) -> None:
+    """Print the real files, a line each, and their means."""
+    print("Real votes: mean absolute error, coverage of 90 % intervals, mean width, over models")
+    print(f"{'':22}{'naive':>8}{'published':>16}{'difference':>22}{'thirds':>8}", end="")
+    print(f"{'50 own votes':>22}{'alone':>8}")
+    for row in rows:
+        published, shown, own = (row[key] for key in ("mean-outcome", "difference", "own_votes"))
+        print(
+            f"{row['file']:22}{row['naive']['error']:8.3f}"
+            f"{published['error']:9.3f}{published['coverage']:7.2f}"
+            f"{shown['error']:10.3f}{shown['coverage']:6.2f}{shown['width']:6.2f}"
+            f"{min(row['strongest third']['coverage'], row[WEAKEST]['coverage']):8.2f}"
+            f"{own['error']:10.3f}{own['coverage']:6.2f}{own['width']:6.2f}"
+            f"{own['votes_alone']:8.3f}"
+        )
+
+
+def mean_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the means over files, of those that have a value."""
+    parts = [key for key, value in rows[0].items() if isinstance(value, dict)]
+    return {"file": "mean"} | {
+        part: {key: float(np.nanmean([row[part][key] for row in rows])) for key in rows[0][part]}
+        for part in parts
+    }
+
+
 def interval_row(win_rate: float, n: int) -> dict[str, float]:
     """Return coverage and mean width of both ways of dividing 200 calibration battles."""
     rng = np.random.default_rng([2025, round(100 * win_rate)])
-    even = adjusted_win_rate(play_judge(rng, win_rate, n_replications=n))
-    ours = adjusted_win_rate(adaptive(rng, win_rate, n))
+    even = adjusted(play_judge(rng, win_rate, n_replications=n))
+    ours = adjusted(adaptive(rng, win_rate, n))
     widths = [found.upper - found.lower for found in (even, ours)]
     ratio = widths[1].mean() / widths[0].mean()
     noise = sum((width.std() / width.mean()) ** 2 for width in widths)
@@ -89,13 +167,24 @@ def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--replications", type=int, default=10_000)
+    parser.add_argument("--quick", action="store_true", help="1,000 replications")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument(
+        "--data", default=os.environ.get("JUDGELINE_DATA"), help="folder with real/"
+    )
     chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.replications = 1000
+    files = sorted(Path(chosen.data, "real").glob("*.csv")) if chosen.data else []
+    real = [real_row(path) for path in files]
+    real += [mean_row(real)] if real else []
     intervals = [interval_row(win_rate, chosen.replications) for win_rate in WIN_RATES]
     shifts = [shift_row(name) for name in SHIFTS]
     if chosen.json:
-        print(json.dumps({"intervals": intervals, "shifts": shifts}, indent=1))
+        print(json.dumps({"real": real, "intervals": intervals, "shifts": shifts}, indent=1))
     else:
+        show_real(real) if real else print("no --data or JUDGELINE_DATA with real/*.csv: not run")
+        print()
         show(intervals, shifts, chosen.replications)
 
 

@@ -1,12 +1,10 @@
-"""Corrected mean outcomes: a win rate in which ties count half, whether or not the judge ties.
+"""The published correction: win rates by the judge's mean outcome, binary, with ties, in strata.
 
-Battles that people would call a tie cannot be left out where nobody voted, so that an estimate
-for battles without ties does not apply to them; and a judge that hardly ever ties cannot tell
-them from the others, so that its confusion matrix of three outcomes cannot be inverted. What
-its verdicts do tell is its mean outcome. On test battles that is a mixture of its means over
-battles that people call won, tied and lost, and gives the win rate once the share of ties is
-known. That share is taken from calibration. It enters only as far as the judge's mean over ties
-is not midway between its means over wins and losses: midway, no share of ties can be wrong.
+On test battles the judge's mean outcome is a mixture of its means over battles that humans call
+won, tied and lost. The mixture gives the win rate once the share of ties is known, which is
+taken from calibration. A judge that never ties can be corrected so; its confusion matrix of
+three outcomes cannot be inverted. Without ties the correction is the binary one of Rogan and
+Gladen with the interval of Lang and Reiczigel, as Lee et al. use it.
 """
 
 from typing import NamedTuple
@@ -15,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.adjusted_shares import OUTCOMES
-from judgeline.judge_counts import normal_quantile
+from judgeline.judge_counts import NoWinRateError, normal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -43,8 +41,9 @@ def adjusted_mean(
     human outcome, and that humans tie as often in both. Strata weigh by their test battles,
     and the weights count as known. The interval is by the delta method around shares drawn
     towards equality, by one battle for every outcome, and its centre is shifted towards the
-    class whose calibration is less certain: without ties both are those of
-    `stratified_win_rate`, and so is the estimate.
+    class whose calibration is less certain. Two departures from the printed listing of Lee et
+    al., which are misprints there: the half-width divides by the judge's skill outside of the
+    root, and the shift is added. Only the ends of the interval are clipped.
 
     Parameters
     ----------
@@ -62,8 +61,11 @@ def adjusted_mean(
 
     Raises
     ------
+    NoWinRateError
+        ``all-ties``, ``class-absent`` or ``chance``, if a stratum with test battles cannot be
+        corrected, as observed or as smoothed by the interval; or if there is no test battle.
     ValueError
-        If shapes differ, a count is no whole number, or `can_be_corrected` is not so everywhere.
+        If shapes differ, a count is no whole number or `miscoverage` is out of range.
 
     References
     ----------
@@ -71,16 +73,12 @@ def adjusted_mean(
     Test", American Journal of Epidemiology 107(1), of which this is the case of three outcomes
     with one share known; B. A. Barron (1977), Biometrics 33(2), for three unknown shares.
     Z. Lang and J. Reiczigel (2014), Preventive Veterinary Medicine 113(1), for the interval.
+    C. Lee, T. Zeng, J. Jeong, J. Sohn and K. Lee (2025), "How to Correctly Report LLM-as-a-Judge
+    Evaluations", arXiv:2511.21140.
     """
     quantile = normal_quantile(miscoverage)
     said, known = _checked(test, calibration)
-    if not np.all(_with_skill(said, known)):
-        raise ValueError(
-            "a stratum with test battles has no vote that is won, or none that is lost, or the "
-            "judge's mean outcome is no higher where humans say won than where they say lost: no "
-            "better than chance, and no correction can be made; label more battles or withhold "
-            "this judge"
-        )
+    _require_correctable(said, known)
     n_test = said.sum(axis=-1)
     weight = n_test / n_test.sum(axis=-1, keepdims=True)
     means, smoothed = _means(said, known), _means(said, known, quantile=quantile, extra=1)
@@ -95,29 +93,6 @@ def adjusted_mean(
         )
     )
     return AdjustedMean(estimate, lower, upper, std_error, (weight * means.judged).sum(axis=-1))
-
-
-def can_be_corrected(test: ArrayLike, calibration: ArrayLike) -> NDArray[np.bool_]:
-    """Return where `adjusted_mean` has a value.
-
-    Parameters
-    ----------
-    test, calibration : array_like of int, shapes (..., s, 3) and (..., s, 3, 3)
-        As there.
-
-    Returns
-    -------
-    ndarray of bool
-        Of the leading shape: True where there are test battles, and every stratum that has some
-        has votes won and lost, among which the judge's mean outcome differs in the right
-        direction, as observed and as smoothed by the interval.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a count is no whole number.
-    """
-    return _with_skill(*_checked(test, calibration))
 
 
 class _Means(NamedTuple):
@@ -164,13 +139,27 @@ def _share_tied(known: Floats, extra: int) -> tuple[Floats, Floats]:
     return share, share * (1 - share) / n
 
 
-def _with_skill(said: Floats, known: Floats) -> NDArray[np.bool_]:
+def _require_correctable(said: Floats, known: Floats) -> None:
     used = said.sum(axis=-1) > 0
-    votes = known.sum(axis=-2)
-    present = (votes[..., 0] > 0) & (votes[..., 2] > 0)
-    skilled = (_means(said, known).skill > 0) & (_means(said, known, extra=1).skill > 0)
-    good: NDArray[np.bool_] = used.any(axis=-1) & (~used | (present & skilled)).all(axis=-1)
-    return good
+    if not used.any(axis=-1).all():
+        raise NoWinRateError("all-ties", "there is no test battle (ties left out); judge more")
+    won, _, lost = np.moveaxis(known.sum(axis=-2), -1, 0)
+    _require(~used | (won + lost > 0), "all-ties", "no vote without a tie; label more battles")
+    for name, votes in (("won", won), ("lost", lost)):
+        _require(~used | (votes > 0), "class-absent", f"no vote that is {name}; label some there")
+    for extra, when in ((0, ""), (1, " after smoothing by one battle an outcome")):
+        _require(
+            ~used | (_means(said, known, extra=extra).skill > 0),
+            "chance",
+            "a judge whose mean outcome is no higher where humans say won than where they say "
+            f"lost{when}: no better than chance; label more battles or withhold this judge",
+        )
+
+
+def _require(good: NDArray[np.bool_], status: str, found: str) -> None:
+    if not good.all():
+        stratum = int(np.argwhere(~good)[0, -1])
+        raise NoWinRateError(status, f"stratum {stratum} of {good.shape[-1]} has {found}")
 
 
 def _checked(test: ArrayLike, calibration: ArrayLike) -> tuple[Floats, Floats]:

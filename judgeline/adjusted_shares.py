@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.judge_counts import normal_quantile
+from judgeline.judge_counts import NoWinRateError, normal_quantile
 
 Floats = NDArray[np.float64]
 
@@ -48,37 +48,6 @@ class AdjustedShares(NamedTuple):
     shares_upper: Floats
 
 
-def count_ternary(judge_outcome: ArrayLike, human_outcome: ArrayLike) -> TernaryCounts:
-    """Return the counts of battles, those without a human outcome being the test battles.
-
-    Parameters
-    ----------
-    judge_outcome : array_like, shape (n,)
-        1.0, 0.5 or 0.0: the share of the win that the judge gives the model of interest.
-    human_outcome : array_like, shape (n,)
-        The same of humans; NaN where nobody voted.
-
-    Returns
-    -------
-    TernaryCounts
-        Whole numbers.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or are not (n,), the judge's outcome is NaN, or an outcome is
-        none of the three.
-    """
-    judge = np.asarray(judge_outcome, dtype=float)
-    human = np.asarray(human_outcome, dtype=float)
-    if judge.ndim != 1 or judge.shape != human.shape:
-        raise ValueError(f"outcomes must share one shape (n,), got {judge.shape} and {human.shape}")
-    test = np.isnan(human)
-    said = _one_hot(judge, "judge_outcome")
-    meant = _one_hot(human[~test], "human_outcome (where not NaN)")
-    return TernaryCounts(said[test].sum(axis=0), said[~test].T @ meant)
-
-
 def adjusted_shares(counts: TernaryCounts, *, miscoverage: float = 0.05) -> AdjustedShares:
     """Return the shares that humans would give, with delta-method intervals.
 
@@ -92,7 +61,7 @@ def adjusted_shares(counts: TernaryCounts, *, miscoverage: float = 0.05) -> Adju
     Parameters
     ----------
     counts : TernaryCounts
-        See `count_ternary`.
+        Whole numbers.
     miscoverage : float
         Tolerated share of misses of each interval, in (0, 1).
 
@@ -103,11 +72,13 @@ def adjusted_shares(counts: TernaryCounts, *, miscoverage: float = 0.05) -> Adju
 
     Raises
     ------
+    NoWinRateError
+        ``no-ties``, ``all-ties`` or ``class-absent``, if a human outcome is absent from
+        calibration; ``chance``, if the judge gives some outcome no more often to battles that
+        humans give it to than to others, before or after smoothing.
     ValueError
-        If the shapes are not (3,) and (3, 3), a count is no whole number, there is no test
-        battle, a human outcome is absent from calibration, or the judge is no better than
-        chance: it gives some outcome no more often to battles that humans give it to than to
-        others, before or after smoothing.
+        If the shapes are not (3,) and (3, 3), a count is no whole number or there is no test
+        battle.
 
     References
     ----------
@@ -157,10 +128,11 @@ def _invert(confusion: Floats, when: str) -> Floats:
     blind = np.flatnonzero(np.diag(confusion) <= others)
     if blind.size:
         at = int(blind[0])
-        raise ValueError(
+        raise NoWinRateError(
+            "chance",
             f"the judge says {_NAMES[at]} to {confusion[at, at]:.4g} of the battles that humans "
             f"call so and to {others[at]:.4g} of others{when}: no better than chance, and no "
-            "correction can be made; label more battles or withhold this judge"
+            "correction can be made; label more battles or withhold this judge",
         )
     # It can be inverted: with columns that sum to 1 and each row's largest entry on the diagonal,
     # the determinant of the 2 x 2 matrix of differences to the last column is positive.
@@ -169,18 +141,6 @@ def _invert(confusion: Floats, when: str) -> Floats:
 
 
 _NAMES = ("win", "tie", "loss")
-
-
-def _one_hot(outcome: Floats, name: str) -> NDArray[np.int64]:
-    hot = outcome[:, None] == np.array(OUTCOMES)
-    wrong = np.flatnonzero(~hot.any(axis=1))
-    if wrong.size:
-        raise ValueError(
-            f"{name} holds {wrong.size} values that are none of {OUTCOMES}, first "
-            f"{outcome[wrong[0]]:g}; leave out battles without a verdict"
-        )
-    counted: NDArray[np.int64] = hot.astype(np.int64)
-    return counted
 
 
 def _whole(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
@@ -195,9 +155,15 @@ def _whole(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
 def _require_present(test: Floats, table: Floats) -> None:
     if not test.sum():
         raise ValueError("there is no test battle; a share needs battles the judge alone called")
-    absent = np.flatnonzero(table.sum(axis=0) == 0)
-    if absent.size:
-        raise ValueError(
-            f"calibration has no battle that humans call a {_NAMES[int(absent[0])]}; label some, "
-            "or leave ties out and use adjusted_win_rate"
+    votes = table.sum(axis=0)
+    if not votes[1]:
+        raise NoWinRateError(
+            "no-ties", "calibration has no battle that humans call a tie; see the mean-outcome row"
+        )
+    if not votes[0] and not votes[2]:
+        raise NoWinRateError("all-ties", "no vote without a tie; label more battles")
+    if not votes.all():
+        absent = _NAMES[int(np.flatnonzero(votes == 0)[0])]
+        raise NoWinRateError(
+            "class-absent", f"calibration has no battle that humans call a {absent}; label some"
         )

@@ -1,18 +1,16 @@
 """Strata of battles within which a judge's errors are more alike than over all of them."""
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.battles import CodedBattles
-from judgeline.outcome_tables import LOSS, WIN, Design
+from judgeline.outcome_tables import Design
 
 N_STRENGTHS = 3
 """Strata by strength: enough to tell clear battles from close ones, each with many votes."""
 
 MIN_STRATUM_VOTES = 10
-"""Votes won, and lost, from which a stratum stands alone: the pilot of an allocation."""
+"""Votes from which a stratum stands alone."""
 
 
 def length_strata(
@@ -71,54 +69,33 @@ def strength_strata(
 def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> Design:
     """Return the battles in fewer strata, so that each has votes to calibrate it.
 
+    A stratum with test battles and fewer than `least` votes joins the neighbour with fewer
+    votes, the sparsest first. Counts of votes decide, never the judge's accuracy.
+
     Parameters
     ----------
     design : Design
         From `design_of`; neighbouring strata are alike.
     least : int
-        As of `first_strata`.
+        Votes.
 
     Returns
     -------
     Design
         Of as many strata as can stand alone, at least one.
     """
-    starts = first_strata(design, least=least)
-    test, labelled = (np.add.reduceat(part, starts, axis=0) for part in design[:2])
-    return Design(test, labelled, design.calibration)
-
-
-def first_strata(design: Design, *, least: float) -> list[int]:
-    """Return where the strata begin that remain when sparse ones join a neighbour.
-
-    A stratum that has test battles and fewer than `least` votes won, or lost, joins the
-    neighbour with fewer votes, the sparsest first. Counts of votes decide, never how the judge
-    fares on them.
-
-    Parameters
-    ----------
-    design : Design
-        From `design_of`; neighbouring strata are alike.
-    least : float
-        Votes of either kind.
-
-    Returns
-    -------
-    list of int
-        Ascending from 0, for `numpy.add.reduceat`.
-    """
     tested = design.test.sum(axis=1).tolist()
-    votes = design.labelled.sum(axis=1)
-    won, lost, n = (part.tolist() for part in (votes[:, WIN], votes[:, LOSS], votes.sum(axis=1)))
+    votes = design.labelled.sum(axis=(1, 2)).tolist()
     starts = list(range(len(tested)))
     while len(starts) > 1:
-        fewest = [min(w, v) if t else math.inf for w, v, t in zip(won, lost, tested, strict=True)]
-        at = fewest.index(min(fewest))
-        if fewest[at] >= least:
+        sparse = [at for at in range(len(starts)) if tested[at] and votes[at] < least]
+        if not sparse:
             break
+        at = min(sparse, key=votes.__getitem__)
         beside = [i for i in (at - 1, at + 1) if 0 <= i < len(starts)]
-        first = min(at, min(beside, key=lambda i: n[i]))
+        first = min(at, min(beside, key=votes.__getitem__))
         del starts[first + 1]
-        for counted in (tested, won, lost, n):
+        for counted in (tested, votes):
             counted[first : first + 2] = [counted[first] + counted[first + 1]]
-    return starts
+    test, labelled = (np.add.reduceat(part, starts, axis=0) for part in design[:2])
+    return Design(test, labelled, design.calibration)

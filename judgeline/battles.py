@@ -242,7 +242,7 @@ def _refuse_unscored(values: NDArray[Any], part: slice) -> None:
         row = part.start + int(np.argmin(finite))
         n_such = int((~(np.abs(values) <= LARGEST_SCORE)).sum())
         raise ValueError(
-            f"score_difference is {values[row]!r} in row {row} ({n_such} such rows); "
+            f"score_difference is {float(values[row])!r} in row {row} ({n_such} such rows); "
             f"expected a number within {LARGEST_SCORE:g} of zero. Leave out battles without a "
             "parsed verdict in both orders"
         )

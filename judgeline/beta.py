@@ -17,7 +17,8 @@ from judgeline.tally import tally_scores
 
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
-_FEW = 4_000_000  # battles times models up to which refitting each fold is quick enough
+FEW = 4_000_000
+"""Battles times models up to which a pass over the battles for each fold is quick enough."""
 
 Floats = NDArray[np.float64]
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
@@ -127,7 +128,7 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     if battles.denominator:
         return _folds_on_grid(battles)
     decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-    if len(decided) * len(battles.models) <= _FEW:
+    if len(decided) * len(battles.models) <= FEW:
         return _folds_by_refitting(decided)
     return _folds_by_interpolation(decided)
 
@@ -188,8 +189,8 @@ def _upper_bounds(derivatives: Derivatives, fit: NDArray[np.bool_], high: float 
 def _newton(
     derivatives: Derivatives, fit: NDArray[np.bool_], low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Newton kept inside a shrinking bracket, all folds at once."""
-    beta = (low + high) / 2
+    """Newton kept inside a shrinking bracket, all folds at once; a finished fold rests."""
+    beta, moving = (low + high) / 2, fit.copy()
     for _ in range(_MAX_ITERATIONS):
         slope, information = derivatives(beta)
         low, high = np.where(slope > 0, beta, low), np.where(slope > 0, high, beta)
@@ -198,11 +199,12 @@ def _newton(
         following = np.where(inside, proposed, (low + high) / 2)
         spread = 1 / np.sqrt(np.maximum(information, np.finfo(float).tiny))
         settled = np.abs(following - beta) <= _TOLERANCE * np.maximum(np.abs(beta), 10 * spread)
-        beta = np.where(fit, following, beta)
-        if settled[fit].all():
-            return beta, information
+        beta = np.where(moving, following, beta)
+        moving &= ~settled
+        if not moving.any():
+            return beta, derivatives(beta)[1]
     raise RuntimeError(
-        f"beta of {int((fit & ~settled).sum())} folds did not converge after {_MAX_ITERATIONS} "
+        f"beta of {int(moving.sum())} folds did not converge after {_MAX_ITERATIONS} "
         "iterations; check the score differences for extreme values"
     )
 

@@ -38,7 +38,7 @@ def plan_by_human_outcome(
 ) -> LabelPlan:
     """Return the fewest further labels, by human outcome, that reach a half-width.
 
-    Of the interval of `adjusted_win_rate`, if the judge goes on as in the battles at hand.
+    Of the interval of `adjusted_mean`, if the judge goes on as in the battles at hand.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def plan_by_verdict(
     Of the conditional estimate of `compare_estimators`, whose assumption is that verdicts mean
     the same in calibration and test battles: draw the battles to label from the test battles'
     population, at random within each verdict. Labels so chosen must not enter
-    `adjusted_win_rate`. Shares of human wins per verdict are smoothed by one battle a side.
+    `adjusted_mean`. Shares of human wins per verdict are smoothed by one battle a side.
 
     Parameters
     ----------

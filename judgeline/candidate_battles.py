@@ -16,15 +16,21 @@ class NeededBattles(NamedTuple):
     """How many battles a new model takes with one judge, and what they give.
 
     `n_battles` is what to judge; `wanted` is what the half-width alone would take, before the
-    limits, and infinite if no number is enough; `noise` is the pool's standard error times the
-    square root of the number of battles, in Elo points; `half_width` is what to expect of the
-    interval after `n_battles`, in Elo points.
+    limits, and infinite if no number is enough. The interval after n battles reaches
+    `threshold` times ``sqrt(noise^2 / n + excess_sd^2)`` Elo points to either side.
     """
 
     n_battles: int
     wanted: float
     noise: float
-    half_width: float
+    excess_sd: float
+    threshold: float
+
+    def half_width(self, n_battles: int) -> float:
+        """Return how far the interval is expected to reach after some battles, in Elo points."""
+        if not self.threshold:
+            return 0.0
+        return self.threshold * math.hypot(self.noise / math.sqrt(n_battles), self.excess_sd)
 
 
 def needed_battles(
@@ -34,34 +40,38 @@ def needed_battles(
     threshold: float,
     half_width: float,
     max_battles: int,
+    excess_sd: float = 0.0,
 ) -> NeededBattles:
     """Return how many battles bring a new model's interval to a half-width.
 
-    The interval reaches ``threshold * std_error`` to either side. A standard error at fixed
-    anchors shrinks with the square root of the number of battles, so that the median of
-    ``std_error * sqrt(n_battles)`` over the models that were held out foretells that of a new
-    one, if it is like them and meets opponents like theirs. The threshold is taken as it is: it
-    holds errors of the judge that no further battle averages out.
+    A standard error at fixed anchors shrinks with the square root of the number of battles, so
+    that the median of ``std_error * sqrt(n_battles)`` over the models that were held out foretells
+    that of a new one, if it is like them and meets opponents like theirs. What the judge is wrong
+    by beyond it, `excess_sd`, no battle averages out.
 
     Parameters
     ----------
     std_error : array_like, shape (m,)
-        Of each held-out model's rating, in Elo points; those not finite and positive are left out.
+        Of each held-out model's residual by chance, in Elo points; those not finite and positive
+        are left out.
     n_battles : array_like, shape (m,)
         Battles behind it.
     threshold : float
-        Conformal threshold in standard errors, 0 or more; ``inf`` where too few models calibrate.
+        Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
     half_width : float
         Half-width that is aimed at, in Elo points.
     max_battles : int
         Most battles to judge.
+    excess_sd : float
+        Standard deviation of the residuals beyond chance, in Elo points.
 
     Returns
     -------
     NeededBattles
         With at least `judgeline.heldout.FEW_BATTLES` battles (below that a standard error is a
-        guess), and at most ``max_battles``. Where nothing is known of the noise, or the
-        threshold is infinite, no number is enough, and ``max_battles`` are taken.
+        guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
+        infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
+        taken.
 
     Raises
     ------
@@ -77,11 +87,12 @@ def needed_battles(
     _require_settings(errors, counts, threshold, half_width, max_battles)
     known = np.isfinite(errors) & (errors > 0) & (counts > 0)
     noise = float(np.median(errors[known] * np.sqrt(counts[known]))) if known.any() else math.inf
-    reach = threshold * noise if threshold > 0 else 0.0
-    wanted = (reach / half_width) ** 2
+    wanted = 0.0
+    if threshold > 0:
+        room = (half_width / threshold) ** 2 - excess_sd**2
+        wanted = noise**2 / room if room > 0 else math.inf
     n = max_battles if math.isinf(wanted) else math.ceil(wanted)
-    n = min(max(n, FEW_BATTLES), max_battles)
-    return NeededBattles(n, wanted, noise, reach / math.sqrt(n))
+    return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
 
 
 def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
@@ -221,7 +232,7 @@ def _require_settings(
             f"{counts.shape}"
         )
     if not threshold >= 0:
-        raise ValueError(f"threshold is {threshold}; it must be 0 or more standard errors")
+        raise ValueError(f"threshold is {threshold}; it must be 0 or more spreads")
     if not 0 < half_width < math.inf:
         raise ValueError(f"half_width is {half_width}; it must be positive and finite")
     if max_battles < 1:

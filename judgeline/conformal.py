@@ -5,17 +5,20 @@ are exchangeable - drawn, as it were, from one pool, judged and voted on in the 
 """
 
 import math
-from typing import Literal, NamedTuple
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import betabinom
 
 from judgeline.heldout import HeldOutRatings
 from judgeline.streams import keyed_rng
 
 Floats = NDArray[np.float64]
 StdErrorKind = Literal["analytic", "bootstrap"]
+
+_NOT_LETTERS = re.compile(r"[\W\d_]")
 
 COVERAGE_TAIL = 0.005
 """Probability beyond either of the limits that `coverage_limits` gives."""
@@ -24,16 +27,21 @@ COVERAGE_TAIL = 0.005
 class ConformalCalibration(NamedTuple):
     """One row per method: the threshold that intervals use, and how such thresholds do.
 
-    `threshold` is calibrated on all `n_models` residuals, for models without votes.
+    `threshold` times a model's `Calibrating.spread` is half an interval; it and `excess_sd` (Elo
+    points) are from all `n_models` residuals, for models without votes.
     `split_threshold` (median), `coverage` (mean), `median_width` and the ranges are over
-    `n_splits` random halves: `n_calibration` models calibrate, `n_test` are covered or not.
-    Thresholds are in standard errors, widths in Elo points; infinite where too few models
-    calibrate, and then `note` says so.
+    `n_splits` random halves: `n_calibration` models calibrate, `n_test` are covered or not. That
+    coverage is near its promise whatever the judge does; `structured_coverage`, over
+    `n_structured` models that were set apart by what is known of them, is not. `structured` lists
+    those splits, and `structured_below` the ones below what chance allows.
+    Thresholds have no unit, widths are in Elo points; infinite where too few models calibrate,
+    and then `note` says so.
     """
 
     method: NDArray[np.str_]
     miscoverage: Floats
     threshold: Floats
+    excess_sd: Floats
     n_models: NDArray[np.int64]
     n_splits: NDArray[np.int64]
     n_calibration: NDArray[np.int64]
@@ -45,7 +53,60 @@ class ConformalCalibration(NamedTuple):
     median_width: Floats
     width_min: Floats
     width_max: Floats
+    n_structured: NDArray[np.int64]
+    structured_coverage: Floats
+    structured: NDArray[np.str_]
+    structured_below: NDArray[np.str_]
     note: NDArray[np.str_]
+
+
+class Calibrating(NamedTuple):
+    """What intervals by one method are made from: n models with votes, columns of their ratings.
+
+    `residual`, `std_error`, `human_std_error` and `vote_std_error` in Elo points, as of
+    `judgeline.heldout.HeldOutRatings`.
+    """
+
+    model: NDArray[np.str_]
+    rating: Floats
+    residual: Floats
+    std_error: Floats
+    human_std_error: Floats
+    vote_std_error: Floats
+    n_battles: NDArray[np.int64]
+
+    def take(self, rows: NDArray[Any]) -> "Calibrating":
+        """Return some of the models (boolean mask or positions)."""
+        return Calibrating(*(column[rows] for column in self))
+
+    @property
+    def excess_sd(self) -> float:
+        """Standard deviation of the residuals beyond their sampling errors, in Elo points.
+
+        ``sqrt(mean(residual^2 - std_error^2 - human_std_error^2))``, zero where that is negative
+        or no model has both errors.
+        """
+        excess = self.residual**2 - self.std_error**2 - self.human_std_error**2
+        known = excess[np.isfinite(excess)]
+        return math.sqrt(max(float(known.mean()), 0.0)) if known.size else 0.0
+
+    def spread(self, std_error: Floats, vote_std_error: Floats) -> Floats:
+        """Return the standard deviation that residuals of some models would have, Elo points.
+
+        The error of the judge's rating, the noise that votes on the same battles would have, and
+        what the calibrating models show beyond both. NaN where a rating has no positive error:
+        nothing is known of its spread.
+        """
+        known = np.where(std_error > 0, std_error, math.nan)
+        spread: Floats = np.sqrt(known**2 + vote_std_error**2 + self.excess_sd**2)
+        return spread
+
+    def threshold(self, miscoverage: float) -> float:
+        """Return the conformal quantile of the residuals in units of their spread."""
+        spread = self.spread(self.std_error, self.vote_std_error)
+        return conformal_quantile(
+            nonconformity_scores(self.residual, spread), miscoverage=miscoverage
+        )
 
 
 def conformal_quantile(nonconformity: ArrayLike, *, miscoverage: float) -> float:
@@ -175,18 +236,16 @@ def calibrate_intervals(
         raise ValueError(f"n_splits must be at least 1, got {n_splits}")
     methods = [name for name in dict.fromkeys(heldout.method.tolist()) if name != "human"]
     rows = [
-        _calibrate(
-            name, *calibration_residuals(heldout, name, std_error), miscoverage, n_splits, seed
-        )
+        _calibrate(name, calibrating_models(heldout, name, std_error), miscoverage, n_splits, seed)
         for name in methods
     ]
     return ConformalCalibration(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def calibration_residuals(
+def calibrating_models(
     heldout: HeldOutRatings, method: str, std_error: StdErrorKind
-) -> tuple[Floats, Floats]:
-    """Return residuals and standard errors of the models that calibrate a method.
+) -> Calibrating:
+    """Return the models that calibrate a method: those with votes and a rating by it.
 
     Parameters
     ----------
@@ -195,12 +254,7 @@ def calibration_residuals(
     method : str
         One of its methods.
     std_error : {"analytic", "bootstrap"}
-        Which standard error to take.
-
-    Returns
-    -------
-    residual, std_error : ndarray, shape (n,)
-        In Elo points, for the models with votes and a rating by the method.
+        Which standard error of the judge's rating to take.
 
     Raises
     ------
@@ -208,8 +262,18 @@ def calibration_residuals(
         If `std_error` is neither kind, or bootstrap errors were not computed.
     """
     spread = chosen_std_error(heldout, std_error)
-    rows = (heldout.method == method) & np.isfinite(heldout.residual)
-    return heldout.residual[rows], spread[rows]
+    columns = (
+        heldout.model,
+        heldout.rating,
+        heldout.residual,
+        spread,
+        heldout.human_std_error,
+        heldout.vote_std_error,
+        heldout.n_battles,
+    )
+    return Calibrating(*columns).take(
+        (heldout.method == method) & np.isfinite(heldout.residual.astype(float))
+    )
 
 
 def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
@@ -240,48 +304,88 @@ def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
 
 
 def _calibrate(
-    method: str,
-    residual: Floats,
-    spread: Floats,
-    miscoverage: float,
-    n_splits: int,
-    seed: int,
+    method: str, voted: Calibrating, miscoverage: float, n_splits: int, seed: int
 ) -> tuple[object, ...]:
-    scores = nonconformity_scores(residual, spread)
-    n_calibration = scores.size // 2
+    size = voted.residual.size
+    n_calibration = size // 2
     rng = keyed_rng(seed, "conformal splits")
-    splits = [
-        _try_split(scores, spread, rng.permutation(scores.size), n_calibration, miscoverage)
-        for _ in range(n_splits)
+    halves = [
+        np.isin(np.arange(size), rng.permutation(size)[:n_calibration]) for _ in range(n_splits)
     ]
-    threshold, coverage, width = (np.array(column) for column in zip(*splits, strict=True))
-    deployed = conformal_quantile(scores, miscoverage=miscoverage)
-    note = "; ".join(
-        part
-        for part in (_why_infinite(scores.size, n_calibration, miscoverage), _no_spread(scores))
-        if part
+    splits = [_tried(voted, half, miscoverage) for half in halves]
+    threshold, held, width = (np.array(column) for column in zip(*splits, strict=True))
+    coverage = np.array([hits.mean() if hits.size else math.nan for hits in held])
+    scores = nonconformity_scores(
+        voted.residual, voted.spread(voted.std_error, voted.vote_std_error)
     )
-    counts = (scores.size, n_splits, n_calibration, scores.size - n_calibration)
+    notes = (_why_infinite(size, n_calibration, miscoverage), _no_spread(scores))
     return (
-        method, miscoverage, deployed, *counts, float(np.median(threshold)),
+        method, miscoverage, voted.threshold(miscoverage), voted.excess_sd,
+        size, n_splits, n_calibration, size - n_calibration, float(np.median(threshold)),
         coverage.mean(), coverage.min(), coverage.max(),
-        float(np.median(width)), width.min(), width.max(), note,
+        float(np.median(width)), width.min(), width.max(),
+        *_structured(voted, miscoverage), "; ".join(filter(None, notes)),
     )  # fmt: skip
 
 
-def _try_split(
-    scores: Floats, spread: Floats, order: NDArray[np.intp], n_calibration: int, miscoverage: float
-) -> tuple[float, float, float]:
-    """Return threshold, share of test models covered, and their median interval width."""
-    threshold = conformal_quantile(scores[order[:n_calibration]], miscoverage=miscoverage)
-    test = order[n_calibration:]
-    if not test.size:
-        return threshold, math.nan, math.nan
-    return (
-        threshold,
-        float((scores[test] <= threshold).mean()),
-        float(np.median(interval_half_width(threshold, spread[test])) * 2),
-    )
+def _tried(
+    voted: Calibrating, calibrates: NDArray[np.bool_], miscoverage: float
+) -> tuple[float, NDArray[np.bool_], float]:
+    """Return a split's threshold, which of its test models are covered, and their median width."""
+    known, test = voted.take(calibrates), voted.take(~calibrates)
+    threshold = known.threshold(miscoverage)
+    half_width = interval_half_width(threshold, known.spread(test.std_error, test.vote_std_error))
+    width = float(np.median(half_width)) * 2 if half_width.size else math.nan
+    return threshold, np.abs(test.residual) <= half_width, width
+
+
+def structured_splits(voted: Calibrating) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield ways to set models apart by what is known without votes, and who then calibrates.
+
+    Those above the judge's upper third are tested on the others, and the reverse; those with
+    fewer battles than most on the others; each family of models, by the letters that their names
+    begin with, on the other families.
+
+    Parameters
+    ----------
+    voted : Calibrating
+        Models with votes.
+
+    Yields
+    ------
+    name, calibrates : str and ndarray of bool, shape (n,)
+        Models of one name are tested together, in as many splits as there are of it.
+    """
+    if not voted.rating.size:
+        return
+    upper = voted.rating > np.quantile(voted.rating, 2 / 3)
+    yield "above the upper third", ~upper
+    yield "below it", upper
+    yield "fewer battles", voted.n_battles >= np.median(voted.n_battles)
+    family = np.array([_NOT_LETTERS.split(name.lower())[0] for name in voted.model.tolist()])
+    names, counts = np.unique(family, return_counts=True)
+    for name in names[(counts > 1) & (counts < family.size) & (names != "")]:
+        yield "other families", family != name
+
+
+def _structured(voted: Calibrating, miscoverage: float) -> tuple[int, float, str, str]:
+    """Return tested models and covered share over structured splits, all in words, and the bad."""
+    tried: dict[str, list[NDArray[np.bool_]]] = {}
+    limits: dict[str, float] = {}
+    for name, calibrates in structured_splits(voted):
+        bounded = ~calibrates & (voted.std_error > 0)  # no interval without ends is tried
+        tested = voted.take(calibrates | bounded)
+        threshold, held, _ = _tried(tested, calibrates[calibrates | bounded], miscoverage)
+        if held.size and math.isfinite(threshold):
+            tried.setdefault(name, []).append(held)
+            least, _ = coverage_limits(int(calibrates.sum()), held.size, miscoverage=miscoverage)
+            limits[name] = limits.get(name, 0.0) + float(least) * held.size
+    held_by = {name: np.concatenate(parts) for name, parts in tried.items()}
+    words = {name: f"{name} {held.sum()} of {held.size}" for name, held in held_by.items()}
+    below = [words[name] for name, held in held_by.items() if held.sum() < limits[name] - 1e-9]
+    every = np.concatenate([*held_by.values(), np.array([], dtype=bool)])
+    share = float(every.mean()) if every.size else math.nan
+    return every.size, share, "; ".join(words.values()), "; ".join(below)
 
 
 def interval_half_width(threshold: ArrayLike, std_error: ArrayLike) -> Floats:
@@ -331,6 +435,8 @@ def coverage_limits(
     A. N. Angelopoulos and S. Bates (2021), "A Gentle Introduction to Conformal Prediction and
     Distribution-Free Uncertainty Quantification", arXiv:2107.07511.
     """
+    from scipy.stats import betabinom
+
     calibration = np.asarray(n_calibration, dtype=float)
     test = np.asarray(n_test, dtype=float)
     n_above = np.floor((calibration + 1) * np.asarray(miscoverage, dtype=float) + 1e-9)

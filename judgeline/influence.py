@@ -6,6 +6,7 @@ equation without it, so that what every battle does to the rating can be stated,
 to its verdicts.
 """
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,8 @@ from scipy.special import expit
 
 from judgeline.battles import CodedBattles
 from judgeline.beta import BetaFolds
-from judgeline.elo import ELO_PER_LOGIT, strength_to_rating
-from judgeline.heldout import RULERS, JudgePlacement, place_everywhere
-from judgeline.outcomes import smooth_outcome
+from judgeline.elo import ELO_PER_LOGIT
+from judgeline.heldout import Placements, place
 from judgeline.own_battles import OwnBattles
 from judgeline.rating_settings import SMOOTHING_LEVELS
 
@@ -102,7 +102,12 @@ def influence_of(
 
 
 def fit_influences(
-    battles: CodedBattles, beta_folds: BetaFolds, *, method: str = "soft", l2: float = 0.01
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    *,
+    method: str,
+    l2: float = 0.01,
+    models: Collection[str] | None = None,
 ) -> BattleInfluences:
     """Return the influence of every battle on the ratings that it counts in.
 
@@ -113,10 +118,12 @@ def fit_influences(
     beta_folds : BetaFolds
         Slope per held-out model, in the order of ``battles.models``.
     method : str
-        ``human``, or a judge method of `fit_heldout_ratings`. On a ruler, influences are
-        stretched as the rating is: the ruler was fitted to other models' ratings.
+        ``human``, or a judge method of `judgeline.heldout.rate`. A rating that is mixed of
+        others adds up their influences; its outcomes are their mean.
     l2 : float
         Penalty on squared strengths, per squared logit.
+    models : collection of str, optional
+        Models whose ratings to explain; all by default.
 
     Returns
     -------
@@ -132,77 +139,57 @@ def fit_influences(
     RuntimeError
         If an iteration does not converge.
     """
-    base = _base_of(method)
-    levels = tuple(level for level in SMOOTHING_LEVELS if base == f"smoothed-{level!r}")
-    placed = place_everywhere(battles, beta_folds, l2=l2, smoothing_levels=levels)
-    stretch = _stretch(method, placed, len(battles.models))
-    anchors = battles.voted_models()
-    parts = [
-        _of_one(own, model, base, battles, beta_folds.beta, placed[base], stretch, l2)
-        for model, own in enumerate(OwnBattles.of_all(battles, anchors, None))
-        if np.isfinite(placed[base].strength[model]) and np.isfinite(stretch[model])
-    ]
+    found = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+    mixture = found.mixture(method)
+    parts = []
+    for model, own in enumerate(OwnBattles.of_all(battles, found.voted, None)):
+        if models is not None and battles.models[model] not in models:
+            continue
+        weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
+        if np.isfinite([*weights.values(), *_strengths(found, weights, model)]).all():
+            parts.append(_of_one(own, model, weights, battles, found, l2))
     if not parts:
         return _NOTHING
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _base_of(method: str) -> str:
-    """Return the method that a method's strengths are fitted by."""
-    base = RULERS[method][0] if method in RULERS else method
-    known = ("human", "hard", "soft", *(f"smoothed-{level!r}" for level in SMOOTHING_LEVELS))
-    if base not in known:
-        raise ValueError(
-            f"no ratings by method {method!r}; there are {', '.join((*known, *RULERS))}"
-        )
-    return base
-
-
-def _stretch(method: str, placed: dict[str, JudgePlacement], n_models: int) -> Floats:
-    """Return by how much each model's ruler stretches differences of ratings, (M,)."""
-    if method not in RULERS:
-        return np.ones(n_models)
-    base, fit = RULERS[method]
-    ratings = (strength_to_rating(placed[name].strength) for name in (base, "human"))
-    return fit(*ratings).slope
+def _strengths(found: Placements, bases: Iterable[str], model: int) -> list[float]:
+    return [float(found.placed[base].strength[model]) for base in bases]
 
 
 def _of_one(
     own: OwnBattles,
     model: int,
-    base: str,
+    weights: Mapping[str, float],
     battles: CodedBattles,
-    beta: Floats,
-    placed: JudgePlacement,
-    stretch: Floats,
+    found: Placements,
     l2: float,
 ) -> BattleInfluences:
-    share = _shares(own, base, beta[model])
-    counted = np.flatnonzero(np.isfinite(share))
+    """Return the influences of one model's battles on a rating with these weights on its bases.
+
+    A battle moves a rating by gap twice: by the vote that it predicts, and by the strength by hard
+    outcomes with which all of the model's votes are predicted.
+    """
+    shares = np.array([found.shares[base](model, own) for base in weights])
+    counted = np.flatnonzero(np.isfinite(shares).all(axis=0))
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
-    place = np.cumsum(battles.voted_models()) - 1
-    anchors = placed.anchors[model][place[opponent]]
-    expected, influence = influence_of(
-        share[counted], float(placed.strength[model]), anchors, l2=l2
-    )
+
+    def told(base: str) -> tuple[Floats, Floats]:
+        anchors = found.placed[base].anchors[model][(np.cumsum(found.voted) - 1)[opponent]]
+        share = found.shares[base](model, own)[counted]
+        return influence_of(share, float(found.placed[base].strength[model]), anchors, l2=l2)
+
+    expected, influence = (np.array(parts) for parts in zip(*map(told, weights), strict=True))
+    total = np.array(list(weights.values())) @ influence
+    if "gap" in weights:
+        total += weights["gap"] * found.gaps["gap"].per_hard_logit[model] * told("hard")[1]
     names = np.array(battles.models)
     return BattleInfluences(
         np.full(counted.size, names[model]),
         own.rows[counted].astype(np.int64),
         names[opponent],
-        share[counted],
-        expected,
-        stretch[model] * influence,
+        shares[:, counted].mean(axis=0),
+        expected.mean(axis=0),
+        total,
     )
-
-
-def _shares(own: OwnBattles, base: str, beta: float) -> Floats:
-    """Return the model's share of the win in each own battle; NaN where the battle counts not."""
-    if base == "human":
-        return np.where(own.human >= 0, own.human / 2, np.nan)
-    if base == "soft":
-        soft: Floats = expit(beta * own.score)
-        return soft
-    hard = own.judge / 4
-    return hard if base == "hard" else smooth_outcome(hard, float(base.removeprefix("smoothed-")))

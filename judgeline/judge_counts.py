@@ -2,7 +2,7 @@
 
 A battle is won (1) or lost (0) by the model of interest, as the judge says and as a human says.
 Test battles have the judge's word alone; calibration battles have both. What is made of the
-counts, a corrected win rate, belongs in `judgeline.adjusted`.
+counts, a corrected win rate, belongs in `judgeline.adjusted_means`.
 """
 
 from typing import NamedTuple
@@ -17,6 +17,14 @@ Floats = NDArray[np.float64]
 def bernoulli_variance(share: Floats) -> Floats:
     """Return the variance of one draw that is 1 with probability `share`, else 0."""
     return share * (1 - share)
+
+
+class NoWinRateError(ValueError):
+    """The battles allow no win rate: `status` is a word for tables, the message the remedy."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class JudgeCounts(NamedTuple):
@@ -71,68 +79,6 @@ class JudgeRates(NamedTuple):
         return np.sqrt(variance) / self.skill
 
 
-def count_outcomes(judge_outcome: ArrayLike, human_outcome: ArrayLike) -> JudgeCounts:
-    """Return the counts of battles, those without a human outcome being the test battles.
-
-    Parameters
-    ----------
-    judge_outcome : array_like, shape (n,)
-        1.0 where the judge calls the battle won by the model of interest, 0.0 where lost.
-    human_outcome : array_like, shape (n,)
-        The same of humans; NaN where nobody voted.
-
-    Returns
-    -------
-    JudgeCounts
-        Whole numbers.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or are not (n,), the judge's outcome is NaN, or an outcome is
-        neither 0 nor 1; ties have an estimator of their own.
-    """
-    judge = np.asarray(judge_outcome, dtype=float)
-    human = np.asarray(human_outcome, dtype=float)
-    if judge.ndim != 1 or judge.shape != human.shape:
-        raise ValueError(f"outcomes must share one shape (n,), got {judge.shape} and {human.shape}")
-    test = np.isnan(human)
-    _require_decisive(judge, np.ones(judge.shape, dtype=bool), "judge_outcome")
-    _require_decisive(human, ~test, "human_outcome")
-    lost, won = human == 0, human == 1
-    counts = (test, test & (judge == 1), lost, lost & (judge == 0), won, won & (judge == 1))
-    return JudgeCounts(*(int(part.sum()) for part in counts))
-
-
-def is_better_than_chance(counts: JudgeCounts) -> NDArray[np.bool_]:
-    """Return where a win rate can be corrected at all.
-
-    Parameters
-    ----------
-    counts : JudgeCounts
-        Of any shape.
-
-    Returns
-    -------
-    ndarray of bool
-        True where there are test battles and calibration battles of both classes, and
-        specificity + sensitivity exceeds 1 both as observed and as smoothed by the interval.
-
-    Raises
-    ------
-    ValueError
-        If the counts contradict each other.
-    """
-    checked = _checked(counts)
-    present = (checked.n_test > 0) & (checked.n_lost > 0) & (checked.n_won > 0)
-    observed = (
-        checked.n_lost_right * checked.n_won + checked.n_won_right * checked.n_lost
-        > checked.n_lost * checked.n_won
-    )
-    smoothed: NDArray[np.bool_] = _smoothed(checked, 0.0).skill > 0
-    return present & observed & smoothed
-
-
 def judge_rates(counts: JudgeCounts) -> JudgeRates:
     """Return the shares that the counts stand for, of a judge better than chance.
 
@@ -148,13 +94,17 @@ def judge_rates(counts: JudgeCounts) -> JudgeRates:
 
     Raises
     ------
+    NoWinRateError
+        If there is no test battle, a class is absent from calibration, or the judge is no
+        better than chance.
     ValueError
-        If the counts contradict each other, there is no test battle, a class is absent from
-        calibration, or the judge is no better than chance.
+        If the counts contradict each other.
     """
     checked = _checked(counts)
-    for name in ("n_test", "n_lost", "n_won"):
-        _require(getattr(checked, name) > 0, f"{name} is 0{{where}}; {_REMEDY[name]}")
+    for name, (status, remedy) in _REMEDY.items():
+        present = getattr(checked, name) > 0
+        if not np.all(present):
+            raise NoWinRateError(status, f"{name} is 0{_where(present)}; {remedy}")
     rates = JudgeRates(
         checked.n_test_won / checked.n_test,
         checked.n_lost_right / checked.n_lost,
@@ -221,9 +171,9 @@ def normal_quantile(miscoverage: float) -> float:
 
 
 _REMEDY = {
-    "n_test": "a win rate needs battles that the judge alone has called",
-    "n_lost": "specificity needs battles that humans call lost: label some",
-    "n_won": "sensitivity needs battles that humans call won: label some",
+    "n_test": ("all-ties", "a win rate needs test battles that the judge does not tie: judge more"),
+    "n_lost": ("class-absent", "specificity needs battles that humans call lost: label some"),
+    "n_won": ("class-absent", "sensitivity needs battles that humans call won: label some"),
 }
 
 
@@ -267,24 +217,15 @@ def _smoothed(checked: _Checked, quantile: float) -> JudgeRates:
     )
 
 
-def _require_decisive(outcome: Floats, where: NDArray[np.bool_], name: str) -> None:
-    wrong = np.flatnonzero(where & (outcome != 0) & (outcome != 1))
-    if wrong.size:
-        raise ValueError(
-            f"{name} holds {wrong.size} values other than 0 and 1, first {outcome[wrong[0]]:g} at "
-            f"{wrong[0]}; leave out battles without a verdict, and correct ties by "
-            "adjusted_shares"
-        )
-
-
 def _require_skill(rates: JudgeRates, when: str) -> None:
     skilled = rates.skill > 0
     if not np.all(skilled):
         at = np.unravel_index(int(np.argmin(skilled)), skilled.shape)
-        raise ValueError(
+        raise NoWinRateError(
+            "chance",
             f"specificity {rates.specificity[at]:.4g} + sensitivity {rates.sensitivity[at]:.4g} is "
             f"at most 1{when}{_where(skilled)}: the judge is no better than chance, and no "
-            "correction can be made; label more battles or withhold this judge"
+            "correction can be made; label more battles or withhold this judge",
         )
 
 

@@ -12,7 +12,12 @@ from judgeline.calibration_plan import (
     plan_by_verdict,
     plan_in_words,
 )
-from judgeline.judge_counts import JudgeCounts, is_better_than_chance, judge_rates, normal_quantile
+from judgeline.judge_counts import (
+    JudgeCounts,
+    NoWinRateError,
+    normal_quantile,
+    smoothed_rates,
+)
 from judgeline.model_win_rates import TRANSPORTED
 from judgeline.outcome_tables import (
     MIN_OWN_VOTES,
@@ -21,8 +26,8 @@ from judgeline.outcome_tables import (
     OutcomeTables,
     decisive_counts,
     design_of,
+    require_battles,
 )
-from judgeline.win_rate_refusals import refused_binary, too_little
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,9 +35,9 @@ Ints = NDArray[np.int64]
 CHOSEN_BY: tuple[str, ...] = ("human outcome", "verdict")
 """Ways of choosing battles to label, in the order of the rows.
 
-``human outcome``: by votes that exist and need only be revealed; feeds `adjusted_win_rate`.
+``human outcome``: by votes that exist and need only be revealed; feeds `adjusted_mean`.
 ``verdict``: by what the judge said, known before anybody votes; feeds the conditional estimate
-alone. Labels so chosen must not enter `adjusted_win_rate`."""
+alone. Labels so chosen must not enter `adjusted_mean`."""
 
 
 class LabelPlans(NamedTuple):
@@ -59,7 +64,7 @@ class LabelPlans(NamedTuple):
 def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float) -> LabelPlans:
     """Return plans that bring the intervals of binary win rates to a half-width.
 
-    The battles at hand are those of the binary rows of `adjust_models`, ties left out; where people
+    The battles at hand are those of the binary row of `adjust_models`, ties left out; where people
     tie, they size those rows' sampling error and nothing else. Where the votes on other models
     calibrate, so would the further labels: they shorten the interval and leave its assumption
     as it is. The row of the corpus is of the win rate of whoever stood on side A, in the
@@ -139,8 +144,10 @@ def _row(
 ) -> tuple[float | int | str, ...]:
     design, way = subject.design, _WAYS[chosen_by]
     counts = decisive_counts(design.test.sum(axis=0), design.labelled.sum(axis=0))
-    if refused := _refused(subject, counts):
-        return _none(np.nan, half_width, *refused)
+    try:
+        _require_plan(subject, counts, miscoverage)
+    except NoWinRateError as refusal:
+        return _none(np.nan, half_width, refusal.status, str(refusal))
     at_hand = way.make(counts, half_width=_ANY_WIDTH, miscoverage=miscoverage).half_width
     try:
         plan = way.make(counts, half_width=half_width, miscoverage=miscoverage)
@@ -152,19 +159,11 @@ def _row(
     return at_hand, half_width, plan.half_width, plan.n_won, plan.n_lost, words, "ok", note
 
 
-def _refused(subject: _Subject, counts: JudgeCounts) -> tuple[str, str] | None:
-    design = subject.design
+def _require_plan(subject: _Subject, counts: JudgeCounts, miscoverage: float) -> None:
     if subject.battles.sum() and not subject.battles[..., NO_VOTE].sum():
-        return "all-voted", "every battle has a vote: there is none left to label"
-    if refused := too_little(design, subject.n_questions) or refused_binary(design):
-        return refused
-    if not is_better_than_chance(counts):
-        try:
-            judge_rates(counts)
-        except ValueError as error:
-            return "chance", str(error)
-        return "chance", "the judge is better than chance only before smoothing; label a pilot"
-    return None
+        raise NoWinRateError("all-voted", "every battle has a vote: there is none left to label")
+    require_battles(subject.design, subject.n_questions)
+    smoothed_rates(counts, miscoverage=miscoverage)
 
 
 def _none(

@@ -26,6 +26,8 @@ _FOLD_BLOCK = 8  # folds evaluated at a time
 _TILE = 72  # anchors by anchors of one tile: 8 folds of it are 320 KiB
 _ERROR = 1e-11  # logits; a fold is finished when its estimated remaining error is below
 _STALL = 0.5  # a fold whose step keeps more than this share of its length goes to Newton
+_GRID = 2.0**-10  # logits; the last steps of a fold start here, whatever way led to it
+_CHORDS = 12
 
 
 def fit_leave_one_out(
@@ -67,6 +69,7 @@ def fit_leave_one_out(
         If a fold does not reach the tolerances of `fit_strengths`; names the model left out.
     """
     size = wins.size
+    others = ~np.eye(size, dtype=bool)
     targets = np.where(np.eye(size, dtype=bool), 0.0, fold_wins)
     active = ~np.isnan(targets).any(axis=1)
     strengths = np.full((size, size), np.nan)
@@ -81,6 +84,56 @@ def fit_leave_one_out(
     for fold in pending:
         name = f"model number {fold}" if names is None else str(names[fold])
         strengths[fold] = _refit(n_battles, targets[fold], strengths[fold], (int(fold), name), l2)
+    for fold in np.flatnonzero(active):
+        kept = others[fold]
+        strengths[fold, kept] = _settled(
+            n_battles[np.ix_(kept, kept)], targets[fold, kept], strengths[fold, kept], l2
+        )
+    return strengths
+
+
+def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
+    """Return the strengths of anchors when nobody among them is left out, shape (A,).
+
+    Equal battles give equal bits here and in `fit_leave_one_out`, whether a model was left out
+    of them or was never there.
+
+    Parameters
+    ----------
+    n_battles, wins, l2
+        As of `fit_strengths`.
+    """
+    if wins.size == 1:
+        return np.zeros(1)
+    return _settled(n_battles, wins, fit_strengths(n_battles, wins, l2=l2), l2)
+
+
+def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
+    """Return the strengths that these battles alone determine, to the last bit.
+
+    Where a fit comes to rest depends in its last bits on where it began, and `near` began with
+    the battles of the model left out. So it is rounded to a grid first; one factor of the
+    curvature there then leads to the maximum.
+    """
+    strengths: Floats = np.round(near / _GRID) * _GRID
+    odds = np.exp(strengths)
+    share = counts / (odds[:, None] + odds)
+    information = share * odds[:, None] * odds / (odds[:, None] + odds)
+    factor = cho_factor(curvature(information, l2), check_finite=False)
+    strengths = strengths - strengths.mean()
+    last = np.inf
+    for _ in range(_CHORDS):
+        odds = np.exp(strengths)
+        expected = odds * (counts / (odds[:, None] + odds)).sum(axis=1)
+        gradient = wins - expected - 2 * l2 * strengths
+        step = cho_solve(factor, gradient - gradient.mean(), check_finite=False)
+        strengths = strengths + step - step.mean()
+        size = float(np.abs(step).max())
+        if size <= _ERROR / 100 or size >= last:
+            break
+        last = size
+    if size > _ERROR:  # next to no curvature: damped Newton steps, from a start that is no guess
+        return fit_strengths(counts, wins, l2=l2)
     return strengths
 
 

@@ -1,7 +1,8 @@
-"""Marks that stand in a text in any notation: JSON, a table, a list, or prose.
+"""Marks in a judge's explanation, in any notation: JSON, a table, a list, or prose.
 
-What belongs here: reading leniently what somebody may have meant, in order to distrust it. What
-does not: the scores of an answer, which are read strictly or not at all (`rubric`).
+What belongs here: whether they contradict the scores before them. What does not: the scores of an
+answer, which are read strictly or not at all (`rubric`), and marks in texts under judgement
+(`dictation`).
 """
 
 import html
@@ -50,8 +51,6 @@ class Mark(NamedTuple):
         0 or 1, of the last response named.
     criterion : str or None
         What the number follows; None if it follows a response.
-    topic : str or None
-        The last criterion named before.
     value : float
         The number.
     is_assigned : bool
@@ -62,7 +61,6 @@ class Mark(NamedTuple):
 
     response: int | None
     criterion: str | None
-    topic: str | None
     value: float
     is_assigned: bool
     is_listed: bool
@@ -90,18 +88,18 @@ def _digit(letter: str) -> str:
 def marks(text: str) -> Iterator[Mark]:
     """Yield the marks in a text, in time proportional to its length."""
     text = plain(text)
-    response, criterion, topic = None, None, None
+    response, criterion = None, None
     is_listed, subject = False, None  # where that ends which a number would belong to
     for token in _TOKEN.finditer(text):
         if token["response"]:
             response, criterion, subject = int(token["response"]) - 1, None, token.end()
             is_listed = _is_heading(text, token)
         elif token["criterion"]:
-            criterion = topic = token["criterion"]
+            criterion = token["criterion"]
             subject = token.end()
         elif subject is not None:
             is_assigned = _is_assigned(text, subject, token, is_whole=criterion is None)
-            yield Mark(response, criterion, topic, _value(token["number"]), is_assigned, is_listed)
+            yield Mark(response, criterion, _value(token["number"]), is_assigned, is_listed)
             criterion = subject = None
 
 
@@ -128,25 +126,6 @@ def _is_assigned(text: str, subject: int, token: re.Match[str], *, is_whole: boo
 
 def _value(written: str) -> float:
     return float(_WORDS.index(written) + 1) if written in _WORDS else float(written)
-
-
-def written_scores(text: str) -> set[tuple[float, ...]]:
-    """Return every set of six marks in a text, in the order of `CRITERIA`.
-
-    A criterion's mark is the latest one before the end of the set; marks are read together, and
-    those of each response by themselves.
-    """
-    found: set[tuple[float, ...]] = set()
-    latest: dict[int | None, dict[str, float]] = {}
-    for mark in marks(text):
-        if mark.topic is None:
-            continue
-        for group in {None, mark.response}:
-            own = latest.setdefault(group, {})
-            own[mark.topic] = mark.value
-            if len(own) == len(CRITERIA):
-                found.add(tuple(own[criterion] for criterion in CRITERIA))
-    return found
 
 
 def contradiction(text: str, scores: Sequence[Sequence[int]]) -> str | None:

@@ -20,7 +20,7 @@ from scipy.special import expit
 from judgeline.battles import CodedBattles
 from judgeline.beta import BetaFolds
 from judgeline.elo import strength_to_rating
-from judgeline.heldout import JudgePlacement, place_by_judge
+from judgeline.heldout import Placements, place
 from judgeline.placement import place_models
 
 Floats = NDArray[np.float64]
@@ -105,15 +105,14 @@ def bound_missing(
     np.add.at(missing, (np.searchsorted(names, first), np.searchsorted(names, second)), 1)
     missing += missing.T
     counted = missing[:, rated[battles.voted_models()]]
-    placements = place_by_judge(battles, beta_folds, l2=l2)
+    placements = place(battles, beta_folds, l2=l2)
     most = {"hard": np.ones(rated.size), "soft": expit(reach * beta_folds.beta)}
     ratings = np.full((names.size, len(most), 3), np.nan)
     n_battles = np.zeros((names.size, len(most)), dtype=np.int64)
-    for place, method in enumerate(most):
-        placement = placements[method]
-        strengths = _strengths(placement, counted[rated], most[method], l2)
-        ratings[rated, place] = strength_to_rating(strengths).T
-        n_battles[rated, place] = placement.n_battles.sum(axis=1)
+    for row, method in enumerate(most):
+        strengths = _strengths(placements, method, counted[rated], most[method], l2)
+        ratings[rated, row] = strength_to_rating(strengths).T
+        n_battles[rated, row] = placements.targets[method].n_battles.sum(axis=1)
     n_missing = counted.sum(axis=1)
     rating, worst_rating, best_rating = ratings.reshape(-1, 3).T
     return MissingBounds(
@@ -146,20 +145,19 @@ def width_limit(half_width: ArrayLike) -> Floats:
 
 
 def _strengths(
-    placement: JudgePlacement, missing: NDArray[np.int64], most: Floats, l2: float
+    placements: Placements, method: str, missing: NDArray[np.int64], most: Floats, l2: float
 ) -> Floats:
     """Return strengths as they stand, at worst and at best, shape (3, M), in logits."""
-    placed = np.isfinite(placement.strength)
-    wins = np.where(placed, placement.wins.sum(axis=1), np.nan)
-    n_missing, counts = missing.sum(axis=1), placement.n_battles + missing
+    target, fit = placements.targets[method], placements.placed[method]
+    placed = np.isfinite(fit.strength)
+    wins = np.where(placed, target.own_wins.sum(axis=1), np.nan)
+    n_missing, counts = missing.sum(axis=1), target.n_battles + missing
     ends = [
-        place_models(wins + share * n_missing, counts, placement.anchors, l2=l2)
+        place_models(wins + share * n_missing, counts, fit.anchors, l2=l2)
         for share in (1 - most, most)
     ]
     moved = (n_missing > 0) & placed
-    return np.array(
-        [placement.strength, *(np.where(moved, end, placement.strength) for end in ends)]
-    )
+    return np.array([fit.strength, *(np.where(moved, end, fit.strength) for end in ends)])
 
 
 def _pairs(missing_a: ArrayLike, missing_b: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:

@@ -6,7 +6,6 @@ published. Every other battle is missing, for one stated reason. Nothing is fill
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom
 
 Floats = NDArray[np.float64]
 
@@ -153,6 +152,8 @@ def excess_p_values(
     R. A. Fisher (1935), "The Logic of Inductive Inference", JRSS 98(1). S. Holm (1979), "A
     Simple Sequentially Rejective Multiple Test Procedure", Scand. J. Statist. 6(2).
     """
+    from scipy.stats import hypergeom
+
     missing, battles = np.asarray(n_missing, dtype=np.int64), np.asarray(n_battles, dtype=np.int64)
     wrong = (missing > battles) | (missing > all_missing) | (battles > all_battles) | (missing < 0)
     if wrong.any():

@@ -1,80 +1,85 @@
-"""Win rates of every model as judged, and as adjusted for what the judge gets wrong."""
+"""Win rates of every model: the headline, and the published corrections beneath it."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.adjusted import adjusted_win_rate
-from judgeline.adjusted_means import adjusted_mean, can_be_corrected
+from judgeline.adjusted_means import adjusted_mean
 from judgeline.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
-from judgeline.adjusted_strata import stratified_win_rate
 from judgeline.battle_strata import merge_sparse_strata
-from judgeline.judge_counts import JudgeCounts, is_better_than_chance, normal_quantile
+from judgeline.judge_counts import NoWinRateError, normal_quantile
 from judgeline.outcome_tables import (
     LOSS,
+    MIN_OWN_VOTES,
     NO_VOTE,
     TIE,
     WIN,
     Design,
     OutcomeTables,
-    decisive_counts,
+    decisive,
     design_of,
+    has_own_votes,
     pooled,
+    require_battles,
 )
-from judgeline.win_rate_refusals import (
-    refused_binary,
-    refused_mean,
-    refused_strata,
-    refused_ternary,
-    too_little,
+from judgeline.prediction_powered import (
+    conformal_spread,
+    difference_estimates,
+    power_tuned_estimate,
+    power_tuned_half_width,
+    transfer_design,
 )
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ADJUSTMENTS: tuple[str, ...] = (
-    "mean-outcome",
-    "mean-outcome-by-strength",
-    "ternary",
-    "binary",
-    "binary-by-length",
-    "binary-by-strength",
+HEADLINE_RULE = (
+    f"A model with at least {MIN_OWN_VOTES} votes won and {MIN_OWN_VOTES} lost shows "
+    "'prediction-powered', every other model 'difference'."
 )
-"""``mean-outcome``: ties count half, from the judge's mean outcome and the share of ties among
-votes; the judge itself need not tie. ``mean-outcome-by-strength``: the same within strata of how
-much stronger than its opponent the judge finds the model over all of their battles, weighed by
-their shares of the test battles. ``ternary``: ties count half, by the judge's confusion matrix
-of wins, ties and losses, which a judge that hardly ever ties does not have. ``binary``: ties
-left out, those of the judge in test battles and those of either in calibration; only for people
-who never tie, since the test battles that they would tie are not known. ``binary-by-length`` and
-``binary-by-strength``: the binary estimate within strata, of shorter and longer answers of the
-model, and of strength."""
+LABEL_SHIFT = "valid under label shift with a judge that errs alike on all models"
+BASIS = {
+    "prediction-powered": f"valid if its voted battles are a random part of them. {HEADLINE_RULE}",
+    "difference": f"valid if the judge errs on it as on the voted models. {HEADLINE_RULE}",
+    "mean-outcome": LABEL_SHIFT,
+    "ternary": LABEL_SHIFT,
+    "binary": LABEL_SHIFT,
+    "binary-by-length": LABEL_SHIFT + ", within shorter and longer answers",
+}
+"""Rows of a model in their order, and the assumption of each. The first two are
+`judgeline.prediction_powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
+is the published correction with ties half, ``ternary`` that of the 3 x 3 confusion matrix,
+``binary`` leaves ties out and is only for people who never tie, ``binary-by-length`` is it in
+strata of shorter and longer answers."""
 
+ADJUSTMENTS = tuple(BASIS)
 TRANSPORTED = "transported: calibrated on votes for other models, as if the judge erred alike"
 _WITHOUT_TIES = (
     "does not apply: people tie {} of {} calibration battles, and test battles that they would tie "
-    "are still in; see the mean-outcome rows"
+    "are still in; see the mean-outcome row"
 )
+_TOO_FEW = "{} other voted models calibrate the interval; {} are needed, until then it is [0, 1]"
 
 
 class ModelWinRates(NamedTuple):
-    """One row per model and way of adjusting, shares of battles; NaN with a `status` not ok.
+    """One row per model and estimator, shares of battles; NaN with a `status` not ok.
 
-    `headline` marks the one row per model to be shown. `n_battles` test battles have, or pretend to
-    have, the judge's verdict alone, and `n_labelled` have a vote and calibrate it: of the model
-    itself, or of `others` (`calibration`). `n_ties` of both are left out of the row: in test
-    battles ties of the judge, for those of people are not known there. `naive_win_rate` is the
-    judge's own on the test battles, `win_rate` the adjusted one. `human_win_rate` is that of
-    the model's `n_votes` battles with a vote, NaN without; both treat ties as the row does.
-    `miscoverage` is that of the interval. `sensitivity` and `specificity` are shares of
-    calibration battles, strata taken together.
+    `headline` marks the row to show of a model, `basis` states the assumption of the row and the
+    rule of the headline. `n_battles` test battles have, or pretend to have, the judge's outcome
+    alone, and `n_labelled` have a vote and calibrate: of the model itself (``own``), or of
+    ``others`` (`calibration`). `n_ties` of both are left out of the row. `naive_win_rate` is the
+    judge's own on the test battles. `human_win_rate` is that of the model's `n_votes` battles
+    with a vote, NaN without. `std_error` is the unit of the interval, `miscoverage` its level.
+    `sensitivity` and `specificity` are shares of calibration battles, strata taken together.
     """
 
     model: NDArray[np.str_]
     estimator: NDArray[np.str_]
     headline: NDArray[np.bool_]
+    basis: NDArray[np.str_]
     calibration: NDArray[np.str_]
     n_battles: Ints
     n_labelled: Ints
@@ -99,22 +104,12 @@ def adjust_models(
     by_length: OutcomeTables | None,
     by_strength: OutcomeTables,
     miscoverage: float,
+    hidden: bool = False,
 ) -> ModelWinRates:
-    """Return the naive, the adjusted and the human win rate of every model.
+    """Return the naive, the estimated and the human win rate of every model.
 
-    A win is a battle that the model won against an opponent that people voted on. The interval
-    of the adjusted win rate assumes independent battles, and that the judge errs alike, given
-    the human outcome, in test and calibration battles of one stratum.
-
-    Where the votes on other models calibrate, the share of wins may differ from theirs, but the
-    judge's errors may not, and without strata they do: the battles that a strong model wins are
-    clearer than those that it loses, so that the judge finds its wins and misses its losses.
-    One correction for all then moves the win rate away from one half where none is due.
-    ``mean-outcome-by-strength`` compares it with battles of models as far apart, and is what is
-    shown of such a model; where its own votes calibrate, ``mean-outcome`` is. Without ties they
-    are ``binary-by-strength`` and ``binary``. With them the binary rows do not apply, as their
-    notes say: battles that people would tie stay among the test battles. Strata with few votes
-    are taken together in ``mean-outcome-by-strength``, which is noted.
+    A win is a battle that the model won against an opponent that people voted on. `HEADLINE_RULE`
+    names the row to show.
 
     Parameters
     ----------
@@ -125,13 +120,16 @@ def adjust_models(
         lengths are unknown.
     miscoverage : float
         Tolerated share of misses of each interval, in (0, 1).
+    hidden : bool
+        Treat each model in turn as if it had no votes, to measure the errors of that.
 
     Returns
     -------
     ModelWinRates
-        Six rows for each model, in the order of `ADJUSTMENTS`. `status` is ``ok``, or why
-        there is no estimate: ``no-battles``, ``no-votes``, ``one-question``, ``no-ties``,
-        ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says it in words.
+        Rows for each model in the order of `ADJUSTMENTS`. `status` is ``ok``, or the reason of
+        a missing estimate: ``no-battles``, ``no-votes``, ``few-own-votes``, ``one-question``,
+        ``no-ties``, ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says
+        it in words.
 
     Raises
     ------
@@ -140,26 +138,20 @@ def adjust_models(
 
     References
     ----------
-    Those of `adjusted_win_rate`, `adjusted_shares` and `stratified_win_rate`.
+    Those of `judgeline.prediction_powered`, `adjusted_mean` and `adjusted_shares`.
     """
     normal_quantile(miscoverage)
-    given = {"binary-by-length": by_length}
-    given |= dict.fromkeys(("mean-outcome-by-strength", "binary-by-strength"), by_strength)
+    transferred = _transferred(by_strength, miscoverage)
+    given = {"binary-by-length": by_length or tables, "difference": by_strength}
     rows = []
     for model, name in enumerate(tables.models):
-        own = [_row(given.get(way) or tables, model, way, miscoverage) for way in ADJUSTMENTS]
-        shown = _headline(own)
-        rows += [
-            (name, way, at == shown, *row)
-            for at, (way, row) in enumerate(zip(ADJUSTMENTS, own, strict=True))
-        ]
+        own = has_own_votes(tables.own[model]) and not hidden
+        shown = "prediction-powered" if own else "difference"
+        for way, basis in BASIS.items():
+            subject = _Subject(given.get(way, tables), model, own)
+            row = _row(subject, way, transferred[model], miscoverage)
+            rows.append((name, way, way == shown, basis, *row))
     return ModelWinRates(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-def _headline(rows: list[tuple[str | int | float, ...]]) -> int:
-    """Return which of a model's rows is shown: never one because of its value."""
-    shown = "mean-outcome" if rows[0][0] == "own" else "mean-outcome-by-strength"
-    return ADJUSTMENTS.index(shown)
 
 
 class _Estimate(NamedTuple):
@@ -167,50 +159,92 @@ class _Estimate(NamedTuple):
     lower: float = np.nan
     upper: float = np.nan
     std_error: float = np.nan
+    note: str = ""
+
+
+class _Subject(NamedTuple):
+    """A model of some tables, and whether its own votes count."""
+
+    tables: OutcomeTables
+    model: int
+    own: bool
+
+    @property
+    def votes(self) -> Ints:
+        """Votes on the model by outcome, in the order of `OUTCOMES`."""
+        counted: Ints = self.tables.own[self.model, :, :, :NO_VOTE].sum(axis=(0, 1))
+        return counted
+
+    def design(self, estimator: str) -> Design:
+        """Return the battles of the estimator."""
+        battles = self.tables.own[self.model]
+        if estimator == "difference":
+            return transfer_design(self.tables, self.model)
+        if estimator == "prediction-powered":
+            return Design(battles.sum(axis=2), battles[:, :, :NO_VOTE], "own")
+        return design_of(self.tables, self.model, hidden=not self.own)
 
 
 def _row(
-    tables: OutcomeTables, model: int, estimator: str, miscoverage: float
+    subject: _Subject, estimator: str, transferred: _Estimate, miscoverage: float
 ) -> tuple[str | int | float, ...]:
-    design, own = design_of(tables, model), tables.own[model]
-    n_questions = int(tables.n_questions[model])
-    with_ties = not estimator.startswith("binary")
-    refused = too_little(design, n_questions) or _REFUSED[estimator](design)
-    estimate = _Estimate()
-    if refused is None:
-        try:
-            estimate = _ADJUST[estimator](design, miscoverage)
-        except _NoBetterThanChanceError as error:
-            refused = ("chance", str(error))
-    test, votes = design.test.sum(axis=0), own[:, :, :NO_VOTE].sum(axis=(0, 1))
-    status, note = refused or ("ok", _note(design, own, estimator))
+    design, with_ties = subject.design(estimator), not estimator.startswith("binary")
+    status, estimate = "ok", transferred
+    try:
+        if estimator == "prediction-powered":
+            _require_own_votes(subject)
+        require_battles(design, int(subject.tables.n_questions[subject.model]))
+        if estimator != "difference":
+            estimate = _ESTIMATE[estimator](design, miscoverage)
+        note = _note(design, int(subject.votes.sum()), estimator, estimate)
+    except NoWinRateError as refusal:
+        status, estimate, note = refusal.status, _Estimate(), str(refusal)
     return (
         design.calibration,
-        int(test.sum()) - (0 if with_ties else int(test[TIE])),
-        int(design.labelled.sum()) - (0 if with_ties else _labelled_ties(design)),
-        0 if with_ties else int(test[TIE]) + _labelled_ties(design),
-        int(votes.sum()),
-        _win_rate(test, with_ties),
-        *estimate,
+        *_counts(design, estimator, with_ties),
+        int(subject.votes.sum()),
+        _win_rate(design.test.sum(axis=0), with_ties),
+        *estimate[:4],
         *_accuracies(design, with_ties),
-        _win_rate(votes, with_ties),
+        _win_rate(subject.votes, with_ties),
         miscoverage,
         status,
         note,
     )
 
 
-def _note(design: Design, own: Ints, estimator: str) -> str:
-    notes = [TRANSPORTED] if design.calibration == "others" else []
-    if design.calibration == "others" and own[:, :, :NO_VOTE].sum():
-        notes.append("its own votes are hidden here: human_win_rate is made of them, without judge")
-    tied = int(design.labelled[..., TIE].sum())
-    if tied and estimator.startswith("binary"):
-        notes.append(_WITHOUT_TIES.format(tied, int(design.labelled.sum())))
-    if estimator == "mean-outcome-by-strength":
+def _require_own_votes(subject: _Subject) -> None:
+    if not subject.own:
+        raise NoWinRateError(
+            "few-own-votes",
+            f"{subject.votes[WIN]} of its own votes are won and {subject.votes[LOSS]} lost; "
+            f"{MIN_OWN_VOTES} of each are needed (or they are hidden): see the difference row",
+        )
+
+
+def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, int]:
+    """Return test battles, calibration battles, and the ties of both that the row leaves out."""
+    n_test, n_labelled = int(design.test.sum()), int(design.labelled.sum())
+    if estimator == "difference":
+        return n_test, n_labelled // 2, 0  # both views of a battle
+    left = decisive(design)
+    kept = (n_test, n_labelled) if with_ties else (int(left.test.sum()), int(left.labelled.sum()))
+    return *kept, n_test + n_labelled - sum(kept)
+
+
+def _note(design: Design, n_votes: int, estimator: str, estimate: _Estimate) -> str:
+    notes = [estimate.note] if estimate.note else []
+    if design.calibration == "others":
+        notes.append(TRANSPORTED)
+        hidden = "its own votes are hidden here: human_win_rate is made of them, without judge"
+        notes += [hidden] if n_votes else []
+    if estimator == "difference":
         n_parts, n_strata = len(merge_sparse_strata(design).test), len(design.test)
         few = f"too few votes in some strata: {n_strata} are taken together to {n_parts}"
         notes += [few] if n_parts < n_strata else []
+    tied = int(design.labelled[..., TIE].sum())
+    if tied and estimator.startswith("binary"):
+        notes.append(_WITHOUT_TIES.format(tied, int(design.labelled.sum())))
     return "; ".join(notes)
 
 
@@ -230,82 +264,62 @@ def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
     )
 
 
-def _labelled_ties(design: Design) -> int:
-    table = design.labelled.sum(axis=0)
-    return int(table.sum() - table[[WIN, WIN, LOSS, LOSS], [WIN, LOSS, WIN, LOSS]].sum())
-
-
 # ------------------------------------------------------------------ the estimates
 
 
-class _NoBetterThanChanceError(ValueError):
-    """No correction can be made."""
+def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
+    """Return each model's difference estimate, its interval calibrated on the other models."""
+    models = difference_estimates(tables)
+    calibrates = ~np.eye(len(tables.models), dtype=bool) & models.calibrating
+    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
+    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
+    return [
+        _within(
+            models.win_rate[at],
+            spread.half_width[at],
+            spread.std_error[at],
+            _TOO_FEW.format(n, needed) if n < needed else "",
+        )
+        for at, n in enumerate(calibrates.sum(axis=1).tolist())
+    ]
+
+
+def _within(win_rate: float, half_width: float, std_error: float, note: str = "") -> _Estimate:
+    ends = np.array([win_rate, win_rate - half_width, win_rate + half_width])
+    middle, lower, upper = np.clip(ends, 0, 1).tolist()
+    return _Estimate(middle, lower, upper, float(std_error), note)
+
+
+def _power_tuned(design: Design, miscoverage: float) -> _Estimate:
+    labelled = design.labelled.sum(axis=0)
+    found = power_tuned_estimate(labelled, design.test.sum(axis=0) - labelled.sum(axis=1))
+    half_width = power_tuned_half_width(
+        found.variance, int(labelled.sum()), miscoverage=miscoverage
+    )
+    return _within(found.win_rate, half_width, math.sqrt(found.variance))
 
 
 def _mean(design: Design, miscoverage: float) -> _Estimate:
-    merged = merge_sparse_strata(design)
-    if not can_be_corrected(merged.test, merged.labelled):
-        raise _NoBetterThanChanceError(
-            "the judge's mean outcome is no higher where people say won than where they say lost, "
-            "as observed or smoothed by one battle a side: the judge is no better than chance; "
-            "label more battles or withhold this judge"
-        )
-    found = adjusted_mean(merged.test, merged.labelled, miscoverage=miscoverage)
-    ends = (found.win_rate, found.lower, found.upper, found.std_error)
-    return _Estimate(*(float(value) for value in ends))
-
-
-def _pooled_mean(design: Design, miscoverage: float) -> _Estimate:
-    return _mean(pooled(design), miscoverage)
+    found = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
+    win_rate, lower, upper, std_error = (float(value) for value in found[:4])
+    return _Estimate(win_rate, lower, upper, std_error)
 
 
 def _ternary(design: Design, miscoverage: float) -> _Estimate:
     counts = TernaryCounts(design.test.sum(axis=0), design.labelled.sum(axis=0))
-    try:
-        found = adjusted_shares(counts, miscoverage=miscoverage)
-    except ValueError as error:  # all else that it refuses was looked at before
-        raise _NoBetterThanChanceError(str(error)) from error
-    return _Estimate(found.win_rate, found.lower, found.upper, found.std_error)
+    return _Estimate(*adjusted_shares(counts, miscoverage=miscoverage)[:4])
 
 
-def _binary(design: Design, miscoverage: float) -> _Estimate:
-    counts = decisive_counts(design.test.sum(axis=0), design.labelled.sum(axis=0))
-    _require_skill(counts)
-    found = adjusted_win_rate(counts, miscoverage=miscoverage)
-    ends = (found.win_rate, found.lower, found.upper, found.std_error)
-    return _Estimate(*(float(value) for value in ends))
+def _by_length(design: Design, miscoverage: float) -> _Estimate:
+    if len(design.test) == 1:
+        raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
+    return _mean(decisive(design), miscoverage)
 
 
-def _in_strata(design: Design, miscoverage: float) -> _Estimate:
-    counts = decisive_counts(design.test, design.labelled)
-    used = np.asarray(counts.n_test) > 0
-    counts = JudgeCounts(*(np.asarray(values)[used] for values in counts))
-    _require_skill(counts)
-    found = stratified_win_rate(counts, miscoverage=miscoverage)
-    return _Estimate(found.win_rate, found.lower, found.upper, found.std_error)
-
-
-def _require_skill(counts: JudgeCounts) -> None:
-    if not is_better_than_chance(counts).all():
-        raise _NoBetterThanChanceError(
-            "specificity + sensitivity is at most 1, as observed or smoothed by one battle a "
-            "side: the judge is no better than chance; label more battles or withhold this judge"
-        )
-
-
-_ADJUST: dict[str, Callable[[Design, float], _Estimate]] = {
-    "mean-outcome": _pooled_mean,
-    "mean-outcome-by-strength": _mean,
+_ESTIMATE: dict[str, Callable[[Design, float], _Estimate]] = {
+    "prediction-powered": _power_tuned,
+    "mean-outcome": lambda design, miscoverage: _mean(pooled(design), miscoverage),
     "ternary": _ternary,
-    "binary": _binary,
-    "binary-by-length": _in_strata,
-    "binary-by-strength": _in_strata,
-}
-_REFUSED: dict[str, Callable[[Design], tuple[str, str] | None]] = {
-    "mean-outcome": refused_mean,
-    "mean-outcome-by-strength": refused_mean,
-    "ternary": refused_ternary,
-    "binary": refused_binary,
-    "binary-by-length": refused_strata,
-    "binary-by-strength": refused_strata,
+    "binary": lambda design, miscoverage: _mean(pooled(decisive(design)), miscoverage),
+    "binary-by-length": _by_length,
 }

@@ -1,8 +1,7 @@
-"""Battles of every model counted by what was said of them, and which of them calibrate the judge.
+"""Battles of every model counted by outcome, and the ones that calibrate the judge.
 
-What belongs here: counting, and dividing the battles of a model into those that the judge alone
-calls and those that tell how it errs. What is made of the counts stands in
-`judgeline.model_win_rates`, `judgeline.split_coverage` and `judgeline.label_plans`.
+The module counts, and divides the battles of a model into test and calibration battles.
+Estimates stand in `judgeline.model_win_rates`, plans in `judgeline.label_plans`.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.battles import CodedBattles
-from judgeline.judge_counts import JudgeCounts
+from judgeline.judge_counts import JudgeCounts, NoWinRateError
 
 Ints = NDArray[np.int64]
 
 WIN, TIE, LOSS, NO_VOTE = 0, 1, 2, 3
 """Places on the axes over outcomes, as `adjusted_shares.OUTCOMES`; no vote on the humans' only."""
 
-MIN_OWN_VOTES = 10
-"""Votes won, and lost, from which a model's own votes calibrate: the pilot of an allocation."""
+MIN_OWN_VOTES = 5
+"""Votes won, and lost, from which a model's own votes count: with fewer, intervals by the central
+limit theorem hold too seldom."""
 
 
 class OutcomeTables(NamedTuple):
@@ -27,14 +27,16 @@ class OutcomeTables(NamedTuple):
 
     `models`, length M, by name. `own`, shape (M, S, 3, 4): a model's battles as it sees them,
     against opponents that people voted on, so that all models meet the same field; the last
-    column is without a vote. `others`, shape (M, S, 3, 3): voted battles between other models,
-    as seen by the side on which the model itself stands more often. `whole`, shape (S, 3, 4):
-    all battles as A sees them. `n_questions`, shape (M,): questions behind `own`.
+    column is without a vote. `others`, shape (2, M, S, 3, 3): voted battles between other
+    models, as A and as B sees them. `usual_side`, shape (M,): 0 for a model that is A at least
+    as often as B, else 1. `whole`, shape (S, 3, 4): all battles as A sees them. `n_questions`,
+    shape (M,): questions behind `own`.
     """
 
     models: tuple[str, ...]
     own: Ints
     others: Ints
+    usual_side: Ints
     whole: Ints
     n_questions: Ints
 
@@ -104,21 +106,19 @@ def tabulate_outcomes(
     return OutcomeTables(
         battles.models,
         np.asarray(own),
-        _of_others(sides, cells, fields, n_models, shape),
+        _of_others(sides, cells, n_models, shape),
+        _usual_side(sides, fields, n_models),
         _count(np.zeros(n, dtype=np.int64), cells[0], 1, shape)[0],
         _n_questions(sides, fields, asked, n_models),
     )
 
 
-def design_of(tables: OutcomeTables, model: int) -> Design:
-    """Return which battles test a model and which calibrate the judge for it.
+def design_of(tables: OutcomeTables, model: int, *, hidden: bool = False) -> Design:
+    """Return the test and the calibration battles of the published corrections.
 
-    Its own votes calibrate, and its battles without a vote test, where these outnumber the
-    votes, and at least `MIN_OWN_VOTES` votes are won and as many lost. Otherwise the votes on
-    all other models calibrate and all of its battles test, votes on them hidden. That is the
-    only way for a model without votes. For one with votes on most of its battles the votes
-    alone say more than the judge could add, and the row shows what the judge would have said
-    of it without them. Counts of votes decide, never how the judge fares on them.
+    A model's own votes calibrate, and its battles without a vote test, if these outnumber the
+    votes and `has_own_votes`. Otherwise the votes on all other models calibrate, and all battles
+    of the model test, its own votes hidden. Counts of votes decide, never the judge's accuracy.
 
     Parameters
     ----------
@@ -126,6 +126,8 @@ def design_of(tables: OutcomeTables, model: int) -> Design:
         From `tabulate_outcomes`.
     model : int
         Place in `models`.
+    hidden : bool
+        Hide the model's own votes in any case, as if it were new.
 
     Returns
     -------
@@ -133,12 +135,29 @@ def design_of(tables: OutcomeTables, model: int) -> Design:
         Whole numbers.
     """
     own = tables.own[model]
+    unvoted, voted = own[:, :, NO_VOTE], own[:, :, :NO_VOTE]
+    if not hidden and has_own_votes(own) and unvoted.sum() > voted.sum():
+        return Design(unvoted, voted, "own")
+    others = tables.others[int(tables.usual_side[model]), model]
+    return Design(own.sum(axis=2), others, "others")
+
+
+def has_own_votes(own: Ints) -> bool:
+    """Return whether a model has `MIN_OWN_VOTES` votes won and as many lost, of shape (S, 3, 4)."""
     votes = own[:, :, :NO_VOTE].sum(axis=(0, 1))
-    unvoted = own[:, :, NO_VOTE]
-    enough = min(votes[WIN], votes[LOSS]) >= MIN_OWN_VOTES
-    if enough and unvoted.sum() > votes.sum():
-        return Design(unvoted, own[:, :, :NO_VOTE], "own")
-    return Design(own.sum(axis=2), tables.others[model], "others")
+    return bool(min(votes[WIN], votes[LOSS]) >= MIN_OWN_VOTES)
+
+
+def require_battles(design: Design, n_questions: int) -> None:
+    """Raise `NoWinRateError` if the battles allow no estimate of any kind."""
+    if not design.test.sum():
+        text = "no judged battle against a model that people voted on; judge some"
+        raise NoWinRateError("no-battles", text)
+    if not design.labelled.sum():
+        raise NoWinRateError("no-votes", "no battle of other models has a vote; label some")
+    if n_questions == 1:
+        text = "all of its battles answer one question, which is no sample of questions; judge more"
+        raise NoWinRateError("one-question", text)
 
 
 def pooled(design: Design) -> Design:
@@ -155,6 +174,13 @@ def pooled(design: Design) -> Design:
         Of one.
     """
     test, labelled = (part.sum(axis=0, keepdims=True) for part in design[:2])
+    return Design(test, labelled, design.calibration)
+
+
+def decisive(design: Design) -> Design:
+    """Return the same battles without ties of the judge, or of humans in calibration battles."""
+    test, labelled = design.test.copy(), design.labelled.copy()
+    test[..., TIE] = labelled[..., TIE, :] = labelled[..., TIE] = 0
     return Design(test, labelled, design.calibration)
 
 
@@ -203,25 +229,25 @@ def _meant(battles: CodedBattles) -> tuple[Ints, Ints]:
 
 
 def _of_others(
-    sides: tuple[Ints, Ints],
-    cells: list[Ints],
-    fields: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    n_models: int,
-    shape: tuple[int, int, int],
+    sides: tuple[Ints, Ints], cells: list[Ints], n_models: int, shape: tuple[int, int, int]
 ) -> Ints:
-    """Return the voted battles without each model, seen by its own side, shape (M, S, 3, 3)."""
+    """Return the voted battles without each model, as A and B see them, shape (2, M, S, 3, 3)."""
     without = []
     for cell in cells:
         all_battles = _count(np.zeros(cell.size, dtype=np.int64), cell, 1, shape)
         involved = sum(_count(side, cell, n_models, shape) for side in sides)
         without.append((all_battles - involved)[..., :NO_VOTE])
-    n_first, n_second = (
+    return np.stack(without)
+
+
+def _usual_side(
+    sides: tuple[Ints, Ints], fields: tuple[NDArray[np.bool_], NDArray[np.bool_]], n_models: int
+) -> Ints:
+    n_as_a, n_as_b = (
         np.bincount(side[kept], minlength=n_models)
         for side, kept in zip(sides, fields, strict=True)
     )
-    mostly_first = (n_first >= n_second)[:, None, None, None]
-    others: Ints = np.where(mostly_first, without[0], without[1])
-    return others
+    return (n_as_a < n_as_b).astype(np.int64)
 
 
 def _count(group: Ints, cell: Ints, n_groups: int, shape: tuple[int, int, int]) -> Ints:

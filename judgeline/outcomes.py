@@ -147,3 +147,18 @@ def smooth_outcome(outcome: ArrayLike, level: float) -> NDArray[np.float64]:
     if not 0.5 < level <= 1:
         raise ValueError(f"smoothing level must lie in (0.5, 1], got {level}")
     return 0.5 + (level - 0.5) * np.sign(_without_nan(outcome, "outcome") - 0.5)
+
+
+def exact_share(share: ArrayLike) -> NDArray[np.float64]:
+    """Return shares of a win as multiples of ``2**-30``: sums of up to 8 million are then exact.
+
+    A sum without rounding depends on no order, and is the same whether the battles of a model
+    were left out of it or subtracted from it.
+
+    Parameters
+    ----------
+    share : array_like, any shape
+        Shares in [0, 1], or NaN.
+    """
+    exact: NDArray[np.float64] = np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30
+    return exact

@@ -9,6 +9,7 @@ Floats = NDArray[np.float64]
 
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-12  # logits
+_SHARE_ROUNDING = 2.0**-29  # of a battle's squared outcome: see `judgeline.outcomes.exact_share`
 _FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
 
 
@@ -69,6 +70,7 @@ def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: floa
     low, high = middle - reach - _FAR, middle + reach + _FAR
     strength = middle if start is None else np.full(middle.size, start)
     odds_of_anchors = np.exp(anchors)
+    moving = np.ones(won.size, dtype=bool)  # a finished row rests, so that rows do not mix
     for _ in range(_MAX_ITERATIONS):
         odds = np.exp(strength)[:, None]
         chance = odds / (odds + odds_of_anchors)
@@ -80,12 +82,14 @@ def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: floa
         following = strength + step
         outside = (following < low) | (following > high)
         following = np.where(outside, (low + high) / 2, following)
-        if np.abs(following - strength).max() <= _TOLERANCE * max(1.0, np.abs(following).max()):
-            return following
-        strength = following
+        settled = np.abs(following - strength) <= _TOLERANCE * np.maximum(1.0, np.abs(following))
+        strength = np.where(moving, following, strength)
+        moving &= ~settled
+        if not moving.any():
+            return strength
     raise RuntimeError(
-        f"placing {won.size} models did not converge after {_MAX_ITERATIONS} iterations "
-        f"(largest step {np.abs(following - strength).max():.1e} logits)"
+        f"placing {int(moving.sum())} of {won.size} models did not converge after "
+        f"{_MAX_ITERATIONS} iterations (largest step {np.abs(step[moving]).max():.1e} logits)"
     )
 
 
@@ -121,6 +125,6 @@ def analytic_std_error(
     count = np.asarray(n, dtype=float)
     first, second = np.asarray(residual_sum, dtype=float), np.asarray(residual_squares, dtype=float)
     spread = second - first**2 / np.where(count > 0, count, math.nan)
-    rounding = 1e-12 * np.maximum(second, 1.0)
+    rounding = np.maximum(1e-12 * second, _SHARE_ROUNDING * count)
     root = np.sqrt(np.where(spread < rounding, 0.0, spread)) / np.asarray(information, dtype=float)
     return np.where(count >= 2, root, math.nan)

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau, pearsonr, spearmanr
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +112,8 @@ def _classification(
 def _errors_and_correlations(
     said: Floats, truth: Floats
 ) -> tuple[dict[str, float], dict[str, str]]:
+    from scipy.stats import kendalltau, pearsonr, spearmanr
+
     error = said - truth
     values = {"mse": float((error**2).mean()), "mae": float(np.abs(error).mean())}
     names = ("pearson", "spearman", "kendall")

@@ -23,7 +23,8 @@ class RatingSettings:
     seed : int
         Seed of every random stream.
     stream : tuple of str
-        What the ratings are of, such as (corpus, judge); keys the random streams.
+        What the battles are of, such as the corpus; keys the random streams with model and method.
+        Judges share it, so that equal outcomes have equal errors.
     smoothing_levels : tuple of float
         Levels of the label-smoothing baselines.
     """

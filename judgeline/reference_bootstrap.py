@@ -3,13 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from judgeline.reference_elo import anchored_elo
+from judgeline.elo import ELO_PER_LOGIT
+from judgeline.reference_elo import JEFFREYS
 
 
 def bootstrap_gap_std_error(
     preference: ArrayLike, *, n_resamples: int, rng: np.random.Generator
 ) -> float:
-    """Return the spread of a model's gap when its prompts are drawn again.
+    """Return the spread of a model's gap when its prompts are weighed again at random.
+
+    The half prompt won and the half prompt lost of Jeffreys' prior are weighed too: on wins and
+    losses alone this is the Beta posterior of the gap, drawn.
 
     Parameters
     ----------
@@ -35,8 +39,7 @@ def bootstrap_gap_std_error(
 
     References
     ----------
-    B. Efron (1979), "Bootstrap Methods: Another Look at the Jackknife", Annals of Statistics
-    7(1).
+    D. B. Rubin (1981), "The Bayesian Bootstrap", Annals of Statistics 9(1).
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 1:
@@ -49,9 +52,10 @@ def bootstrap_gap_std_error(
     wrong = known[(known < 0) | (known > 1)]
     if wrong.size:
         raise ValueError(f"preference holds {wrong[0]:g}; preferences lie in [0, 1]")
-    if known.min() == known.max():  # sums in another order would differ by rounding
+    if known.min() == known.max():
         return 0.0
-    times = rng.multinomial(known.size, np.full(known.size, 1 / known.size), size=n_resamples)
-    wins = np.minimum(times @ known, known.size)
-    gaps = anchored_elo(wins, np.zeros(n_resamples), known.size - wins).gap
+    prompts = np.append(known, [1.0, 0.0])
+    weight = np.append(np.ones(known.size), [JEFFREYS, JEFFREYS])
+    drawn = rng.standard_gamma(weight, size=(n_resamples, prompts.size))
+    gaps = ELO_PER_LOGIT * np.log((drawn @ prompts) / (drawn @ (1 - prompts)))
     return float(gaps.std(ddof=1))

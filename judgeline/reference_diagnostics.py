@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau
 
+from judgeline.rank_correlation import kendall
 from judgeline.reference_elo import anchored_elo, soft_counts
 
 Floats = NDArray[np.float64]
@@ -184,7 +184,7 @@ def compare_references(gap: ArrayLike) -> ReferenceComparison:
         raise ValueError(f"all gaps under reference {level[0]} equal {gaps[level[0], 0]:g}")
     centred = gaps - gaps.mean(axis=1, keepdims=True)
     shift = centred - centred[0]
-    tau = np.array([[kendalltau(ours, theirs).statistic for theirs in gaps] for ours in gaps])
+    tau = np.array([[kendall(ours, theirs) for theirs in gaps] for ours in gaps])
     return ReferenceComparison(tau, shift, np.abs(shift).mean(axis=1))
 
 

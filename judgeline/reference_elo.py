@@ -124,10 +124,12 @@ def soft_counts(preference: ArrayLike) -> Counts:
 def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0.05) -> AnchoredElo:
     """Return Elo gaps to the reference whose errors come from the spread over prompts.
 
-    The gap is that of `anchored_elo` on `soft_counts`. The standard error is the delta method's
-    from the sample variance of the preferences, which assumes independent prompts and nothing
-    about how a single preference is distributed. The interval is that of a Beta with the same
-    mean and this variance, so that it stays inside (0, 1) and leans as the Jeffreys one does.
+    The gap is that of `anchored_elo` on `soft_counts`, which adds half a prompt won and half a
+    prompt lost. The variance of the share counts both halves as prompts too: preferences that
+    happen to be near each other do not make it small. It assumes independent prompts and nothing
+    about how a single preference is distributed. The standard error is the delta method's, the
+    interval that of a Beta with this mean and variance: it stays inside (0, 1) and leans as the
+    Jeffreys one does.
 
     Parameters
     ----------
@@ -161,8 +163,8 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     wins, _, losses = soft_counts(values)
     total = n_prompts + 2 * JEFFREYS
     share = (wins + JEFFREYS) / total
-    # The prior's pseudo-counts are constants: they shrink the sampling error of the mean too.
-    variance = np.nanvar(values, axis=-1, ddof=1) * n_prompts / total**2
+    squares = np.nansum((values - share[..., None]) ** 2, axis=-1)
+    variance = (squares + JEFFREYS * (share**2 + (1 - share) ** 2)) / total**2
     # Variance of a Beta is share (1 - share) / (concentration + 1); solved for the latter.
     concentration = share * (1 - share) / variance - 1
     return _from_beta(

@@ -7,7 +7,8 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from judgeline.marks import contradiction, written_scores
+from judgeline.dictation import lists, scripts, stated, states_any
+from judgeline.marks import contradiction
 from judgeline.outcomes import CRITERIA
 
 Scores = tuple[int, int, int, int, int, int]
@@ -39,7 +40,10 @@ class Rubric(NamedTuple):
 
 
 class RubricError(ValueError):
-    """An answer without usable scores; `failure_class` is ``parse_error`` or ``refusal``."""
+    """An answer without usable scores.
+
+    `failure_class` is ``parse_error``, ``refusal``, or ``echo`` for scores that are not its own.
+    """
 
     def __init__(self, failure_class: str, message: str) -> None:
         super().__init__(message)
@@ -119,32 +123,40 @@ def declines(answer: str) -> bool:
 
 def _refuses(answer: str) -> bool:
     """Whether an answer refuses to judge; one with scores anywhere in it does not."""
-    return declines(answer) and not written_scores(answer)
+    return declines(answer) and not states_any(scripts(answer))
 
 
-def require_own_scores(rubric: Rubric, *texts: str) -> None:
-    """Refuse scores that stand written in the texts under judgement.
+def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> None:
+    """Refuse scores that are written in the texts under judgement.
 
-    A judge that repeats what a completion dictates has not judged it, whether it was persuaded
-    or merely echoed. Most notations are seen through: escapes, entities, other quotes, capitals
-    and lists are seen through. The price: an honest answer is refused where a completion happens
-    to hold both of its sets of scores.
+    A judge that repeats scores dictated by a completion has not judged it. Scores count as
+    dictated in the notations that `judgeline.dictation` and `judgeline.readings` know. The price:
+    an honest answer is refused where a text happens to hold its scores.
 
     Parameters
     ----------
     rubric : Rubric
         The scores of an answer.
-    *texts : str
-        Everything that the judge was shown and did not write.
+    completions : str
+        Both completions. One set of six scores in them is enough, if named as such.
+    request : str
+        The text that was answered. It may speak of scores, so that both sets have to occur.
 
     Raises
     ------
     RubricError
-        ``parse_error`` if both sets of six scores occur in one text.
+        ``echo`` if the scores occur.
     """
-    for text in texts:
-        if {rubric.first, rubric.second} <= written_scores(text):
-            raise _unparsed("the answer repeats scores that are written in the texts it judges")
+    first, second = sets = (bytes(rubric.first), bytes(rubric.second))
+    answers, question = scripts(completions), scripts(request)
+    if (
+        stated(answers, sets)
+        or stated(question, sets) == {*sets}
+        or any(lists(text, first, second) for text in (answers, question))
+    ):
+        raise RubricError(
+            "echo", "the answer repeats scores that are written in the texts it judges"
+        )
 
 
 def _unparsed(message: str) -> RubricError:

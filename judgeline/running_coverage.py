@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from judgeline.conformal import COVERAGE_TAIL, coverage_limits
 
@@ -64,6 +63,8 @@ def running_coverage(
     (2012), "Conditional validity of inductive conformal predictors", arXiv:1209.2673, for
     predictions that share a pool.
     """
+    from scipy.stats import binom
+
     held, promised = np.asarray(covered, dtype=bool), np.asarray(miscoverage, dtype=float)
     if held.shape != promised.shape or held.ndim != 1:
         raise ValueError(f"covered {held.shape} and miscoverage {promised.shape} differ")

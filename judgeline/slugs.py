@@ -3,6 +3,9 @@
 import re
 import unicodedata
 
+POOLED = "pooled"
+"""Name of the method, and of the judge that all judges of a corpus make together."""
+
 
 def slug(name: str) -> str:
     """Return the slug of a name: ``[a-z0-9][a-z0-9._-]*`` without two dots in a row.

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.battles import CodedBattles
+from judgeline.beta import FEW
 from judgeline.chebyshev import chebyshev_nodes, interpolation, model_sums
+from judgeline.outcomes import exact_share
 from judgeline.tally import chunks, tally_scores
 
 Floats = NDArray[np.float64]
@@ -60,7 +62,7 @@ def soft_totals(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
 def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
     tally = tally_scores(battles, opponents=None if anchors.all() else anchors)
     counts = tally.counts.sum(axis=2)
-    chance = expit(beta[:, None] * tally.differences)
+    chance = exact_share(expit(beta[:, None] * tally.differences))
     reach = counts.shape[1] // 2
     width = counts.shape[1]
     flat = chance.ravel()
@@ -73,7 +75,7 @@ def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) ->
         return of_a, of_b
 
     own_wins = _own_wins(battles, own)
-    return SoftTotals(chance @ counts.T, own_wins, (counts * chance**2).sum(axis=1))
+    return SoftTotals(chance @ counts.T, own_wins, (counts * exact_share(chance**2)).sum(axis=1))
 
 
 def _own_wins(battles: CodedBattles, own: OwnOutcomes) -> Floats:
@@ -94,7 +96,7 @@ def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
 
     def own(part: slice) -> tuple[Floats, Floats]:
         slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
-        return expit(slope_a * score[part]), expit(-slope_b * score[part])
+        return exact_share(expit(slope_a * score[part])), exact_share(expit(-slope_b * score[part]))
 
     squares = np.zeros(beta.size)
     for part in chunks(len(battles)):
@@ -103,7 +105,7 @@ def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
             (battles.model_a[part], battles.model_b[part], of_a),
             (battles.model_b[part], battles.model_a[part], of_b),
         ):
-            kept = np.where(anchors[others], share**2, 0.0)
+            kept = np.where(anchors[others], exact_share(share**2), 0.0)
             squares += np.bincount(codes, weights=kept, minlength=squares.size)
     return SoftTotals(_totals_at(battles, score, beta, anchors), _own_wins(battles, own), squares)
 
@@ -111,29 +113,34 @@ def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
 def _totals_at(
     battles: CodedBattles, score: Floats, beta: Floats, anchors: NDArray[np.bool_]
 ) -> Floats:
-    """Sum soft outcomes per model at every fold's slope, through Chebyshev nodes between."""
+    """Sum soft outcomes per model at every fold's slope; of many, through Chebyshev nodes."""
     inner = anchors[battles.model_a] & anchors[battles.model_b]
     kept, kept_score = battles.take(inner), score[inner]
     known = np.isfinite(beta)
     totals = np.full((beta.size, beta.size), np.nan)
     if not known.any():
         return totals
-    low, high = float(beta[known].min()), float(beta[known].max())
-    try:
-        nodes = chebyshev_nodes(low, high, reach=float(np.abs(score).max()))
-        weights = interpolation(nodes, beta[known])
-    except ValueError:  # slopes too far apart to interpolate between: one pass for each
-        nodes, weights = beta[known], np.eye(int(known.sum()))
-    sums = model_sums(kept, kept_score, nodes, _share_of_a, _share_of_b)
-    totals[known] = weights @ sums.T
+    nodes, weights = _nodes(beta[known], score, len(kept))
+    totals[known] = weights @ model_sums(kept, kept_score, nodes, _share_of_a, _share_of_b).T
     return totals
 
 
+def _nodes(beta: Floats, score: Floats, n_battles: int) -> tuple[Floats, Floats]:
+    """Return slopes to sum at, (K,), and the weights that take those sums to each fold, (F, K)."""
+    distinct, place = np.unique(beta, return_inverse=True)
+    each = distinct, np.eye(distinct.size)[place]
+    if n_battles * distinct.size <= FEW:
+        return each
+    try:
+        nodes = chebyshev_nodes(beta.min(), beta.max(), reach=float(np.abs(score).max()))
+    except ValueError:  # slopes too far apart to interpolate between
+        return each
+    return nodes, interpolation(nodes, beta)
+
+
 def _share_of_a(beta: float, score: Floats) -> Floats:
-    share: Floats = expit(beta * score)
-    return share
+    return exact_share(expit(beta * score))
 
 
 def _share_of_b(beta: float, score: Floats) -> Floats:
-    share: Floats = expit(-beta * score)
-    return share
+    return exact_share(expit(-beta * score))

@@ -1,7 +1,6 @@
 """Standard errors of placements, by closed form and by resampling a model's own battles."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,33 +10,25 @@ from judgeline.bootstrap import ResamplingUnits, bootstrap_strengths, unit_std_e
 from judgeline.own_battles import OwnBattles
 from judgeline.rating_settings import RatingSettings
 from judgeline.streams import keyed_rng
-from judgeline.targets import Placed
+from judgeline.targets import Placed, other_anchors
 
 Floats = NDArray[np.float64]
-Shares = tuple[NDArray[np.bool_], Floats]
-
 StdErrors = dict[str, tuple[Floats, Floats]]
 """By method: bootstrap and closed-form standard errors in logits, each (M,)."""
 
-
-class Family(NamedTuple):
-    """Methods that resample together, since their outcomes are functions of the first one's.
-
-    `shares` gives, for model number m and its n own battles, which of them count (n,) and the
-    model's share of the win in each by each method (n, K). The first method names the stream.
-    """
-
-    methods: tuple[str, ...]
-    shares: Callable[[int, OwnBattles], Shares]
+OwnShares = Callable[[int, OwnBattles], Floats]
+"""Gives model number m's share of the win in each of its n own battles, (n,); NaN where a battle
+does not count."""
 
 
 def std_errors(
     battles: CodedBattles,
     voted: NDArray[np.bool_],
     placed: Mapping[str, Placed],
-    families: Sequence[Family],
+    shares: Mapping[str, OwnShares],
     settings: RatingSettings,
     cluster: ArrayLike | None,
+    models: NDArray[np.bool_],
 ) -> StdErrors:
     """Return both standard errors of every placed model by every method.
 
@@ -47,37 +38,50 @@ def std_errors(
         The judged battles, n of them over M models.
     voted : ndarray of bool, shape (M,)
         Which models are anchors.
-    placed : mapping of str to Placed
-        By method.
-    families : sequence of Family
-        Every method stands in one.
+    placed, shares : mapping
+        By method. Smoothed outcomes are functions of hard ones and resample with them.
     settings : RatingSettings
         Penalty, resamples, seed and stream.
     cluster : array_like, shape (n,), optional
         What is drawn together; battles by default.
+    models : ndarray of bool, shape (M,)
+        Which models to resample.
     """
     missing = np.full(len(battles.models), np.nan)
     errors = {name: (missing.copy(), fit.std_error.copy()) for name, fit in placed.items()}
     if not settings.n_resamples and cluster is None:
         return errors
-    place = np.cumsum(voted) - 1
-    for model, own in enumerate(OwnBattles.of_all(battles, voted, cluster)):
-        for family in families:
-            kept, outcome = family.shares(model, own)
-            strengths = np.array([placed[name].strength[model] for name in family.methods])
+    families = _families(placed)
+    every = zip(OwnBattles.of_all(battles, voted, cluster), other_anchors(voted), strict=True)
+    for model, (own, others) in enumerate(every):
+        if not models[model]:
+            continue
+        place = np.full(voted.size, -1)
+        place[np.flatnonzero(voted)[others]] = np.arange(int(others.sum()))
+        for stream, names in families.items():
+            strengths = np.array([placed[name].strength[model] for name in names])
+            outcome = np.column_stack([shares[name](model, own) for name in names])
+            kept = np.isfinite(outcome[:, 0])
             if not np.isfinite(strengths).all() or not kept.any():
                 continue
-            units = own.units(kept, outcome, place, int(voted.sum()))
-            anchors = np.array([placed[name].anchors[model] for name in family.methods])
-            if cluster is not None:
-                closed = unit_std_error(units, strengths, anchors, l2=settings.l2)
-                for name, error in zip(family.methods, closed, strict=True):
-                    errors[name][1][model] = error
-            key = (*settings.stream, battles.models[model], family.methods[0])
+            units = own.units(kept, outcome, place, int(others.sum()))
+            anchors = np.array([placed[name].anchors[model][others] for name in names])
+            closed = unit_std_error(units, strengths, anchors, l2=settings.l2)
+            key = (*settings.stream, battles.models[model], stream)
             resampled = resampled_std_errors(units, strengths, anchors, settings, key)
-            for name, error in zip(family.methods, resampled, strict=True):
-                errors[name][0][model] = error
+            for name, *pair in zip(names, resampled, closed, strict=True):
+                errors[name][0][model] = pair[0]
+                if cluster is not None:
+                    errors[name][1][model] = pair[1]
     return errors
+
+
+def _families(methods: Iterable[str]) -> dict[str, list[str]]:
+    """Return methods by the one that names their random stream: hard for smoothed outcomes."""
+    families: dict[str, list[str]] = {}
+    for name in methods:
+        families.setdefault("hard" if name.startswith("smoothed-") else name, []).append(name)
+    return families
 
 
 def resampled_std_errors(

@@ -13,7 +13,7 @@ def keyed_rng(seed: int, *names: str) -> np.random.Generator:
     seed : int
         Seed of the whole analysis, not negative.
     *names : str
-        What the stream is for, such as corpus, judge, model and method.
+        What the stream is for, such as corpus, model and method.
 
     Returns
     -------

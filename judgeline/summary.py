@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, spearmanr
 
 from judgeline.heldout import HeldOutRatings
+from judgeline.rank_correlation import kendall, spearman
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def _summary_of(heldout: HeldOutRatings, method: str) -> tuple[object, ...]:
         float(np.abs(residual).mean()),
         float(residual.mean()),
         float(np.polyfit(human, judge, 1)[0]) if comparable else float("nan"),
-        float(spearmanr(judge, human).statistic) if comparable else float("nan"),
-        float(kendalltau(judge, human).statistic) if comparable else float("nan"),
+        spearman(judge, human) if comparable else float("nan"),
+        kendall(judge, human) if comparable else float("nan"),
         float(beta.mean()),
     )

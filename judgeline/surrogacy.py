@@ -4,7 +4,8 @@ Soft targets are unbiased only if, given the score difference, the vote no longe
 which models met. The test adds the gap between the models' human strengths to the fit.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from judgeline.tally import tally_outcomes
 Floats = NDArray[np.float64]
 
 _PARTS = 5
+_LEAST_VOTES = 10
+_MOST_VOTES = 100_000  # drawn at random: more would cost time and tell nothing new
+_MOST_DELETIONS = 60
 _MAX_ITERATIONS = 60
 _SINGULAR = 1e12
 
@@ -25,8 +29,8 @@ class Surrogacy(NamedTuple):
     """Fit of decisive votes on ``beta * s + gamma * (strength_a - strength_b)``.
 
     `beta` is in logits per rubric point. `gamma` is a share: near 0 the judge's score carries
-    the model gap, near 1 it adds nothing to it. Standard errors are inverse Fisher
-    information with the strengths taken as known.
+    the model gap, near 1 it adds nothing to it. `gamma_std_error` is the jackknife's over models
+    and holds the error of the strengths too.
     """
 
     beta: float
@@ -35,63 +39,161 @@ class Surrogacy(NamedTuple):
     n_battles: int
 
 
+class _Votes(NamedTuple):
+    """Decisive votes, n of them, each with the fifth (part) whose strengths it does not enter."""
+
+    model_a: NDArray[Any]
+    model_b: NDArray[Any]
+    part: NDArray[np.intp]
+    score: Floats
+    outcome: Floats
+
+    def design(self, strength: Floats) -> Floats:
+        """Score differences and gaps (n, 2) at strengths (parts, M)."""
+        gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
+        return np.column_stack([self.score, gap])
+
+
+class _Part(NamedTuple):
+    """Votes (M, M) and wins (M, M) against each model on all fifths but one, and strengths."""
+
+    counts: Floats
+    wins: Floats
+    strength: Floats
+
+
 def fit_surrogacy(
     battles: CodedBattles, rng: np.random.Generator, *, l2: float = 0.01
 ) -> Surrogacy:
     """Return how much the models' human strengths add to the judge's score difference.
 
     Strengths come from votes on the other four fifths of the battles, so that no vote helps
-    to predict itself; battles with a model that these do not hold are left out.
+    to predict itself; battles with a model that these do not hold are left out. The standard
+    error deletes one model at a time with all its votes (beyond 60 models, groups of them). A
+    vote belongs to two models, so that such deletions count its noise twice; the factor
+    ``(M - 2) / (2 M)`` allows for it. It is at least the error with the strengths taken as known.
+    Of more than 100,000 votes so many are drawn.
 
     Parameters
     ----------
     battles : CodedBattles
         Judged battles with votes.
     rng : numpy.random.Generator
-        Assigns battles to fifths.
+        Assigns battles to fifths, and many models to groups.
     l2 : float
         Penalty of the strengths' fits, per squared logit.
 
     Returns
     -------
     Surrogacy
-        The two slopes; `gamma` above two standard errors warns that soft targets compress
-        the ruler.
+        The two slopes; `surrogacy_finding` says in words what `gamma` means.
 
     Raises
     ------
     ValueError
-        If fewer than ten votes are decisive.
+        If fewer than ten votes are decisive, all in all or without one of the models.
     RuntimeError
         If the fit does not converge (votes separable by score and strengths), or score
-        differences and strengths cannot be told apart.
+        differences and strengths cannot be told apart, with all models or without one.
+
+    References
+    ----------
+    T. A. B. Snijders and S. P. Borgatti (1999), "Non-Parametric Standard Errors and Tests for
+    Network Statistics", Connections 22(2), on the jackknife over the ends of pairs.
     """
-    voted = battles.take(battles.human_outcome >= 0)
-    part = rng.permutation(len(voted)) % _PARTS
-    gap = np.empty(len(voted))
-    for held_out in range(_PARTS):
-        rest = voted.take(part != held_out)
-        strengths = np.where(rest.voted_models(), _human_strengths(rest, l2), np.nan)
-        rows = part == held_out
-        gap[rows] = strengths[voted.model_a[rows]] - strengths[voted.model_b[rows]]
-    decisive = (voted.human_outcome != 1) & np.isfinite(gap)  # no gap to an unseen model
-    if decisive.sum() < 10:
-        raise ValueError(f"{int(decisive.sum())} decisive votes: at least 10 are needed")
-    design = np.column_stack([voted.rubric_points(), gap])[decisive]
-    slopes, covariance = _logistic(design, voted.human_outcome[decisive] / 2)
-    error = float(np.sqrt(covariance[1, 1]))
-    return Surrogacy(float(slopes[0]), float(slopes[1]), error, int(decisive.sum()))
+    rows = np.flatnonzero(battles.human_outcome >= 0)
+    if rows.size > _MOST_VOTES:
+        rows = rng.choice(rows, _MOST_VOTES, replace=False)
+    voted, part = battles.take(rows), rng.permutation(rows.size) % _PARTS
+    parts = [_fit_part(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
+    strength = np.array([fit.strength for fit in parts])
+    votes = _decisive(voted, part, strength)
+    slopes, information = _logistic(votes.design(strength), votes.outcome, np.zeros(2))
+    known = float(np.sqrt(np.linalg.inv(information)[1, 1]))
+    gammas = []
+    for deleted in _deletions(voted, rng):
+        try:
+            gammas.append(_gamma_without(deleted, votes, parts, slopes, l2))
+        except (ValueError, RuntimeError) as reason:
+            names = ", ".join(np.array(voted.models)[deleted].tolist())
+            raise type(reason)(f"without the votes on {names}: {reason}") from reason
+    spread = float(np.sqrt((len(gammas) - 2) / 2 * np.var(gammas)))
+    beta, gamma = slopes.tolist()
+    return Surrogacy(beta, gamma, max(spread, known), votes.outcome.size)
 
 
-def _human_strengths(battles: CodedBattles, l2: float) -> Floats:
+def surrogacy_finding(gamma: float, std_error: float) -> str:
+    """Return in one sentence whether votes depend on the models beyond the scores.
+
+    Parameters
+    ----------
+    gamma, std_error : float
+        Of `Surrogacy`.
+
+    Returns
+    -------
+    str
+        A finding where `gamma` is more than two standard errors from 0, else that there is none.
+    """
+    numbers = f"(gamma {gamma:.2f}, SE {std_error:.2f})"
+    if gamma > 2 * std_error:
+        return (
+            f"votes depend on the models beyond the scores {numbers}: raw soft ratings may "
+            "lie too close together"
+        )
+    if gamma < -2 * std_error:
+        return (
+            f"votes differ less between the models than the scores do {numbers}: raw soft ratings "
+            "may lie too far apart"
+        )
+    return f"no sign that votes depend on the models beyond the scores {numbers}"
+
+
+def _deletions(voted: CodedBattles, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+    """Yield masks (M,) of one model with votes each, or of groups where there are many."""
+    models = rng.permutation(np.flatnonzero(voted.voted_models()))
+    for group in np.array_split(models, min(models.size, _MOST_DELETIONS)):
+        yield np.isin(np.arange(len(voted.models)), group)
+
+
+def _fit_part(battles: CodedBattles, l2: float) -> _Part:
     votes = tally_outcomes(battles).human
-    wins = (votes @ np.array([0.0, 0.5, 1.0])).sum(axis=1)
-    return fit_strengths(votes.sum(axis=2), wins, l2=l2)
+    counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
+    strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
+    return _Part(counts, wins, np.where(battles.voted_models(), strength, np.nan))
 
 
-def _logistic(design: Floats, outcome: Floats) -> tuple[Floats, Floats]:
-    """Fit a logistic regression without intercept by Newton; return slopes and covariance."""
-    slopes = np.zeros(design.shape[1])
+def _decisive(voted: CodedBattles, part: NDArray[np.intp], strength: Floats) -> _Votes:
+    votes = _Votes(
+        voted.model_a, voted.model_b, part, voted.rubric_points(), voted.human_outcome / 2
+    )
+    known = np.isfinite(votes.design(strength)[:, 1])  # no gap to an unseen model
+    return _chosen(votes, known & (votes.outcome != 0.5))
+
+
+def _chosen(votes: _Votes, rows: NDArray[np.bool_]) -> _Votes:
+    if (n_votes := int(rows.sum())) < _LEAST_VOTES:
+        raise ValueError(f"{n_votes} decisive votes: at least {_LEAST_VOTES} are needed")
+    return _Votes(*(cast(Any, column)[rows] for column in votes))
+
+
+def _gamma_without(
+    deleted: NDArray[np.bool_], votes: _Votes, parts: list[_Part], slopes: Floats, l2: float
+) -> float:
+    rest = _chosen(votes, ~(deleted[votes.model_a] | deleted[votes.model_b]))
+    strength = np.array([_strength_without(deleted, part, l2) for part in parts])
+    return float(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
+
+
+def _strength_without(deleted: NDArray[np.bool_], part: _Part, l2: float) -> Floats:
+    left = ~(deleted[:, None] | deleted)
+    wins = (part.wins * left).sum(axis=1)
+    return fit_strengths(part.counts * left, wins, l2=l2, start=np.nan_to_num(part.strength))
+
+
+def _logistic(design: Floats, outcome: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """Return slopes and information of a logistic regression without intercept, by Newton."""
+    slopes = start
     for _ in range(_MAX_ITERATIONS):
         chance = expit(design @ slopes)
         gradient = design.T @ (outcome - chance)
@@ -104,7 +206,7 @@ def _logistic(design: Floats, outcome: Floats) -> tuple[Floats, Floats]:
         step = np.linalg.solve(information, gradient)
         slopes = slopes + step
         if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(slopes).max()):
-            return slopes, np.asarray(np.linalg.inv(information))
+            return slopes, information
         if np.abs(slopes).max() > 1e6:
             break
     raise RuntimeError(

@@ -4,7 +4,7 @@ Votes, a judge's hard outcomes and any probability of a win come down to the sam
 that one leave-one-out fit and one placement serve them all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.battles import CodedBattles
-from judgeline.bradley_terry import fit_strengths
 from judgeline.connectivity import connected_components, cut_models
-from judgeline.leave_one_out import fit_leave_one_out
+from judgeline.leave_one_out import fit_anchors, fit_leave_one_out
+from judgeline.outcomes import exact_share
+from judgeline.own_battles import OwnBattles
 from judgeline.placement import analytic_std_error, place_models
 from judgeline.soft import SoftTotals
 
@@ -28,19 +29,22 @@ class Target(NamedTuple):
     """Everything about one kind of outcome that placing needs; anchors are the A voted models.
 
     `n_battles` and `own_wins` (M, A): battles and wins of every model against each anchor;
-    `own_squares` (M,): sum of squared outcomes; `fold_wins` (A, A): row m, the anchors' wins
-    in battles without m; `full_wins` (A,): the anchors' wins in all of them.
+    `own_squares` (M,): sum of squared outcomes; `fold_wins` (M, A): row m, the anchors' wins in
+    battles among anchors without m, at m's own outcomes. A target without `fold_wins` places
+    models among the anchors of people's votes.
     """
 
     n_battles: Floats
     own_wins: Floats
     own_squares: Floats
-    fold_wins: Floats
-    full_wins: Floats
+    fold_wins: Floats | None
 
 
 class Placed(NamedTuple):
-    """Strengths (M,) in logits, their closed-form errors (M,), and each one's anchors (M, A)."""
+    """Strengths (M,) in logits, their closed-form errors (M,), and each one's anchors (M, A).
+
+    An anchor's own place among its anchors holds no strength, but zero.
+    """
 
     strength: Floats
     std_error: Floats
@@ -67,15 +71,12 @@ def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bo
     voted : ndarray of bool, shape (M,)
         Which models are the A anchors.
     """
-    own_wins = counts @ share
-    full_wins = own_wins[voted].sum(axis=1)
-    return Target(
-        counts.sum(axis=2).astype(float),
-        own_wins,
-        (counts @ share**2).sum(axis=1),
-        full_wins - own_wins[voted].T,
-        full_wins,
-    )
+    own_wins = counts @ exact_share(share)
+    among = own_wins[voted]
+    fold_wins = np.tile(among.sum(axis=1), (voted.size, 1))
+    fold_wins[voted] -= among.T
+    squares = (counts @ exact_share(share**2)).sum(axis=1)
+    return Target(counts.sum(axis=2).astype(float), own_wins, squares, fold_wins)
 
 
 def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> Target:
@@ -89,16 +90,10 @@ def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.b
         Of the same battles.
     """
     n_battles = counts.sum(axis=2).astype(float)
-    own_wins = soft.own_wins[:, voted]
-    totals = soft.totals[np.ix_(voted, voted)]
+    own_wins, fold_wins = soft.own_wins[:, voted], soft.totals[:, voted].copy()
     # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
-    fold_wins = totals - (n_battles[voted] - own_wins[voted])
-    unvoted = soft.totals[~voted][:, voted]
-    candidates = unvoted[:1] if np.isfinite(unvoted).all() and unvoted.size else totals
-    known = candidates[np.isfinite(candidates).all(axis=1)]
-    start = known.mean(axis=0) if known.size else np.full(totals.shape[1], np.nan)
-    full_wins = start + (n_battles[voted].sum() / 2 - start.sum()) / start.size
-    return Target(n_battles, own_wins, soft.own_squares, fold_wins, full_wins)
+    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
+    return Target(n_battles, own_wins, soft.own_squares, fold_wins)
 
 
 def outcome_target(
@@ -117,8 +112,7 @@ def outcome_target(
         As of `linear_target`.
     outcomes : FoldOutcomes
         A's share of the win in every battle, by held-out model; a fold with a NaN in it has no
-        target. Models without votes share their outcomes: those of the first of them are taken
-        for the anchors that place them all.
+        target. Models without votes share their outcomes.
 
     Raises
     ------
@@ -134,16 +128,36 @@ def outcome_target(
         totals[model] = _wins(battles, share, size, among)
         own, opponent = _own_shares(battles, share, model)
         own_wins[model] = np.bincount(opponent, own, size)
-        own_squares[model] = (own**2)[voted[opponent]].sum()
+        own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
     n_battles = counts.sum(axis=2).astype(float)
-    own_wins = own_wins[:, voted]
-    among_anchors = totals[:, voted]
-    fold_wins = among_anchors[voted] - (n_battles[voted] - own_wins[voted])
-    shared = among_anchors[~voted][:1]
-    candidates = shared if shared.size and np.isfinite(shared).all() else among_anchors
-    known = candidates[np.isfinite(candidates).all(axis=1)]
-    full_wins = known.mean(axis=0) if known.size else np.full(int(voted.sum()), np.nan)
-    return Target(n_battles, own_wins, own_squares, fold_wins, full_wins)
+    own_wins, fold_wins = own_wins[:, voted], totals[:, voted]
+    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
+    return Target(n_battles, own_wins, own_squares, fold_wins)
+
+
+def own_target(
+    battles: CodedBattles,
+    counts: NDArray[np.int64],
+    shares: Callable[[int, OwnBattles], Floats],
+    voted: NDArray[np.bool_],
+) -> Target:
+    """Return the target of outcomes that place a model among the anchors of people's votes.
+
+    Parameters
+    ----------
+    battles, counts, voted
+        As of `outcome_target`.
+    shares : callable
+        Gives a model's share of the win in each of its own battles, by its number; NaN for none.
+    """
+    anchors = np.cumsum(voted) - 1
+    n_anchors = int(voted.sum())
+    own_wins, own_squares = np.zeros((voted.size, n_anchors)), np.zeros(voted.size)
+    for model, own in enumerate(OwnBattles.of_all(battles, voted, None)):
+        share = exact_share(shares(model, own))
+        own_wins[model] = np.bincount(anchors[own.opponent], share, n_anchors)
+        own_squares[model] = exact_share(share**2).sum()
+    return Target(counts.sum(axis=2).astype(float), own_wins, own_squares, None)
 
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
@@ -166,7 +180,7 @@ def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
             f"the outcome of battle {row} with {model!r} held out is {share[row]}; expected A's "
             "share of the win, in [0, 1]"
         )
-    return share
+    return exact_share(share)
 
 
 def _wins(battles: CodedBattles, share: Floats, size: int, kept: NDArray[np.bool_]) -> Floats:
@@ -200,15 +214,17 @@ def require_anchors_connected(
         )
 
 
-def place_target(
-    target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
-) -> Placed:
+def place_targets(
+    targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+) -> dict[str, Placed]:
     """Fit every fold's anchors, then place the held-out models and those without votes.
+
+    A model's placements by a judge depend on no vote on it, to the last bit.
 
     Parameters
     ----------
-    target : Target
-        Of one kind of outcome.
+    targets : mapping of str to Target
+        By method, ``human`` among them.
     voted : ndarray of bool, shape (M,)
         Which models are anchors.
     l2 : float
@@ -221,25 +237,88 @@ def place_target(
     RuntimeError
         If an iteration does not converge.
     """
-    among = target.n_battles[voted]
-    anchors = np.full(target.n_battles.shape, np.nan)
-    anchors[voted] = fit_leave_one_out(
-        among, target.fold_wins, target.full_wins, l2=l2, names=names
-    )
-    unvoted = ~voted & np.isfinite(target.own_squares) & (target.n_battles.sum(axis=1) > 0)
-    if unvoted.any():
-        anchors[unvoted] = fit_strengths(among, target.full_wins, l2=l2)
-    split = np.zeros(voted.size, dtype=bool)
-    split[voted] = cut_models(among)
-    wins = np.where(split, np.nan, target.own_wins.sum(axis=1))
-    strength = place_models(wins, target.n_battles, anchors, l2=l2)
-    return Placed(strength, _closed_form(target, strength, anchors, l2), anchors)
+    fitted = {
+        name: fold_anchors(target, voted, l2, names)
+        for name, target in targets.items()
+        if target.fold_wins is not None
+    }
+    anchors = np.array([fitted.get(name, fitted["human"]) for name in targets])
+    counts, wins = (np.array([target[field] for target in targets.values()]) for field in (0, 1))
+    squares = np.array([target.own_squares for target in targets.values()])
+    strength = np.full(squares.shape, np.nan)
+    error = strength.copy()
+    for model, others in enumerate(other_anchors(voted)):
+        met = others & (counts[:, model] > 0).any(axis=0)  # no vote is on a battle without verdict
+        cells = [part[:, model][:, met] for part in (counts, wins, anchors)]
+        strength[:, model], error[:, model] = _place(
+            cells[0], cells[1], cells[2], squares[:, model], l2
+        )
+    rows = zip(targets, strength, error, anchors, strict=True)
+    return {name: Placed(*columns) for name, *columns in rows}
 
 
-def _closed_form(target: Target, strength: Floats, anchors: Floats, l2: float) -> Floats:
+def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
+    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
+    return others
+
+
+def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which models' absence takes other anchors apart, (M,): they have no fold."""
+    cut = np.zeros(voted.size, dtype=bool)
+    cut[voted] = cut_models(target.n_battles[voted])
+    return cut
+
+
+def fold_anchors(
+    target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+) -> Floats:
+    """Return the strengths of the A anchors in every model's fold, (M, A) logits.
+
+    A model's own place holds zero; rows are NaN where a fold has no target,
+    or its anchors no chain of battles between them.
+
+    Parameters
+    ----------
+    target, voted, l2, names
+        As of `place_targets`, one target with `fold_wins`.
+
+    Raises
+    ------
+    RuntimeError
+        If an iteration does not converge.
+    """
+    fold_wins = np.asarray(target.fold_wins)
+    among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
+    whole = fold_wins[voted] + among - target.own_wins[voted]
+    whole = whole[np.isfinite(whole).all(axis=1)]
+    start = whole.mean(axis=0) if len(whole) else np.full(len(among), np.nan)
+    start += (among.sum() / 2 - start.sum()) / start.size
+    anchors[voted] = fit_leave_one_out(among, fold_wins[voted], start, l2=l2, names=names)
+    unvoted = np.flatnonzero(~voted & np.isfinite(fold_wins).all(axis=1))
+    if unvoted.size:
+        anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
+    anchors[_is_cut(target, voted)] = np.nan
+    return anchors
+
+
+def _place(
+    counts: Floats,
+    wins: Floats,
+    anchors: Floats,
+    squares: Floats,
+    l2: float,
+) -> tuple[Floats, Floats]:
+    """Return one model's strengths and closed-form errors by K methods, from cells (K, A)."""
+    placed = np.isfinite(squares) & np.isfinite(anchors).all(axis=1)
+    won = np.where(placed, wins.sum(axis=1), np.nan)
+    strength = place_models(won, counts, anchors, l2=l2)
     chance = expit(strength[:, None] - anchors)
-    expected = target.n_battles * chance
-    residual_sum = (target.own_wins - expected).sum(axis=1)
-    squares = target.own_squares - ((2 * target.own_wins - expected) * chance).sum(axis=1)
-    information = (expected * (1 - chance)).sum(axis=1) + 2 * l2
-    return analytic_std_error(residual_sum, squares, information, target.n_battles.sum(axis=1))
+    expected = counts * chance
+    error = analytic_std_error(
+        (wins - expected).sum(axis=1),
+        squares - ((2 * wins - expected) * chance).sum(axis=1),
+        (expected * (1 - chance)).sum(axis=1) + 2 * l2,
+        counts.sum(axis=1),
+    )
+    return strength, error

@@ -28,7 +28,7 @@ cancel. ``calibration_only``: the humans' on calibration battles; one population
 ``difference`` (prediction-powered): naive plus the humans' minus the judge's on calibration
 battles; one population. ``conditional``: the share of human wins among battles that the judge
 calls won, and lost, weighed by its verdicts on test battles; verdicts mean the same in both.
-``misclassification_adjusted``: as `adjusted_win_rate`; the judge errs alike in both.
+``misclassification_adjusted``: as `adjusted_mean`; the judge errs alike in both.
 """
 
 
@@ -52,7 +52,7 @@ def compare_estimators(counts: JudgeCounts) -> WinRatePeers:
     Parameters
     ----------
     counts : JudgeCounts
-        Whole numbers or arrays of them; see `count_outcomes`.
+        Whole numbers or arrays of them.
 
     Returns
     -------

@@ -9,7 +9,8 @@ import dagster as dg
 
 from pipelines.candidate_sensors import new_candidates
 from pipelines.drift_schedule import drift_watch
-from pipelines.log_retention import weekly_pruning
+from pipelines.durations import sensor_seconds
+from pipelines.log_retention import old_evaluations, weekly_pruning
 from pipelines.lost_runs import lost_runs
 from pipelines.partition_sensor import configured_partitions
 from pipelines.placing_sensor import place_candidates
@@ -18,7 +19,7 @@ from pipelines.refresh import refreshed_corpora, weekly_refresh
 automation = dg.AutomationConditionSensorDefinition(
     "automation",
     target=dg.AssetSelection.all(),
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Remakes what follows when its inputs change and their blocking checks pass.",
 )
@@ -27,6 +28,7 @@ SENSORS = (
     configured_partitions,
     lost_runs,
     new_candidates,
+    old_evaluations,
     place_candidates,
     refreshed_corpora,
 )

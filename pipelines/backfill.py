@@ -14,7 +14,7 @@ from dagster._core.definitions.events import AssetKeyPartitionKey
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.utils import make_new_backfill_id
 
-from assets.budgets import require_environment
+from assets.budgets import NO_CAP, require_environment
 from assets.partitions import corpus_judge_key, register
 from assets.planning import plan_judge
 from assets.run_tags import BUDGET_TAG
@@ -207,7 +207,7 @@ def submit(
         judges=[pair.judge.slug for pair in pairs],
     )
     backfill_id = make_new_backfill_id()
-    tags = {BUDGET_TAG: " ".join(budget)} if budget else {}
+    tags = {BUDGET_TAG: " ".join(budget) or NO_CAP}  # a person typed it
     judges = sorted({pair.judge.slug for pair in pairs})
     instance.add_backfill(
         PartitionBackfill.from_asset_graph_subset(

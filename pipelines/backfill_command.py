@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from pipelines.terminal import open_console
+from pipelines.terminal import open_console, plain
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -23,7 +22,8 @@ _HELP = (
     "[bold]Examples[/bold]\n\n"
     "  judgeline backfill --judge gpt-4o-mini --budget 20USD\n\n"
     "  judgeline backfill --judge strict --corpus arena --yes --here\n\n"
-    "[bold]Exit codes[/bold]  0 ok · 1 could not run · 2 a quality gate failed"
+    "[bold]Exit codes[/bold]  0 ok · 1 could not run · 2 a quality gate failed · "
+    "130 interrupted"
 )
 
 
@@ -122,12 +122,12 @@ def _stated(
     plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
     for step in plan:
         calls, *details = told(step)
-        console.print(f"  {escape(calls)}", highlight=False, soft_wrap=True)
+        console.print(f"  {plain(calls)}", highlight=False, soft_wrap=True)
         for detail in details:
-            console.print(f"    {escape(detail)}", highlight=False, soft_wrap=True)
+            console.print(f"    {plain(detail)}", highlight=False, soft_wrap=True)
     console.print(f"Together: {_together(plan)}", highlight=False, soft_wrap=True)
     for told_of_corpus in left_to_sensor(pairs, store):
-        console.print(escape(told_of_corpus), highlight=False, soft_wrap=True)
+        console.print(plain(told_of_corpus), highlight=False, soft_wrap=True)
     return plan
 
 
@@ -191,6 +191,7 @@ def _submit(
 
     with open_instance() as instance:
         require_daemon(instance)
+        _note_unreachable(pairs, plan, console)
         _confirm(plan, yes=yes)
         backfill_id = submit(instance, defs, store, pairs, budget)
         console.print(f"Backfill {backfill_id} is with the daemon.", highlight=False)
@@ -198,6 +199,24 @@ def _submit(
             return _OK
         n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
         return _watch(instance, backfill_id, n_runs, console)
+
+
+def _note_unreachable(
+    pairs: "Sequence[Pair]", plan: "Sequence[JudgePlan]", console: "Console"
+) -> None:
+    """Say which judges cannot be asked from here; the daemon has an environment of its own."""
+    from pipelines.able import require_reachable
+
+    asked = [
+        pair.judge
+        for pair, step in zip(pairs, plan, strict=True)
+        if step.n_calls and pair.judge.kind == "openai"
+    ]
+    try:
+        require_reachable(asked)
+    except ValueError as error:
+        told = f"Not from here: {error}. The daemon has an environment of its own."
+        console.print(plain(told), highlight=False, soft_wrap=True)
 
 
 def _watch(

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import dagster as dg
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from rich.console import Console
-from rich.markup import escape
 
 from assets.asking import PROGRESS
 from pipelines.console import blocked, cause, progress_bar
 from pipelines.outcome import FailedCheck
+from pipelines.terminal import plain
 
 _STATES = {
     dg.DagsterRunStatus.QUEUED: ("wait", "dim", "waits for its turn"),
@@ -92,7 +92,7 @@ class Watcher:
         self._progress.update(self._task, completed=len(ended))
         for run in runs:
             if run.status == dg.DagsterRunStatus.STARTED and self._console.is_terminal:
-                self._progress.update(self._task, description=escape(self._last_word(run)))
+                self._progress.update(self._task, description=plain(self._last_word(run)))
 
     def _tell(self, run: dg.DagsterRun) -> None:
         if run.status not in _STATES:
@@ -101,7 +101,7 @@ class Watcher:
         again = " again" if run.parent_run_id and told == "started" else ""
         n_assets = len(run.asset_selection or ())
         self._console.print(
-            f"  [{style}]{mark:<4}[/] {escape(partition_of(run))}: {told}{again}"
+            f"  [{style}]{mark:<4}[/] {plain(partition_of(run))}: {told}{again}"
             f" ({n_assets} tables, run {run.run_id[:8]})",
             highlight=False,
             soft_wrap=True,

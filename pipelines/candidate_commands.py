@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from pipelines.terminal import open_console
+from pipelines.terminal import open_console, plain
 
 _SET_ASIDE = 2
 candidates_app = typer.Typer(
@@ -46,7 +45,7 @@ def questions(
 
     n_written, n_there = write_questions(corpus, out, n, force=force)
     open_console().print(
-        f"{n_written:,} of {n_there:,} questions are in {escape(str(out))}", soft_wrap=True
+        f"{n_written:,} of {n_there:,} questions are in {plain(out)}", soft_wrap=True
     )
 
 
@@ -64,7 +63,7 @@ def check(
     told = check_file(file, corpus)
     console = open_console()
     for line in told.lines:
-        console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(plain(line), highlight=False, soft_wrap=True)
     if not told.is_taken:
         raise typer.Exit(_SET_ASIDE)
 
@@ -72,12 +71,12 @@ def check(
 @candidates_app.command("list")
 def list_candidates(corpus: CorpusOption) -> None:
     """List the candidate files of a corpus: what became of each, its battles and its rating."""
-    from pipelines.candidates import candidate_rows, where, withheld_notes
+    from pipelines.candidates import candidate_rows, list_notes, where
     from pipelines.terminal import plain_table
 
     console = open_console()
     columns = ("file", "model", "state", "battles", "rating")
     console.print(plain_table(f"Candidates of {corpus}", columns, candidate_rows(corpus)))
-    for note in withheld_notes(corpus):
-        console.print(f"[bold red]{escape(note)}[/]", highlight=False, soft_wrap=True)
-    console.print(f"Drop files into {escape(where(corpus))}", soft_wrap=True)
+    for note in list_notes(corpus):
+        console.print(f"[bold red]{plain(note)}[/]", highlight=False, soft_wrap=True)
+    console.print(f"Drop files into {plain(where(corpus))}", soft_wrap=True)

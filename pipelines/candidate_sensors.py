@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from pipelines.activity import active_judges
+from pipelines.activity import active_among, rated_by, why_none_is_active
 from pipelines.candidate_record import NO_CANDIDATES, contents_made, last_read
+from pipelines.durations import sensor_seconds
 from pipelines.jobs import candidate_job
 from resources.candidates.accepting import contents
 from resources.candidates.folder import Seen, folder_of, list_files
@@ -51,7 +52,7 @@ class _Memory(NamedTuple):
 
 @dg.sensor(
     job=candidate_job,
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sees what is dropped into the candidates folder, and has it read and given "
     "battles; asks no judge.",
@@ -138,15 +139,12 @@ def _not_ready(
 ) -> str | None:
     """Return why a corpus cannot take candidates now, with what to run; None if it can."""
     try:
-        judges = active_judges(corpus, catalog, instance)
+        rated = rated_by(corpus, instance)
+        if active_among(corpus, catalog, rated):
+            return None
+        return why_none_is_active(corpus, catalog, rated)
     except ValueError as error:
         return str(error)
-    if judges:
-        return None
-    return (
-        "candidates wait for a leaderboard by a judge that can be asked; run: "
-        f"judgeline run --corpus {corpus.slug}"
-    )
 
 
 def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:

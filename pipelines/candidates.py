@@ -11,6 +11,7 @@ from upath import UPath
 
 from assets.candidates import choose_candidate_battles, of_asked_judges, read_candidates
 from assets.judge_gate import withheld_judges
+from pipelines.activity import active_among, why_none_is_active
 from resources.candidates.accepting import accept, history_in
 from resources.candidates.choosing import Needs
 from resources.candidates.folder import (
@@ -26,6 +27,7 @@ from resources.candidates.folder import (
 from resources.candidates.questions import anchor_answers, questions_to_answer
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
+from resources.judges.catalog import missing_variable
 from resources.tables import ParquetStore, open_store
 
 _QUESTION_COLUMNS = ["question_id", "instruction", "language"]
@@ -171,7 +173,19 @@ def _taken(
             "that `judgeline candidates questions` lists."
         )
     lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
-    return Told(True, lines)
+    return Told(True, [*lines, *unasked_notes(definition, tables)])
+
+
+def unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
+    """Return why no judge, or one with a leaderboard, can be asked about candidates now."""
+    catalog, rated = Catalog(), tables.partitions("leaderboard", corpus.slug)
+    try:
+        judges = active_among(corpus, catalog, rated)
+        if not judges:
+            return [why_none_is_active(corpus, catalog, rated)]
+    except ValueError as error:  # of the judges that the corpus lists
+        return [str(error)]
+    return [why for judge in judges if (why := missing_variable(judge))]
 
 
 def _battles_of(
@@ -245,10 +259,12 @@ def _unread(seen: Seen) -> tuple[str, ...]:
     return (printable_name(seen.name), "-", f"waiting: {why}", "-", "-")
 
 
-def withheld_notes(corpus: str) -> list[str]:
-    """Return a sentence per judge whose ratings of candidates are withheld, with the reason."""
-    reasons = _withheld(open_store(), corpus)
-    return [f"Ratings by {judge} are withheld: {why}" for judge, why in sorted(reasons.items())]
+def list_notes(corpus: str) -> list[str]:
+    """Return a sentence per judge whose ratings are withheld or that cannot be asked, and why."""
+    tables = open_store()
+    reasons = _withheld(tables, corpus)
+    told = [f"Ratings by {judge} are withheld: {why}" for judge, why in sorted(reasons.items())]
+    return [*told, *unasked_notes(Catalog().corpus(corpus), tables)]
 
 
 def _withheld(tables: ParquetStore, corpus: str) -> dict[str, str]:

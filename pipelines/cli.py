@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from pipelines.backfill_command import register_backfill
 from pipelines.candidate_commands import candidates_app
+from pipelines.interrupts import heed_interrupts
 from pipelines.terminal import open_console, plain, silence
 from pipelines.why_command import EPILOG as WHY_EPILOG
 from pipelines.why_command import why
@@ -72,6 +72,9 @@ class Failure(StrEnum):
     context_overflow = "context_overflow"
     truncated = "truncated"
     parse_error = "parse_error"
+    echo = "echo"
+    tool_call = "tool_call"
+    other_model = "other_model"
 
 
 class VerdictFormat(StrEnum):
@@ -115,7 +118,8 @@ def _front_door(
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline rank annotations.csv --out ratings\n\n"
     "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
-    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n" + _EXIT_CODES
+    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
+    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n" + _EXIT_CODES
 )
 def rank(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
@@ -140,7 +144,7 @@ def rank(
         list[str] | None,
         typer.Option(
             help="Method to write, such as soft or hard; repeat for more. All by default; the "
-            "leaderboard ranks by soft where it is among them, else by the first.",
+            "leaderboard ranks by auto where it is among them, else by the first.",
             show_default=False,
         ),
     ] = None,
@@ -150,6 +154,22 @@ def rank(
     judge: Annotated[
         str | None, typer.Option(help="Which judge, where the file holds several.")
     ] = None,
+    outcomes: Annotated[
+        str | None,
+        typer.Option(
+            help="Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
+            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_quarantine: Annotated[
+        bool,
+        typer.Option(
+            "--allow-quarantine",
+            help="Rate what is left where more than 2 % of the rows have an unknown outcome or a "
+            "NaN score.",
+        ),
+    ] = False,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
@@ -159,7 +179,9 @@ def rank(
     FILE is a CSV of released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
     [bold]scored battles[/bold] as CSV, Parquet or JSON lines with the columns model_a, model_b,
     score_difference (judge score of A minus B), human_outcome (A's share of the win: 1, 0.5, 0,
-    empty for no vote) and, if there is one, judge_outcome.
+    empty for no vote) and, if there is one, judge_outcome. In place of score_difference,
+    judge_outcome or verdict (A, B, tie, or levels such as A>>B) is enough: a win then counts as
+    a score difference of 1. Outcomes of another coding are refused until --outcomes states them.
 
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.
@@ -178,7 +200,15 @@ def rank(
         methods=tuple(method or ()),
     )
     try:
-        ranked = rank_file(file, out, settings, judge=judge, report=report)
+        ranked = rank_file(
+            file,
+            out,
+            settings,
+            judge=judge,
+            report=report,
+            outcomes=outcomes,
+            allow_quarantine=allow_quarantine,
+        )
     except QualityGateError as error:
         _complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
@@ -225,16 +255,23 @@ def run(
     retry: Annotated[
         list[Failure] | None,
         typer.Option(
-            help="Ask again where a judge failed like this; repeat for more. Answers that were "
-            "lost on the way are always asked for again, those cut short or unreadable once.",
+            help="Ask again where a judge failed like this; repeat for more. Answers lost on the "
+            "way are always asked for again; those cut short, unreadable or an echo, once.",
             show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Make every table again, changed or not; stored answers are reused."
+        ),
+    ] = False,
 ) -> None:
-    """Materialise the lineage of a corpus, in this process, with progress.
+    """Make the tables of a corpus, in this process, with progress; those up to date stay.
 
-    Needs no server; everything it leaves is visible in `judgeline ui`. Exits with 2 when a
-    blocking quality check fails: what depends on the failed asset is then not made.
+    A table is made again if its code, its inputs or its settings have changed. Needs no server;
+    everything it leaves is visible in `judgeline ui`. Exits with 2 when a blocking quality check
+    fails: what depends on the failed asset is then not made.
     """
     from pipelines.judge_plan import require_covered
     from pipelines.run import run_lineage
@@ -261,7 +298,7 @@ def run(
             console.print(f"{told}.", highlight=False, soft_wrap=True)
             raise typer.Exit(OK)
         asked["budget"] = cap
-    outcome = run_lineage(**asked, dry_run=dry_run, console=console)
+    outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -303,12 +340,17 @@ def corpora() -> None:
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline leaderboard --corpus arena\n\n"
     "  judgeline leaderboard --corpus arena --judge careful --format csv > ratings.csv\n\n"
+    "In CSV a text that begins like a formula has an apostrophe before it. "
     'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + _EXIT_CODES
 )
 def leaderboard(
     corpus: CorpusOption,
     judge: Annotated[
-        str | None, typer.Option(help="Slug of a judge; all that have a leaderboard by default.")
+        str | None,
+        typer.Option(
+            help="Slug of a judge, or 'pooled', all together; all that have a leaderboard by "
+            "default."
+        ),
     ] = None,
     style: Annotated[
         Format, typer.Option("--format", help="A table to read, or something to process.")
@@ -316,7 +358,7 @@ def leaderboard(
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from pipelines.leaderboards import stored_leaderboards
-    from pipelines.terminal import leaderboard_table, machine_readable
+    from pipelines.terminal import machine_readable, show_leaderboard
     from resources.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
@@ -330,9 +372,10 @@ def leaderboard(
         return
     console = open_console()
     for name, board in boards.groupby("judge", sort=False):
-        console.print(leaderboard_table(board, f"{escape(what)}, judged by {name}, in Elo"))
+        title = f"{plain(what)}, judged by {plain(name)}, in Elo"
+        show_leaderboard(console, board, title, definition.rating.miscoverage)
     if (report := home() / "reports" / f"{corpus}.html").exists():
-        console.print(f"Report: {escape(str(report))}", soft_wrap=True)
+        console.print(f"Report: {plain(report)}", soft_wrap=True)
 
 
 @verdicts_app.command(
@@ -357,7 +400,7 @@ def explain(
     where, rows = explain_battle(battle, judge, corpus)
     columns = ("order", "replicate", "store", "why")
     console = open_console()
-    console.print(f"{escape(battle)} of {escape(where)}, judged by {escape(judge)}", soft_wrap=True)
+    console.print(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}", soft_wrap=True)
     console.print(plain_table("", columns, rows))
 
 
@@ -481,8 +524,9 @@ def ui(
 ) -> None:
     """Open the lineage, its checks and its runs in a browser: Dagster's UI over the same home.
 
-    There is no login, so it listens on 127.0.0.1 only and nothing else is offered; to reach it
-    from another machine, forward the port over ssh. Stop it with Ctrl-C.
+    There is no login, so it listens on 127.0.0.1 only and nothing else is offered, and pages of
+    other sites are refused; to reach it from another machine, forward the port over ssh. Stop it
+    with Ctrl-C.
     """
     from pipelines.ui import serve
 
@@ -494,7 +538,7 @@ app.add_typer(candidates_app, name="candidates")
 
 
 def _judges_of(definition: Any) -> str:
-    return "all that can" if definition.judges is None else ", ".join(definition.judges)
+    return "(each run decides)" if definition.judges is None else ", ".join(definition.judges)
 
 
 def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], source: Path) -> None:
@@ -502,7 +546,7 @@ def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], sourc
 
     console = open_console()
     console.print(plain_table(title, columns, rows))
-    console.print(f"Edit them in {escape(str(source))}", soft_wrap=True)
+    console.print(f"Edit them in {plain(source)}", soft_wrap=True)
 
 
 def _complain(kind: str, message: str, *, style: str = "bold red") -> None:
@@ -523,6 +567,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
+    heed_interrupts()
     try:
         code = _answer(arguments)
         sys.stdout.flush()

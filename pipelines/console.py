@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import dagster as dg
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
@@ -21,6 +20,8 @@ from rich.progress import (
 from rich.text import Text
 
 from assets.asking import PROGRESS
+from pipelines.terminal import plain
+from resources.inert import inert
 
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
@@ -49,20 +50,22 @@ class RunReporter:
 
     def begin(self, title: str, n_steps: int) -> None:
         """Announce a job on a partition."""
-        self.console.print(f"[bold]{escape(title)}[/bold]")
-        self._progress.reset(self._task, total=n_steps, description=escape(title))
+        self.console.print(f"[bold]{plain(title)}[/bold]")
+        self._progress.reset(self._task, total=n_steps, description=plain(title))
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:
         """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
         style = _MARKS[mark]
         self.console.print(
-            f"  [{style}]{mark:<4}[/{style}] {escape(text)}", highlight=False, soft_wrap=True
+            f"  [{style}]{mark:<4}[/{style}] {plain(text)}", highlight=False, soft_wrap=True
         )
         if detail and mark == "ok" and self.console.is_terminal:  # on a screen, what fits one line
-            seen = Text(detail, style="dim", no_wrap=True, overflow="ellipsis")
+            seen = Text(inert(detail), style="dim", no_wrap=True, overflow="ellipsis")
             self.console.print(Padding(seen, (0, 0, 0, 7)))
         elif detail:
-            self.console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 7), expand=False))
+            self.console.print(
+                Padding(Text(inert(detail), style="dim"), (0, 0, 0, 7), expand=False)
+            )
 
     def logger(self) -> dg.LoggerDefinition:
         """Return the Dagster logger that feeds this reporter."""
@@ -80,7 +83,7 @@ class RunReporter:
         """Report what an event says to a person; most say nothing."""
         step = (event.step_key or "").replace("__", ".")
         if event.is_step_start:
-            self._progress.update(self._task, description=escape(step))
+            self._progress.update(self._task, description=plain(step))
         elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             self._check(event.asset_check_evaluation_data)
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
@@ -90,15 +93,18 @@ class RunReporter:
         if event.is_step_success or event.is_step_failure or event.is_step_skipped:
             self._progress.advance(self._task)
 
-    def message(self, text: str) -> None:
-        """Show how far a long step is, beside the progress bar."""
+    def message(self, text: str, level: int = logging.INFO) -> None:
+        """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
         if not text.startswith(PROGRESS):
             return
         told = text.removeprefix(PROGRESS)
-        self._progress.update(self._task, description=escape(told))
+        if level >= logging.WARNING:
+            self.line("warn", told)
+            return
+        self._progress.update(self._task, description=plain(told))
         if not self.console.is_terminal and time.monotonic() - self._last_told >= _PAUSE_S:
             self._last_told = time.monotonic()
-            self.console.print(f"  ...  {escape(told)}", highlight=False, soft_wrap=True)
+            self.console.print(f"  ...  {plain(told)}", highlight=False, soft_wrap=True)
 
     def _check(self, evaluation: Any) -> None:
         name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
@@ -109,7 +115,9 @@ class RunReporter:
     def _materialization(self, materialization: dg.AssetMaterialization) -> None:
         rows = materialization.metadata.get("dagster/partition_row_count")
         count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
-        self.line("done", f"{materialization.asset_key.to_user_string()}{count}")
+        kept = materialization.metadata.get("kept")  # of a leaderboard
+        name = materialization.asset_key.to_user_string()
+        self.line("done", f"{name}{count}", kept and kept.value)
 
 
 def progress_bar(console: Console) -> Progress:
@@ -137,7 +145,8 @@ class _EventHandler(logging.Handler):
         if event is not None:
             self._reporter.event(event)
         else:
-            self._reporter.message(metadata.get("orig_message", record.getMessage()))
+            text = metadata.get("orig_message", record.getMessage())
+            self._reporter.message(text, record.levelno)
 
 
 def blocked(event: dg.DagsterEvent) -> bool:

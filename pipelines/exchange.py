@@ -24,6 +24,7 @@ from resources.exchange.files import require_free, write_together
 from resources.exchange.games import Account, Exported, judged_battles
 from resources.exchange.mt_bench import write_mt_bench
 from resources.exchange.soft_elo import UNKNOWN, write_soft_elo
+from resources.inert import in_csv
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.definitions import load_judges
 from resources.suggest import unknown_name
@@ -59,7 +60,7 @@ class Imported(NamedTuple):
 
     @property
     def has_scores(self) -> bool:
-        """Whether any verdict has rubric scores, without which models cannot be rated."""
+        """Whether any verdict has rubric scores."""
         return bool(self.found.verdicts[list(SCORE_COLUMNS)].notna().to_numpy().any())
 
 
@@ -109,7 +110,9 @@ def import_verdicts(
     write_together(
         {
             **{places[name]: _parquet(table) for name, table in tables.items()},
-            places["quarantine.csv"]: lambda path: found.quarantine.to_csv(path, index=False),
+            places["quarantine.csv"]: lambda path: path.write_text(
+                in_csv(found.quarantine), encoding="utf-8", newline=""
+            ),
         }
     )
     return Imported(found, places, *entries, renamed)

@@ -3,6 +3,8 @@
 import pandas as pd
 from upath import UPath
 
+from judgeline.leaderboard import Leaderboard
+from judgeline.slugs import POOLED
 from resources.corpora.definitions import CorpusDefinition, load_corpora
 from resources.judges.definitions import load_judges
 from resources.paths import tables_uri
@@ -20,7 +22,7 @@ def stored_leaderboards(
         Slug of a configured corpus.
     judge : str, optional
         Slug of a judge; every configured judge with a leaderboard where none is named. One that
-        was retired has to be named.
+        was retired has to be named, as has ``pooled``, all judges together.
 
     Returns
     -------
@@ -38,7 +40,10 @@ def stored_leaderboards(
     known = load_corpora()
     if corpus not in known:
         raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
-    folder = UPath(tables_uri()) / "leaderboard" / corpus
+    tables = UPath(tables_uri())
+    if judge == POOLED:
+        return _pooled(tables / "pooled_leaderboard" / f"{corpus}.parquet", corpus), known[corpus]
+    folder = tables / "leaderboard" / corpus
     stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
     if judge is not None and judge not in stored:
         raise ValueError(_no_leaderboard(corpus, judge, stored))
@@ -47,6 +52,17 @@ def stored_leaderboards(
     chosen = _configured(corpus, stored) if judge is None else [judge]
     boards = [_with_judge(stored[name], name) for name in chosen]
     return pd.concat(boards, ignore_index=True), known[corpus]
+
+
+def _pooled(path: UPath, corpus: str) -> pd.DataFrame:
+    """Return the board of all judges together, with the columns that a judge's has."""
+    board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
+    if board.empty:
+        raise ValueError(
+            f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
+            f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
+        )
+    return board[["judge", *Leaderboard._fields]]
 
 
 def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:

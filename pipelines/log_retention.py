@@ -1,13 +1,20 @@
-"""How long what steps printed is kept. Events are the lineage: nothing here touches them."""
+"""How long what steps printed, and what conditions came to, is kept.
 
-import os
+Events are the lineage: nothing here touches them.
+"""
+
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from pipelines.durations import whole_number
+
 VARIABLE = "JUDGELINE_LOG_DAYS"
 DEFAULT_DAYS = 90
+EVALUATIONS_KEPT = timedelta(minutes=10)
+"""How long it can be seen which condition was true of which partition: each tick that did something
+leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days."""
 _PAGE = 500
 _FINISHED = [
     dg.DagsterRunStatus.SUCCESS,
@@ -44,6 +51,20 @@ weekly_pruning = dg.ScheduleDefinition(
 )
 
 
+@dg.sensor(
+    minimum_interval_seconds=120,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Deletes what automation conditions came to more than ten minutes ago.",
+)
+def old_evaluations(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Delete the evaluations of automation conditions that are older than `EVALUATIONS_KEPT`."""
+    before = datetime.now(UTC) - EVALUATIONS_KEPT
+    storage = context.instance.schedule_storage
+    if storage is not None and storage.supports_auto_materialize_asset_evaluations:
+        storage.purge_asset_evaluations(before.timestamp())
+    return dg.SkipReason(f"evaluations from before {before:%Y-%m-%d %H:%M} UTC are gone")
+
+
 def kept_days() -> int:
     """Return the days for which captured logs are kept: JUDGELINE_LOG_DAYS, or 90.
 
@@ -52,13 +73,7 @@ def kept_days() -> int:
     ValueError
         If the variable holds no whole number from 1.
     """
-    text = os.environ.get(VARIABLE) or str(DEFAULT_DAYS)
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(
-            f"{VARIABLE} is {text!r}, not a whole number of days from 1; correct it, or unset it "
-            f"for {DEFAULT_DAYS}"
-        )
-    return int(text)
+    return whole_number(VARIABLE, DEFAULT_DAYS, "days")
 
 
 def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:

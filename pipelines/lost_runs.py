@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from dagster import DefaultRunLauncher
 
+from pipelines.durations import sensor_seconds
 from pipelines.instance import recover
 
-EVERY_S = 60
+_LEFT_TO_THE_DAEMON = timedelta(seconds=60)
 ASKED_TAG = "judgeline/retry-asked"
 """Tag with the id of a run for which another attempt was asked for twice; there is no third time.
 
@@ -23,7 +24,7 @@ _LOOKED_BACK = timedelta(days=1)
 
 
 @dg.sensor(
-    minimum_interval_seconds=EVERY_S,
+    minimum_interval_seconds=2 * sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Fails runs of this host whose process is gone, so that they are tried again.",
 )
@@ -34,7 +35,7 @@ def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     monitoring looks after runs of other launchers; those of Dagster's default one it cannot see.
     """
     instance = context.instance
-    forgotten = ask_again(instance, datetime.now(UTC) - timedelta(seconds=EVERY_S))
+    forgotten = ask_again(instance, datetime.now(UTC) - _LEFT_TO_THE_DAEMON)
     again = f"; asked again for another attempt of {', '.join(forgotten)}" if forgotten else ""
     if not isinstance(instance.run_launcher, DefaultRunLauncher):
         launcher = type(instance.run_launcher).__name__

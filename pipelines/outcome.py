@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
+from pipelines.terminal import plain
+from resources.inert import inert
 from resources.judges.judge_plan import JudgePlan, told
 
 OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
@@ -47,6 +48,8 @@ class RunOutcome:
         Of a dry run: battles that would be judged.
     plan : tuple of JudgePlan
         Of a dry run: what each judge would be asked.
+    n_made, n_up_to_date : int
+        Tables that this run made, and that it found as they have to be.
     """
 
     exit_code: int
@@ -57,6 +60,8 @@ class RunOutcome:
     report: Path | None = None
     n_battles: int | None = None
     plan: tuple[JudgePlan, ...] = ()
+    n_made: int = 0
+    n_up_to_date: int = 0
 
 
 def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
@@ -69,25 +74,34 @@ def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> in
 def print_outcome(outcome: RunOutcome, console: Console) -> None:
     """Print what a person needs at the end: the plan, or every failure with its cause."""
     if outcome.n_battles is not None:
-        console.print(f"Would judge {outcome.n_battles:,} battles of {escape(outcome.corpus)}:")
+        console.print(f"Would judge {outcome.n_battles:,} battles of {plain(outcome.corpus)}:")
     for step in outcome.plan:
         calls, *details = told(step)
-        console.print(f"  {escape(calls)}", highlight=False, soft_wrap=True)
+        console.print(f"  {plain(calls)}", highlight=False, soft_wrap=True)
         for detail in details:
-            console.print(f"    {escape(detail)}", highlight=False, soft_wrap=True)
+            console.print(f"    {plain(detail)}", highlight=False, soft_wrap=True)
     for check in outcome.failed_checks:
         kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
         name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
-        console.print(f"\n[{style}]{kind}[/{style}]: {escape(name)}", highlight=False)
+        console.print(f"\n[{style}]{kind}[/{style}]: {plain(name)}", highlight=False)
         _print_indented(check.description, console)
     for error in outcome.errors:
-        console.print(f"\n[bold red]Could not run[/bold red]: {escape(error)}", highlight=False)
+        console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
+    if outcome.n_up_to_date:
+        console.print(f"\n{_up_to_date(outcome)}", highlight=False, soft_wrap=True)
     if outcome.report is not None:
-        console.print(f"\nReport: {escape(str(outcome.report))}", highlight=False, soft_wrap=True)
+        console.print(f"\nReport: {plain(outcome.report)}", highlight=False, soft_wrap=True)
+
+
+def _up_to_date(outcome: RunOutcome) -> str:
+    tables = "1 table is" if outcome.n_up_to_date == 1 else f"{outcome.n_up_to_date} tables are"
+    if outcome.n_made:
+        return f"{outcome.n_made} made; {tables} up to date."
+    return f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
 
 
 def _print_indented(text: str, console: Console) -> None:
     if console.is_terminal:
-        console.print(Padding(Text(text), (0, 0, 0, 2)))
+        console.print(Padding(Text(inert(text)), (0, 0, 0, 2)))
     else:
-        console.print(Text(f"  {text}"), soft_wrap=True)
+        console.print(Text(inert(f"  {text}")), soft_wrap=True)

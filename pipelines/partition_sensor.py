@@ -1,13 +1,16 @@
-"""The sensor that makes partitions equal to what the configuration holds."""
+"""The sensor that makes partitions equal to what is configured and in use."""
 
 import json
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import dagster as dg
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from assets.partitions import CORPUS, JUDGE, corpus_judge_key
+from pipelines.able import judges_of
+from pipelines.durations import sensor_seconds
 from pipelines.jobs import comparison_job
 from resources.catalog import Catalog
 
@@ -28,6 +31,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
         "verdicts",
         "scored_battles",
     ),
+    "pooled_leaderboard": ("leaderboard", "scored_battles"),
     "method_comparison": ("scoring_methods",),
     "rating_systems": ("reference_ratings",),
 }
@@ -35,8 +39,15 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 _REPORTED = {"judge_comparison", "method_comparison"}
 
 
+_SEEN = "configured"
+"""What was configured at the look before, in a cursor; without it, unused partitions are retired.
+
+Versions before this one made partitions of all that was configured.
+"""
+
+
 class Changes(NamedTuple):
-    """What the configuration adds to a dimension, and what is no longer in it."""
+    """What is missing in a dimension, and what does not belong there any more."""
 
     added: tuple[str, ...]
     gone: tuple[str, ...]
@@ -44,31 +55,33 @@ class Changes(NamedTuple):
 
 @dg.sensor(
     jobs=[comparison_job],
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Adds corpora and judges of the configuration as partitions, and retires those "
-    "that are gone; deletes no table and no verdict.",
+    description="Adds corpora that were read and the judges that they name, or that were asked, as "
+    "partitions, and retires those that left the configuration; deletes no table and no verdict.",
 )
 def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog) -> dg.SensorResult:
-    """Make partitions equal to the configured corpora and judges.
+    """Make partitions equal to the configured corpora and judges that are in use.
 
     A file that cannot be read changes nothing. Nobody is retired who was there at the look
     before, since half a file can be whole YAML, nor while a run or a backfill could be at work on
     them. What compares the judges of a corpus is made again where those changed.
     """
+    cursor, instance = json.loads(context.cursor or "{}"), context.instance
     try:
-        corpora, judges = catalog.corpora(), catalog.judges()
+        configured = {"corpus": catalog.corpora(), "judge": catalog.judges()}
     except (ValueError, OSError) as error:
         told = f"partitions stay as they are: {error}"
         context.log.error(told)
         # who was gone at the look before has to be gone at two further ones
-        return dg.SensorResult(skip_reason=told, cursor="{}")
-    instance = context.instance
+        kept = {name: value for name, value in cursor.items() if name == _SEEN}
+        return dg.SensorResult(skip_reason=told, cursor=json.dumps(kept))
+    corpora, judges = _wanted(instance, catalog, configured, cursor.get(_SEEN))
     seen = {
         "corpus": _changes(instance, "corpus", corpora),
         "judge": _changes(instance, "judge", judges),
     }
-    by_dimension, why_not = _due(instance, seen, json.loads(context.cursor or "{}"))
+    by_dimension, why_not = _due(instance, seen, cursor)
     told = [line for name, found in by_dimension.items() for line in _told(name, found)] + why_not
     context.log.info("; ".join(told))
     requests = [
@@ -77,13 +90,65 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
         for request in _requests(definition, found)
     ]
     told = told or [f"{len(corpora)} corpora and {len(judges)} judges, all known"]
-    compared = _compared_again(instance, list(corpora), list(judges), by_dimension["judge"])
+    compared = _compared_again(instance, corpora, judges, by_dimension["judge"])
+    gone = {name: found.gone for name, found in seen.items()}
     return dg.SensorResult(
         dynamic_partitions_requests=requests,
         run_requests=list(compared) if requests else [],
         skip_reason=None if requests else dg.SkipReason("; ".join(told)),
-        cursor=json.dumps({name: found.gone for name, found in seen.items()}),
+        cursor=json.dumps({**gone, **_seen(configured, gone, cursor)}),
     )
+
+
+def _wanted(
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    configured: Mapping[str, Mapping[str, Any]],
+    seen: Mapping[str, list[str]] | None,
+) -> tuple[list[str], list[str]]:
+    """Return the corpora and judges to have as partitions: in use, or new in the configuration.
+
+    What was registered, or added in the interface, stays as long as it is configured.
+    """
+    corpora, judges = in_use(instance, catalog)
+    if seen is not None:
+        kept = {
+            name: {*instance.get_dynamic_partitions(name), *(set(configured[name]) - {*seen[name]})}
+            for name in configured
+        }
+        corpora, judges = corpora | kept["corpus"], judges | kept["judge"]
+    return (
+        [one for one in configured["corpus"] if one in corpora],
+        [one for one in configured["judge"] if one in judges],
+    )
+
+
+def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
+    """Return the corpora that were read, and the judges that were asked or that those name.
+
+    An arena names its simulated judges, who cost nothing.
+    """
+    read = instance.get_materialized_partitions(dg.AssetKey("raw_battles"))
+    asked = instance.get_materialized_partitions(dg.AssetKey("verdicts"))
+    judges = {judge for pair in asked for judge in pair.split("|")[1:]}
+    known = catalog.corpora()
+    for corpus in (known[slug] for slug in read & set(known)):
+        with suppress(ValueError):  # a corpus that nobody can judge names nobody
+            judges |= {judge.slug for judge in judges_of(corpus, catalog)}
+        if corpus.reader == "arena":
+            judges |= {slug for slug, one in catalog.judges().items() if one.kind == "builtin"}
+    return set(read), judges
+
+
+def _seen(
+    configured: Mapping[str, Mapping[str, Any]],
+    gone: Mapping[str, tuple[str, ...]],
+    cursor: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what a cursor holds of the configuration, once what was never used is retired."""
+    if _SEEN not in cursor and any(gone.values()):
+        return {}
+    return {_SEEN: {name: sorted(entries) for name, entries in configured.items()}}
 
 
 def _due(
@@ -95,7 +160,7 @@ def _due(
         for name, found in seen.items()
     }
     first = [one for name, found in seen.items() for one in found.gone if one not in gone[name]]
-    why_not = [f"not in the configuration, retired at the next look: {', '.join(first)}"]
+    why_not = [f"not configured, or never used; retired at the next look: {', '.join(first)}"]
     if any(gone.values()) and (busy := _busy(instance)):
         gone = dict.fromkeys(seen, ())
         why_not.append(f"nobody is retired before {busy} has ended")
@@ -103,7 +168,7 @@ def _due(
     return due, why_not if first else why_not[1:]
 
 
-def _changes(instance: dg.DagsterInstance, dimension: str, wanted: dict[str, object]) -> Changes:
+def _changes(instance: dg.DagsterInstance, dimension: str, wanted: Collection[str]) -> Changes:
     known = set(instance.get_dynamic_partitions(dimension))
     return Changes(tuple(sorted(set(wanted) - known)), tuple(sorted(known - set(wanted))))
 

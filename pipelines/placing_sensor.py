@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from assets.run_tags import BUDGET_TAG
-from pipelines.activity import active_judges, identity_now
+from pipelines.activity import active_among, identity_now, rated_by, why_none_is_active
 from pipelines.candidate_record import (
     JUDGE_TAG,
     Table,
@@ -20,15 +20,17 @@ from pipelines.candidate_record import (
     placing_runs,
     placing_tags,
 )
+from pipelines.durations import sensor_seconds
 from pipelines.jobs import placing_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
+from resources.judges.catalog import missing_variable
 from resources.judges.definitions import JudgeDefinition
 
 
 @dg.sensor(
     job=placing_job,
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Has each active judge place the candidates of a corpus, within its budget, "
     "when their battles are others than those that it placed last.",
@@ -63,11 +65,12 @@ def _behind(
     if chosen.state != "succeeded":
         return [], f"run {chosen.run_id} chose the battles and has not succeeded"
     try:
-        judges = active_judges(corpus, catalog, instance)
+        rated = rated_by(corpus, instance)
+        judges = active_among(corpus, catalog, rated)
+        if not judges:
+            return [], why_none_is_active(corpus, catalog, rated)
     except (ValueError, OSError) as error:  # such as in the middle of an edit
         return [], str(error)
-    if not judges:
-        return [], "no judge has a leaderboard and can be asked"
     found = [
         (judge.slug, *_place(instance, corpus, judge, chosen))
         for judge in judges
@@ -115,7 +118,9 @@ def _why_not_now(
         return _told_of(last.dagster_run, by_hand)
     newest = anchors if anchors and anchors.made_at > chosen.made_at else chosen
     if is_placed_by_starter(instance, newest.run_id, judge.slug):
-        return f"whoever started run {newest.run_id} places them"
+        return f"the command that started run {newest.run_id} places the new models"
+    if chosen.battles and (why := missing_variable(judge)):
+        return why
     if anchors is None or not (anchors.judge and chosen.battles):
         return ""
     if why := _is_another(instance, corpus, judge, anchors):

@@ -28,10 +28,14 @@ from judgeline.beta import BetaFolds, fit_beta, fit_beta_folds
 from judgeline.conformal import calibrate_intervals
 from judgeline.connectivity import require_connected
 from judgeline.diagnostics import diagnose_judge
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
-from judgeline.leaderboard import rank_models
+from judgeline.heldout import HEADLINE, HeldOutRatings, rate
+from judgeline.judge_and_votes import rate_with_votes
+from judgeline.leaderboard import rank_models, with_votes
+from judgeline.rating_settings import RatingSettings
 from judgeline.summary import summarise
 from pipelines.rank_input import JudgedBattles, read_judged_battles
+from resources.corpora.outcome_codes import require_few_lost
+from resources.inert import in_csv
 
 HELDOUT_COLUMNS = (
     "model",
@@ -47,6 +51,7 @@ HELDOUT_COLUMNS = (
 )
 MOST_QUARANTINED = 0.5
 """Share of unusable rows above which nothing is rated, as in the lineage."""
+_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
 
 _VERDICT_OF_STATUS = {
     "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
@@ -88,7 +93,7 @@ class RankSettings:
     std_error : str
         Which standard error scales the intervals: ``"analytic"`` or ``"bootstrap"``.
     methods : tuple of str
-        Methods to write; all where none is named. The leaderboard ranks by ``soft`` if that
+        Methods to write; all where none is named. The leaderboard ranks by ``auto`` if that
         is among them, else by the first.
     """
 
@@ -128,6 +133,8 @@ def rank_file(
     *,
     judge: str | None = None,
     report: bool = True,
+    outcomes: str | None = None,
+    allow_quarantine: bool = False,
 ) -> Ranked:
     """Rate the models of a file of judged battles and write tables and report.
 
@@ -143,6 +150,10 @@ def rank_file(
         Which judge, where the file holds several.
     report : bool
         Whether to write ``report.html``.
+    outcomes : str, optional
+        Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
+    allow_quarantine : bool
+        Whether to rate what is left where many outcomes are unknown or scores NaN.
 
     Returns
     -------
@@ -152,14 +163,18 @@ def rank_file(
     Raises
     ------
     ValueError
-        If the file, the folder or a setting is unusable; the message says what to do.
+        If the file, the folder or a setting is unusable, or unknown outcomes and NaN scores
+        lose more rows than is allowed; the message says what to do.
     QualityGateError
         If the judge fails the gate (no positive, finite slope in every fold), or most rows
         cannot be used.
     """
     _require_writable(out)
-    battles = read_judged_battles(path, judge=judge)
+    battles = read_judged_battles(path, judge=judge, outcomes=outcomes)
     _require_mostly_readable(battles)
+    if not allow_quarantine:
+        remedy = "Correct the file, or rate what is left with --allow-quarantine"
+        require_few_lost(battles.quarantine, battles.n_rows, _LOST, str(path), remedy)
     ranking = _rank_or_explain(battles, settings, out)
     writers = _table_writers(ranking, battles)
     if report:
@@ -224,7 +239,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     _require_usable(scored, folds)
     rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
     heldout = with_waiting_votes(
-        fit_heldout_ratings(coded, folds, rating), votes_that_wait(scored, coded)
+        rate(coded, rating, beta_folds=folds), votes_that_wait(scored, coded)
     )
     methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
     chosen = np.isin(heldout.method, [*methods, "human"])
@@ -236,11 +251,20 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         seed=settings.seed,
         std_error=settings.std_error,
     )
-    leaderboard = rank_models(
-        wanted,
-        method="soft" if "soft" in methods else methods[0],
-        miscoverage=settings.miscoverage,
-        std_error=settings.std_error,
+    method = HEADLINE if HEADLINE in methods else methods[0]
+    leaderboard = with_votes(
+        rank_models(
+            wanted, method=method, miscoverage=settings.miscoverage, std_error=settings.std_error
+        ),
+        rate_with_votes(
+            as_coded(scored, settings.hard_outcome, every_vote=True),
+            coded,
+            heldout,
+            method=method,
+            miscoverage=settings.miscoverage,
+            seed=settings.seed,
+            l2=settings.l2,
+        ),
     )
     columns = ("difference_ab", "difference_ba", "length_a", "length_b")
     diagnostics = diagnose_judge(
@@ -306,7 +330,7 @@ def _table_writers(ranking: Ranking, battles: JudgedBattles) -> dict[str, Callab
 
 
 def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
-    return lambda path: table.to_csv(path, index=False)
+    return lambda path: path.write_text(in_csv(table), encoding="utf-8", newline="")
 
 
 def _report_writer(
@@ -340,7 +364,8 @@ def _provenance(path: Path, settings: RankSettings, battles: JudgedBattles) -> M
         "file": path.name,
         "sha256": digest,
         "battles": f"{account}, {battles.n_unscored} without usable scores, "
-        f"{battles.n_repeated} equal to an earlier row",
+        f"{battles.n_repeated} equal to an earlier row in the columns that were read",
+        "outcomes": battles.outcomes,
         **{name: str(value) for name, value in asdict(settings).items() if name != "methods"},
         "methods": ", ".join(settings.methods) or "all",
         "versions": ", ".join(f"{name} {version(name)}" for name in packages),

@@ -1,7 +1,8 @@
 """What `judgeline rank` reads: one file of judged battles, in a layout told by its columns.
 
-Released Soft-Elo annotations go through the corpus reader of that name; our own scored battles
-are read here. Rows that no estimator may see are set aside with a reason, never repaired.
+Released Soft-Elo annotations go through the corpus reader of that name; our own battles, with
+scores or plain verdicts, are read here. Rows that no estimator may see are set aside with a
+reason, never repaired.
 """
 
 import difflib
@@ -13,8 +14,23 @@ import numpy as np
 import pandas as pd
 
 from resources.corpora.files import SUFFIXES, file_columns, require_rectangular
+from resources.corpora.outcome_codes import (
+    EXPECTED_VERDICTS,
+    PLAIN,
+    STATED_AS,
+    USUAL,
+    outcomes_by_code,
+    parse_codes,
+    require_both_winners,
+    require_known_codes,
+    scores_of_verdicts,
+    without_blanks,
+)
 
 SCORED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
+_TEXTS = ("verdict", "judge_verdict")
+PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
+"""Columns of plain verdicts, which stand for scores in a file that has none."""
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
 OPTIONAL_NUMBERS = (
     "judge_outcome",
@@ -25,14 +41,26 @@ OPTIONAL_NUMBERS = (
     "length_b",
 )
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
+OUTCOMES = {"human_outcome": 2, "judge_outcome": 4, "recorded_outcome": 4}
+"""Columns of outcomes, by the steps of A's share of the win between 0 and 1."""
+_STATE_CODES = (
+    f"State the codes with --outcomes {{codes}} ({STATED_AS}), or convert the column; "
+    f"--outcomes {USUAL} sets rows of other codes aside"
+)
+_STATE_VERDICTS = (
+    f"Plain verdicts are {EXPECTED_VERDICTS}. Convert the column, or name it judge_outcome and "
+    f"state its codes with --outcomes {{codes}} ({STATED_AS})"
+)
+_QUARTERS = "a multiple of 0.25 in [0, 1]"
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
 class JudgedBattles(NamedTuple):
     """Scored battles of one judge, rows set aside, and how many battles lack usable scores.
 
-    `n_repeated` rows equal an earlier one in every column and cannot be told from it; they
-    count, since two alike battles are possible.
+    `n_repeated` rows equal an earlier one in the columns that were read and cannot be told from
+    it; they count, since two alike battles are possible. `outcomes` are the codes as stated, and
+    `plain` the sentence on verdicts that stand for scores, which follows the codes.
     """
 
     judge: str
@@ -41,37 +69,45 @@ class JudgedBattles(NamedTuple):
     n_unscored: int
     n_rows: int
     n_repeated: int = 0
+    outcomes: str = USUAL
+    plain: str = ""
 
 
-def read_judged_battles(path: Path, *, judge: str | None = None) -> JudgedBattles:
+def read_judged_battles(
+    path: Path, *, judge: str | None = None, outcomes: str | None = None
+) -> JudgedBattles:
     """Return the scored battles of a file.
 
     Parameters
     ----------
     path : Path
-        Soft-Elo annotations (CSV), or scored battles as CSV, Parquet or JSON lines.
+        Soft-Elo annotations (CSV), or battles with scores or plain verdicts as CSV, Parquet or
+        JSON lines.
     judge : str, optional
         Which judge to rank by, where a file holds several.
+    outcomes : str, optional
+        Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
 
     Returns
     -------
     JudgedBattles
-        Outcomes are A's share of the win, score differences A minus B in rubric points.
+        Outcomes are A's share of the win, score differences A minus B in rubric points, or 1, 0
+        and -1 of plain verdicts (2 and -2 of A>>B and B>>A).
 
     Raises
     ------
     ValueError
         If the file is missing, empty or of another layout, holds several judges and none is
-        named, or no row of it can be scored; the message says what to do.
+        named, has outcomes of another coding, or no row of it can be scored; the message says
+        what to do.
     """
     _require_file(path)
     columns = file_columns(path)
     if set(ANNOTATION_COLUMNS) <= set(columns):
+        _refuse_stated(path, outcomes)
         read = _annotations(path, judge)
-    elif set(SCORED_COLUMNS) <= set(columns):
-        read = _scored(path, columns, judge)
     else:
-        raise ValueError(_wrong_columns(path, columns))
+        read = _scored(path, columns, judge, outcomes)
     if read.scored.empty:
         raise ValueError(_nothing_scored(path, read))
     return read
@@ -91,6 +127,29 @@ def _neighbours(path: Path) -> list[str]:
     return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
 
 
+def _score_column(path: Path, columns: list[str]) -> str:
+    """Return the column that score differences come from: their own, or that of plain verdicts."""
+    missing = set(SCORED_COLUMNS) - set(columns)
+    if not missing:
+        return "score_difference"
+    plain = [name for name in PLAIN_COLUMNS if name in columns]
+    if missing != {"score_difference"} or not plain or _has_scores(columns):
+        raise ValueError(_wrong_columns(path, columns))
+    if len(plain) > 1:
+        raise ValueError(
+            f"{path} has no score_difference and {len(plain)} columns of verdicts: "
+            f"{', '.join(plain)}; leave the one to rate by, and drop or rename the other"
+        )
+    return plain[0]
+
+
+def _has_scores(columns: list[str]) -> bool:
+    """Return whether a file without score_difference holds scores all the same."""
+    alike = [name for name in columns if "score" in name]
+    misspelt = difflib.get_close_matches("score_difference", alike, n=1)
+    return bool(misspelt or {"difference_ab", "difference_ba"} & set(columns))
+
+
 def _wrong_columns(path: Path, columns: list[str]) -> str:
     missing = [name for name in SCORED_COLUMNS if name not in columns]
     hints = [
@@ -101,8 +160,9 @@ def _wrong_columns(path: Path, columns: list[str]) -> str:
     ]
     return (
         f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
-        f"({', '.join(SCORED_COLUMNS)}, and judge_outcome if there is one) or Soft-Elo "
-        f"annotations ({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
+        f"({', '.join(SCORED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
+        f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
+        f"({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
         f"{', '.join(missing)}{'; ' if hints else ''}{' '.join(hints)}"
     )
 
@@ -117,6 +177,14 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
         f"no row of {path} can be rated: {', '.join(told) or 'none has usable scores'}.{example} "
         "Outcomes are A's share of the win: 1, 0.5, 0, or empty for no vote."
     )
+
+
+def _refuse_stated(path: Path, outcomes: str | None) -> None:
+    if outcomes is not None:
+        raise ValueError(
+            f"{path} holds Soft-Elo annotations, whose codes are fixed: 0 where A wins, 0.5, 1. "
+            "Leave out --outcomes, and convert human_pref and judge_pref if they have others"
+        )
 
 
 def _annotations(path: Path, judge: str | None) -> JudgedBattles:
@@ -142,10 +210,16 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     raise ValueError(f"{path} holds {asked}; choose one with --judge: {', '.join(known)}")
 
 
-def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
-    wanted = [*SCORED_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
+def _scored(
+    path: Path, columns: list[str], judge: str | None, outcomes: str | None
+) -> JudgedBattles:
+    source = _score_column(path, columns)
+    wanted = dict.fromkeys([*SCORED_COLUMNS, source, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT])
     table = _table(path, [name for name in wanted if name in columns])
-    table = table.assign(**{name: _stripped(table[name]) for name in ("model_a", "model_b")})
+    table = table.assign(
+        **{name: _stripped(table[name]) for name in ("model_a", "model_b")},
+        **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
+    )
     chosen = judge or path.stem
     if "judge" in table:
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), path)
@@ -154,11 +228,55 @@ def _scored(path: Path, columns: list[str], judge: str | None) -> JudgedBattles:
     as_numbers = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
-    quarantine = _set_aside(table, as_numbers, path.name)
+    as_numbers = as_numbers.assign(**_outcomes(table, as_numbers, path, outcomes))
+    as_numbers = as_numbers.assign(**_scores_of(source, table, as_numbers, path))
+    quarantine = _set_aside(table, as_numbers, path.name, outcomes, source)
     kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
+    plain = _said_of(source, kept["score_difference"])
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
-    completed = _completed(kept)
-    return JudgedBattles(chosen, completed, quarantine, 0, len(table), n_repeated)
+    completed = _completed(kept.drop(columns=[name for name in _TEXTS if name in kept]))
+    codes = "; ".join(filter(None, (outcomes or USUAL, plain)))
+    return JudgedBattles(chosen, completed, quarantine, 0, len(table), n_repeated, codes, plain)
+
+
+def _outcomes(
+    table: pd.DataFrame, numbers: pd.DataFrame, path: Path, stated: str | None
+) -> dict[str, pd.Series]:
+    """Return A's share of the win by column, or raise where its codes have another meaning."""
+    found = {}
+    for name in OUTCOMES:
+        if name not in table:
+            continue
+        place = f"{path}: column {name}"
+        if stated in (None, USUAL):
+            found[name] = numbers[name].where(_on_scale(numbers[name], OUTCOMES[name]))
+        else:
+            found[name] = outcomes_by_code(table[name], parse_codes(stated))
+            require_both_winners(found[name], place, stated)
+        if stated is None:
+            require_known_codes(table[name], found[name].notna(), place, _STATE_CODES)
+    return found
+
+
+def _scores_of(
+    source: str, table: pd.DataFrame, numbers: pd.DataFrame, path: Path
+) -> dict[str, pd.Series]:
+    """Return score differences of plain verdicts, and the outcomes that their texts stand for."""
+    if source == "score_difference":
+        return {}
+    if source == "judge_outcome":
+        return {"score_difference": 2 * numbers["judge_outcome"] - 1}
+    score = scores_of_verdicts(table[source])
+    place = f"{path}: column {source}"
+    require_known_codes(table[source], score.notna(), place, _STATE_VERDICTS)
+    return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
+
+
+def _said_of(source: str, scores: pd.Series) -> str:
+    if source == "score_difference":
+        return ""
+    levels = ", and a clear win (A>>B) as 2" if scores.abs().gt(1).any() else ""
+    return f"the file holds {PLAIN}{levels}"
 
 
 def _stripped(names: pd.Series) -> pd.Series:
@@ -196,12 +314,14 @@ def _json_lines(path: Path, columns: list[str]) -> pd.DataFrame:
     return table[columns]
 
 
-def _set_aside(table: pd.DataFrame, numbers: pd.DataFrame, file: str) -> pd.DataFrame:
+def _set_aside(
+    table: pd.DataFrame, numbers: pd.DataFrame, file: str, outcomes: str | None, source: str
+) -> pd.DataFrame:
     """Return one row per reason to leave a row out; the first reason of a row counts."""
     found = pd.concat(
         [
             pd.DataFrame({"row": np.flatnonzero(wrong), "reason": reason, "detail": detail})
-            for wrong, reason, detail in _faults(table, numbers)
+            for wrong, reason, detail in _faults(table, numbers, outcomes, source)
         ],
         ignore_index=True,
     )
@@ -219,7 +339,7 @@ def _set_aside(table: pd.DataFrame, numbers: pd.DataFrame, file: str) -> pd.Data
 
 
 def _faults(
-    table: pd.DataFrame, numbers: pd.DataFrame
+    table: pd.DataFrame, numbers: pd.DataFrame, stated: str | None, source: str
 ) -> Iterator[tuple[pd.Series, str, list[str]]]:
     """Yield which rows are wrong, the reason and a sentence for each wrong row."""
     for side in ("model_a", "model_b"):
@@ -228,19 +348,15 @@ def _faults(
         yield wrong, "missing-model", _told(names[wrong], f"{side} is {{}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
     yield same, "self-battle", _told(table["model_a"][same], "{} is compared with itself")
-    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
-    told = _told(table["score_difference"][wrong], "score_difference is {}, expected a number")
-    yield wrong, "nan-score", told
-    for name, parts in (("human_outcome", 2), ("judge_outcome", 4), ("recorded_outcome", 4)):
+    yield _without_score(table, numbers, stated, source)
+    for name, parts in OUTCOMES.items():
         if name in table:
-            optional = name != "judge_outcome"
-            wrong = _off_scale(table[name], numbers[name], parts, optional=optional)
-            scale = "1, 0.5, 0 or empty" if parts == 2 else "a multiple of 0.25 in [0, 1]"
-            yield (
-                wrong,
-                "unknown-outcome",
-                _told(table[name][wrong], f"{name} is {{}}, expected {scale}"),
-            )
+            wrong = numbers[name].isna()
+            if name != "judge_outcome":
+                wrong &= table[name].notna()
+            scale = "1, 0.5, 0 or empty" if parts == 2 else _QUARTERS
+            told = _told(table[name][wrong], f"{name} is {{}}, expected {stated or scale}")
+            yield wrong, "unknown-outcome", told
     for name in ("difference_ab", "difference_ba", "length_a", "length_b"):
         if name in table:
             wrong = table[name].notna() & numbers[name].isna()
@@ -251,12 +367,18 @@ def _faults(
         yield again, "duplicate-battle", _told(table["battle_id"][again], "battle {} came before")
 
 
-def _off_scale(
-    raw: pd.Series, number: pd.Series, parts: int, *, optional: bool
-) -> "pd.Series[bool]":
-    on_scale = (number * parts).isin(range(parts + 1))
-    absent = raw.isna() if optional else pd.Series(False, raw.index)
-    return ~(on_scale | absent)
+def _without_score(
+    table: pd.DataFrame, numbers: pd.DataFrame, stated: str | None, source: str
+) -> tuple[pd.Series, str, list[str]]:
+    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
+    reason = "nan-score" if source == "score_difference" else "unknown-outcome"
+    known = {"score_difference": "a number", "judge_outcome": stated or _QUARTERS}
+    expected = known.get(source, EXPECTED_VERDICTS)
+    return wrong, reason, _told(table[source][wrong], f"{source} is {{}}, expected {expected}")
+
+
+def _on_scale(number: pd.Series, parts: int) -> "pd.Series[bool]":
+    return (number * parts).isin(range(parts + 1))
 
 
 def _told(values: pd.Series, sentence: str) -> list[str]:

@@ -12,6 +12,7 @@ import dagster as dg
 from assets.partitions import corpus_judge_key
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.activity import UnreadableError, active_judges, require_readable
+from pipelines.durations import sensor_seconds
 from pipelines.jobs import corpus_job, judge_job
 from resources.catalog import Catalog
 from resources.corpora.definitions import CorpusDefinition
@@ -120,7 +121,7 @@ def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
     run_status=dg.DagsterRunStatus.SUCCESS,
     monitored_jobs=[corpus_job],
     request_jobs=[judge_job],
-    minimum_interval_seconds=30,
+    minimum_interval_seconds=sensor_seconds(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="After a scheduled refresh of a corpus: has the judges that work on their own "
     "judge its new battles, within 'refresh.budget'.",

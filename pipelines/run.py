@@ -6,22 +6,24 @@ them before the comparison. Needs no server; every run is in the UI afterwards, 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from rich.console import Console
 
 from assets.budgets import require_environment
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from assets.planning import ASKED
-from pipelines.able import judges_of
+from pipelines.able import asked_judges, judges_of, require_reachable
 from pipelines.candidate_record import PLACES_TAG, are_placed, corpus_verdicts, placing_tags
 from pipelines.candidate_sensors import has_candidates
 from pipelines.console import RunReporter, blocked, cause, interrupted
 from pipelines.definitions import build_definitions
 from pipelines.instance import open_instance, recover
+from pipelines.interrupts import interrupts_raised
 from pipelines.outcome import (
     COULD_NOT_RUN,
     OK,
@@ -32,6 +34,7 @@ from pipelines.outcome import (
 )
 from pipelines.plan import plan_run
 from pipelines.supported import WHOLE, Part, common_part, methods_part, supported_part
+from pipelines.up_to_date import Record, failed_check, first_wave, following
 from pipelines.workers import HOST_TAG, this_host
 from resources.candidates.choosing import fingerprint
 from resources.catalog import Catalog
@@ -42,6 +45,10 @@ from resources.judges.definitions import JudgeDefinition
 from resources.suggest import unknown_name
 from resources.tables import ParquetStore, ParquetTables
 from resources.verdict_store.resource import StoredVerdicts
+
+_Table = tuple[dg.AssetKey, str]
+_REPORT = dg.AssetKey("report")
+_ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
 
 
 def run_lineage(
@@ -56,15 +63,17 @@ def run_lineage(
     verdict_store: StoredVerdicts | None = None,
     budget: Budget | None = None,
     console: Console | None = None,
+    force: bool = False,
 ) -> RunOutcome:
-    """Materialise the lineage of a corpus; print a line per step and check, and the outcome.
+    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
 
     Parameters
     ----------
     corpus : str
         Slug of a configured corpus.
     judges : sequence of str, optional
-        Slugs of judges; by default those that the corpus names, or else all that can judge it.
+        Slugs of judges; by default those that the corpus names, or else the recorded ones (of
+        the arena: the built-in ones).
     select : sequence of str, optional
         Asset names, or selections such as ``"scored_battles+"``; by default everything.
     dry_run : bool
@@ -78,6 +87,8 @@ def run_lineage(
         Cap on what all judges together are asked; the run stops before it asks more.
     console : rich Console, optional
         Where to print; standard output by default.
+    force : bool
+        Make every table again, whether or not anything has changed.
 
     Returns
     -------
@@ -95,14 +106,15 @@ def run_lineage(
         if definition.embeddings is not None:
             catalog.embedder(definition.embeddings)  # a wrong name costs no call
         store = tables.create_io_manager(None)
+        buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
+        served = [judge for judge in chosen if judge.kind == "openai"]
+        asks = _asks(tables, select) if dry_run or served else ()
         if dry_run:
-            buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
-            chosen_assets = _selected(build_definitions(tables=tables), select)
-            asks = [name for name in ASKED if dg.AssetKey(name) in chosen_assets]
             n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
             names = tuple(judge.slug for judge in chosen)
             outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
         else:
+            require_reachable(asked_judges(definition, served, store, buyer, asks))
             with _opened(instance) as recorded, RunReporter(console) as reporter:
                 defs = build_definitions(
                     catalog=catalog,
@@ -111,7 +123,9 @@ def run_lineage(
                     budget=budget,
                     loggers={"console": reporter.logger()},
                 )
-                lineage = _Lineage(recorded, reporter, defs, store, select)
+                graph = defs.resolve_asset_graph()
+                record = Record(recorded, graph, store, catalog, verdict_store)
+                lineage = _Lineage(recorded, reporter, defs, store, select, record, force=force)
                 outcome = lineage.run(definition, chosen)
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
@@ -131,6 +145,9 @@ class _Lineage:
         defs: dg.Definitions,
         store: ParquetStore,
         select: Sequence[str] | None,
+        record: Record,
+        *,
+        force: bool,
     ) -> None:
         self._instance = instance
         self._store = store
@@ -138,10 +155,14 @@ class _Lineage:
         self._defs = defs
         self._graph = self._defs.resolve_asset_graph()
         self._selected = _selected(self._defs, select)
+        self._record = record
+        self._force = force
         self._failed_checks: list[FailedCheck] = []
         self._errors: list[str] = []
         self._report: Path | None = None
-        self._made: set[dg.AssetKey] = set()
+        self._there: set[dg.AssetKey] = set()
+        self._made: set[_Table] = set()
+        self._up_to_date: set[_Table] = set()
 
     def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
         """Run the corpus, each judge, the candidates, and the comparison of what got through."""
@@ -159,7 +180,7 @@ class _Lineage:
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
             if part is None and not self._errors:
-                part = methods_part(self._graph, self._made)
+                part = methods_part(self._graph, self._there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
         return RunOutcome(
@@ -169,6 +190,8 @@ class _Lineage:
             tuple(self._failed_checks),
             tuple(self._errors),
             self._report,
+            n_made=len(self._made),
+            n_up_to_date=len(self._up_to_date - self._made),
         )
 
     def _placing(self, chosen: Sequence[JudgeDefinition]) -> tuple[str, ...]:
@@ -189,10 +212,12 @@ class _Lineage:
             return
         about = fingerprint(battles)
         for judge in judges:
-            if about or not are_placed(self._instance, corpus, judge, about):
+            placed = are_placed(self._instance, corpus, judge, about)
+            if about or not placed:
                 anchors = corpus_verdicts(self._instance, corpus, judge)
                 key = corpus_judge_key(corpus, judge)
-                self._job("placing_job", key, tags=placing_tags(about, anchors))
+                again = frozenset() if placed else frozenset({_ASKED_ABOUT_THEM})
+                self._job("placing_job", key, tags=placing_tags(about, anchors), again=again)
 
     def _job(
         self,
@@ -200,6 +225,7 @@ class _Lineage:
         partition: str,
         part: Part = WHOLE,
         tags: Mapping[str, str] | None = None,
+        again: Set[dg.AssetKey] = frozenset(),
     ) -> bool:
         job = self._defs.resolve_job_def(name)
         asked = job.asset_layer.executable_asset_keys & self._selected
@@ -212,30 +238,61 @@ class _Lineage:
                 "reference_ratings or what precedes it, or leave --select out"
             )
             return False
-        n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
-        self._reporter.begin(f"{name.replace('_', ' ')} {partition}", n_steps)
         if part.told:
             self._reporter.line("warn", part.told)
-        result = job.execute_in_process(
-            asset_selection=sorted(keys),
-            partition_key=partition,
-            instance=self._instance,
-            raise_on_error=False,
-            tags={HOST_TAG: this_host(), **(tags or {})},
-            run_config={"loggers": {"console": {"config": {}}}},
-        )
-        self._take(result, partition)
-        return result.success
+        return self._make_what_is_due(job, keys, partition, tags or {}, again)
+
+    def _make_what_is_due(
+        self,
+        job: dg.JobDefinition,
+        keys: Set[dg.AssetKey],
+        partition: str,
+        tags: Mapping[str, str],
+        again: Set[dg.AssetKey],
+    ) -> bool:
+        """Make the tables of a job that are not up to date; return whether all of that succeeded.
+
+        In as many runs as it takes: whether a table follows is known when its inputs are made.
+        """
+        left, succeeded = set(keys), True
+        due = left if self._force else set(self._record.stale(left, partition)) | (again & left)
+        while wave := first_wave(self._graph, left, due):
+            result = self._execute(job, wave, partition, tags)
+            self._take(result, partition)
+            succeeded &= result.success
+            left -= wave | _stopped(self._graph, wave, result)
+            due = set(self._record.stale(left, partition)) if left else set()
+        self._take_over(left, partition)
+        return succeeded
+
+    def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
+        """Count what is up to date, and say again which of its checks failed."""
+        counted = self._made | self._up_to_date  # by a job before: two share the leaderboard
+        new = {key for key in keys if (key, partition) not in counted}
+        self._up_to_date |= {(key, partition) for key in new}
+        self._there |= keys
+        self._failed_checks += self._record.failed_checks(new, partition)
+        if _REPORT in keys:
+            self._report = Path(self._record.metadata(_REPORT, partition)["path"])
+
+    def _execute(
+        self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
+    ) -> dg.ExecuteInProcessResult:
+        n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
+        self._reporter.begin(f"{job.name.replace('_', ' ')} {partition}", n_steps)
+        with interrupts_raised():
+            return job.execute_in_process(
+                asset_selection=sorted(keys),
+                partition_key=partition,
+                instance=self._instance,
+                raise_on_error=False,
+                tags={HOST_TAG: this_host(), **tags},
+                run_config={"loggers": {"console": {"config": {}}}},
+            )
 
     def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
         self._failed_checks += [
-            FailedCheck(
-                evaluation.asset_key.to_user_string(),
-                evaluation.check_name,
-                partition,
-                evaluation.severity == dg.AssetCheckSeverity.ERROR,
-                evaluation.description or "",
-            )
+            failed_check(evaluation, partition)
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
         ]
@@ -250,14 +307,36 @@ class _Lineage:
         if not result.success and not failures:
             self._errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
-            self._made.add(event.asset_key)
-            if event.asset_key == dg.AssetKey("report"):
+            self._there.add(event.asset_key)
+            self._made.add((event.asset_key, partition))
+            if event.asset_key == _REPORT:
                 self._report = Path(event.materialization.metadata["path"].value)
+
+
+def _stopped(
+    graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
+) -> set[dg.AssetKey]:
+    """Return what follows from tables that could not be made, or stop it by a check."""
+    made = {event.asset_key for event in result.get_asset_materialization_events()}
+    gates = {
+        evaluation.asset_key
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed
+        and evaluation.severity == dg.AssetCheckSeverity.ERROR
+        and graph.get(evaluation.asset_check_key).blocking
+    }
+    return following(graph, (tried - made) | gates)
 
 
 def _tags_of(placing: Sequence[str]) -> dict[str, str]:
     """Return the tags by which the sensor leaves these judges' candidates to this process."""
     return {PLACES_TAG: ",".join(placing)} if placing else {}
+
+
+def _asks(tables: ParquetTables, select: Sequence[str] | None) -> list[str]:
+    """Return the chosen tables that are made by asking judges."""
+    chosen = _selected(build_definitions(tables=tables), select)
+    return [name for name in ASKED if dg.AssetKey(name) in chosen]
 
 
 def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:

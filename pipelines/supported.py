@@ -6,7 +6,9 @@ from typing import NamedTuple
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
+from resources.corpora.outcome_codes import PLAIN
 from resources.judges.annotation import SCORE_COLUMNS
+from resources.scoring import are_plain
 from resources.tables import ParquetStore
 
 SCORES = dg.AssetKey("scored_battles")
@@ -34,15 +36,15 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
     graph : AssetGraph
         The lineage.
     store : ParquetStore
-        With the recorded verdicts of the corpus, if there are any.
+        With the recorded verdicts and sampled battles of the corpus, if there are any.
     corpus, judge : str
         Slugs.
 
     Returns
     -------
     Part
-        `WHOLE`, except for a judge whose recorded verdicts are preferences without any rubric
-        score: no score difference can be had from those.
+        The whole, except for a judge whose recorded verdicts have no rubric score: of those only
+        plain ones, on battles with human votes, are rated on the human scale.
     """
     recorded = store.stored("recorded_verdicts", corpus)
     if recorded is None:
@@ -51,10 +53,21 @@ def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: s
     has_scores = own[list(SCORE_COLUMNS)].notna().any(axis=None)
     if has_scores or not own["recorded_outcome"].notna().any():
         return WHOLE
+    reason = ""
+    if are_plain(own):
+        if _has_votes(store, corpus):
+            return Part(told=f"judge {judge}: {PLAIN}")
+        reason = " and without human votes on their battles"
     return Part(
         _resting_on_scores(graph),
-        "recorded preferences without rubric scores: reference-anchored ratings only",
+        f"recorded preferences without rubric scores{reason}: reference-anchored ratings only",
     )
+
+
+def _has_votes(store: ParquetStore, corpus: str) -> bool:
+    """Return whether people voted on a corpus, as far as its tables are there."""
+    battles = store.stored("sampled_battles", corpus)
+    return battles is None or bool(battles["human_outcome"].notna().any())
 
 
 def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
@@ -81,7 +94,8 @@ def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | No
     if not parts:
         return WHOLE
     able = [parts[judge] for judge in parts if succeeded[judge]]
-    return min(able, key=lambda part: len(part.left_out)) if able else None
+    fullest = min(able, key=lambda part: len(part.left_out), default=None)
+    return fullest if fullest is None or fullest.left_out else WHOLE
 
 
 def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:

@@ -1,6 +1,5 @@
 """What the commands print: tables for people, and the same leaderboard for other programs."""
 
-import json
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipelines.exchange import Imported
     from pipelines.rank import Ranked
+    from pipelines.rank_input import JudgedBattles
     from resources.exchange.games import Account
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
@@ -54,32 +54,42 @@ def open_console(*, stderr: bool = False) -> Console:
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points.
 
-    Where ratings are withheld the reason stands below it, instead of on every row.
+    A model whose interval does not hold its human rating is flagged ``missed``.
     """
-    from judgeline.leaderboard import WITHHELD, withheld_reason
+    from judgeline.leaderboard import WITHHELD, missed, withheld_reason
+    from resources.report.wording import rank_text
 
-    table = Table(title=title, title_justify="left", caption_justify="left")
-    for name in ("", "model"):
-        table.add_column(name, justify="left" if name else "right", overflow="fold")
-    for name in ("rating", "interval", "tier", "human", "battles", "votes"):
+    table = Table(title=title, title_justify="left")
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("model", overflow="fold")
+    for name in ("rating", "interval", "human", "with votes", "battles", "votes"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("flags", overflow="fold")
-    for row in board.to_dict("records"):
-        if reason := withheld_reason(row["flags"]):
-            table.caption = f"[bold red]Ratings withheld[/]: {plain(reason)}"
+    for row, is_missed in zip(board.to_dict("records"), missed(board), strict=True):
+        reason = withheld_reason(row["flags"])
         interval = "-" if reason else f"{elo(row['lower'])} to {elo(row['upper'])}"
-        counts = (place(row["tier"]), elo(row["human_rating"]), row["n_battles"], row["n_votes"])
-        cells = (place(row["rank"]), plain(row["model"]), elo(row["rating"]), interval, *counts)
-        table.add_row(
-            *map(str, cells), plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
-        )
+        cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
+        together = elo(row.get("judge_and_votes", math.nan))
+        counts = (elo(row["human_rating"]), together, row["n_battles"], row["n_votes"])
+        flags = plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
+        marked = ";".join(filter(None, ("[bold red]missed[/]" * bool(is_missed), flags)))
+        table.add_row(*map(str, (*cells, *counts)), marked)
     return table
 
 
-def place(number: Any) -> str:
-    """Return a rank or tier; a dash for a model that has none."""
-    text = str(number)
-    return text if text.isdecimal() else "-"
+def show_leaderboard(
+    console: Console, board: "pd.DataFrame", title: str, miscoverage: float
+) -> None:
+    """Print a leaderboard, what it is rated by, and how many intervals hold the human rating."""
+    from judgeline.leaderboard import kept_text, withheld_reason
+    from resources.report.wording import basis_text
+
+    console.print(leaderboard_table(board, title))
+    if reason := withheld_reason(board["flags"].iloc[0]):
+        console.print(f"[bold red]Ratings withheld[/]: {plain(reason)}", soft_wrap=True)
+        return
+    console.print(plain(basis_text(board)), soft_wrap=True)
+    console.print(kept_text(board, miscoverage), soft_wrap=True)
 
 
 def plain(text: object) -> str:
@@ -95,18 +105,23 @@ def elo(rating: float) -> str:
 
 
 def machine_readable(board: "pd.DataFrame", style: str) -> str:
-    """Return a leaderboard as csv, json or md.
+    """Return a leaderboard as csv, json or md, inert in each (`resources.inert`).
 
     In JSON a missing value is null and an infinite bound the text ``"inf"`` or ``"-inf"``,
     which JSON numbers cannot say.
     """
+    from resources.inert import in_csv, in_json, in_markdown, with_texts
+
     if style == "csv":
-        return board.to_csv(index=False)
+        return in_csv(board)
     if style == "md":
-        return board.to_markdown(index=False, floatfmt=".1f") + "\n"
+        numbers = board.select_dtypes("number").columns
+        texts = [place for place, name in enumerate(board) if name not in numbers]
+        shown = with_texts(board, in_markdown)
+        return shown.to_markdown(index=False, floatfmt=".1f", disable_numparse=texts) + "\n"
     known = board.astype(object).where(board.notna(), None)
     records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return in_json(records) + "\n"
 
 
 def _json_value(value: Any) -> Any:
@@ -127,16 +142,39 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
     """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
-    battles, ranking = ranked.battles, ranked.ranking
+    from resources.report.wording import groups_text, surrogacy_text
+
+    _show_read(console, ranked.battles, source)
+    ranking = ranked.ranking
+    calibration = ranking.conformal_calibration
+    show_leaderboard(
+        console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
+    )
+    method = ranking.leaderboard["method"].iloc[0]
+    for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
+        if found:
+            console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
+    console.print(_agreement(ranking.summary, calibration))
+    for note, methods in calibration.groupby("note", sort=False)["method"]:
+        if note:
+            whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
+            console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
+    show_files(console, ranked.files)
+
+
+def _show_read(console: Console, battles: "JudgedBattles", source: Path) -> None:
+    """Print what was read of a file, and what of it was left out."""
     console.print(
         f"{len(battles.scored):,} battles of {plain(source.name)}, judged by "
         f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
+    if battles.plain:
+        console.print(f"[yellow]Note[/]: {battles.plain}.")
     if battles.n_repeated:
         console.print(
-            f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in every column "
-            "and count again; a battle_id column tells repeats from other battles."
+            f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "
+            "that were read and count again; a battle_id column tells repeats from other battles."
         )
     if len(battles.quarantine):
         counts = battles.quarantine["reason"].value_counts()
@@ -147,23 +185,12 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
                 f"[bold yellow]Warning[/]: {share:.0%} of the rows could not be used, such as: "
                 f"{plain(battles.quarantine['detail'].iloc[0])}. Ratings speak of the others only."
             )
-    board = ranking.leaderboard
-    console.print(
-        leaderboard_table(board, f"Ratings by {board['method'].iloc[0]} outcomes, in Elo")
-    )
-    calibration = ranking.conformal_calibration
-    console.print(_agreement(ranking.summary, calibration))
-    for note, methods in calibration.groupby("note", sort=False)["method"]:
-        if note:
-            whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
-            console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
-    show_files(console, ranked.files)
 
 
 def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
     table = Table(title="Agreement with human ratings, each model held out", title_justify="left")
     table.add_column("method")
-    for name in ("mean error (Elo)", "Spearman", "Kendall", "mean beta", "threshold (SE)"):
+    for name in ("mean error (Elo)", "Spearman", "Kendall", "mean beta", "threshold"):
         table.add_column(name, justify="right")
     threshold = calibration.set_index("method")["threshold"]
     for row in summary.to_dict("records"):
@@ -187,8 +214,9 @@ def show_imported(console: Console, imported: "Imported") -> None:
         console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
     if not imported.has_scores:
         console.print(
-            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. They can be "
-            "kept and exported; models are rated by a judge with the rubric.",
+            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. Wins, ties and "
+            "losses rate models once battles.parquet has votes (human_outcome): a win counts as "
+            "a score difference of 1. Other preferences can be kept and exported.",
             soft_wrap=True,
         )
     for name, other in imported.renamed.items():

@@ -68,11 +68,17 @@ def _fate(
         return "miss", _why_not(store, judge, call)
     status, n_attempts = row["status"], int(row["n_attempts"])
     if status == "ok":
-        return "hit", "answered"
+        return "hit", f"answered{_shown(' by {}', row['reply_model'])}"
     tries = f" {n_attempts} times" if n_attempts > 1 else ""
+    came = f"answered with {status}{tries}{_shown(' ({})', row['said'])}"
     if is_retried(status, n_attempts):
-        return "miss", f"answered with {status}{tries}, which is asked for again"
-    return "hit", f"answered with {status}{tries}; --retry {status} asks for it again"
+        return "miss", f"{came}, which is asked for again"
+    return "hit", f"{came}; --retry {status} asks for it again"
+
+
+def _shown(form: str, words: object) -> str:
+    """Return a server's words in a form, or nothing where it had none."""
+    return form.format(words) if isinstance(words, str) and words else ""
 
 
 def _why_not(store: VerdictStore, judge: Judge, call: Presentation) -> str:

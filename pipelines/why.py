@@ -13,10 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.columns import as_columns, as_table
 from assets.influences import influence_table
 from assets.provenance import OF_CORPUS, OF_JUDGE, Made, last_made, said_of
+from judgeline.conformal import calibrating_models
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import OF_THE_JUDGE, rank_models, withheld_reason
 from pipelines.instance import open_instance
-from resources.corpora.definitions import CorpusDefinition, load_corpora
+from resources.corpora.definitions import CorpusDefinition, RatingOptions, load_corpora
 from resources.evidence import Evidence, evidence_of, strongest
 from resources.judges.definitions import load_judges
 from resources.paths import home
@@ -35,8 +36,10 @@ class Why:
     model, corpus, judge, method : str
         What it is about.
     rating : mapping
-        Rating, ends of the interval, standard error, threshold in standard errors, coverage
-        promised, models that calibrate, rank, tier, human rating, battles, votes and flags.
+        Rating, ends of the interval, threshold, spread and its parts, coverage promised, models
+        that calibrate, rank with best and worst, human rating, battles, votes and flags.
+    by_method : mapping of str to float
+        Ratings of the model by every method, with that by votes.
     fold : mapping
         Slope of the fold that held the model out, with standard error, votes and status; empty
         without one.
@@ -63,6 +66,7 @@ class Why:
     judge: str
     method: str
     rating: Mapping[str, Any]
+    by_method: Mapping[str, float]
     fold: Mapping[str, Any]
     candidate: Mapping[str, Any]
     missing: Mapping[str, int]
@@ -136,6 +140,7 @@ def explain_rating(
         judge=judge,
         method=method,
         rating=_rating(row, tables, definition, method, is_candidate, bool(withheld)),
+        by_method={} if withheld else _every_rating(row, tables),
         fold={} if withheld else _fold(tables, row, is_candidate),
         candidate=_candidate(row, tables, model) if is_candidate else {},
         missing={} if is_candidate else _missing(tables, model),
@@ -230,31 +235,60 @@ def _rating(
     )
     if method != row["method"] and (method == "human" or not withheld):
         row = _by_method(row, tables, definition, method, is_candidate)
-    spread, reach = row["std_error"], (row["upper"] - row["lower"]) / 2
-    voted = pd.notna(row["human_rating"])
-    n_models = calibrated.get("n_models")
     return {
         **{name: _plain(row.get(name)) for name in _SHOWN},
-        "threshold": _plain(reach / spread if spread else np.nan),
+        **_interval(row, tables, definition.rating),
         "promised_coverage": 1 - definition.rating.miscoverage,
-        "n_calibrating": None if n_models is None else int(n_models) - int(voted),
-        "coverage_on_splits": _plain(calibrated.get("coverage")),
         "calibration_note": _plain(calibrated.get("note")) or "",
     }
 
 
 _SHOWN = (
     "rank",
+    "best_rank",
+    "worst_rank",
+    "basis",
     "rating",
     "lower",
     "upper",
     "std_error",
-    "tier",
     "human_rating",
     "n_battles",
     "n_votes",
     "flags",
 )
+
+
+def _interval(
+    row: Mapping[str, Any], tables: _Tables, rating: RatingOptions
+) -> dict[str, float | int | None]:
+    """Return what an interval is made of: threshold, spread and its parts, calibrating models.
+
+    ``spread^2 = std_error^2 + vote_std_error^2 + excess_sd^2``, where half the interval is
+    threshold times spread. Ratings of earlier versions, and those by votes, have no parts.
+    """
+    names = ("threshold", "spread", "vote_std_error", "excess_sd", "n_calibrating")
+    heldout, half_width = tables.read("heldout_ratings"), (row["upper"] - row["lower"]) / 2
+    if heldout is None or "basis" not in heldout or not np.isfinite(half_width):
+        return dict.fromkeys(names)
+    ratings = as_columns(HeldOutRatings, heldout)
+    others = calibrating_models(ratings, str(row["method"]), rating.std_error)
+    others = others.take(others.model != row["model"])
+    threshold = others.threshold(rating.miscoverage)
+    spread = half_width / threshold
+    of_votes = spread**2 - row["std_error"] ** 2 - others.excess_sd**2
+    parts = (threshold, spread, max(of_votes, 0.0) ** 0.5, others.excess_sd, others.model.size)
+    return dict(zip(names, map(_plain, parts), strict=True))
+
+
+def _every_rating(row: Mapping[str, Any], tables: _Tables) -> dict[str, float]:
+    """Return the ratings of a model by every method that has one."""
+    found = tables.read("heldout_ratings")
+    own = None if found is None else found[found["model"].eq(row["model"])].set_index("method")
+    if own is None or own.empty:  # a candidate
+        named = {"hard": row.get("hard_rating"), "soft": row.get("soft_rating")}
+        return {name: rating for name, rating in named.items() if pd.notna(rating)}
+    return {str(name): rating for name, rating in own["rating"].dropna().items()}
 
 
 def _by_method(
@@ -270,7 +304,7 @@ def _by_method(
         )
     ratings = tables.need("heldout_ratings")
     if method == "human":
-        nothing = {"lower": np.nan, "upper": np.nan, "rank": pd.NA, "tier": pd.NA}
+        nothing = dict.fromkeys(("lower", "upper", "rank", "best_rank", "worst_rank"), np.nan)
         own = ratings[ratings["model"].eq(row["model"]) & ratings["method"].eq("human")]
         if own.empty:
             raise ValueError(f"nobody voted on {row['model']!r}: it has no human rating")

@@ -1,7 +1,6 @@
 """What stands behind a rating as people read it: in a terminal, or as Markdown."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from rich.text import Text
 from judgeline.settled import VOTES_WAIT
 from pipelines.why import Why
 from resources.evidence import Evidence, Reading
-from resources.inert import inert, shortened
+from resources.inert import in_markdown, inert, shortened
 
 SHORT = 400
 """Characters of a text that are shown unless all are asked for."""
@@ -21,6 +20,7 @@ _BATTLE = 3  # level of a battle's heading
 _ORIGIN = {
     "content_revision": "corpus revision",
     "sample_seed": "seed of the sample",
+    "score_basis": "scores",
     "prompt_version": "prompt version",
     "template_hash": "prompt template (sha256)",
     "judge_model": "judge's model",
@@ -60,19 +60,11 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
 def _rating(why: Why) -> Iterator[Line]:
     own = why.rating
     if own["rating"] is not None:
-        places = f"; rank {own['rank']}, tier {own['tier']}" if own["rank"] else ""
-        yield Line(0, "rating", f"{own['rating']:.1f} Elo{places}")
+        yield Line(0, "rating", f"{own['rating']:.1f} Elo{_places(own)}")
+    if why.by_method:
+        yield Line(0, "by method", _by_method(why))
     if own["lower"] is not None:
-        is_bounded = own["threshold"] is not None and math.isfinite(own["threshold"])
-        note = "" if is_bounded or not own["calibration_note"] else f" ({own['calibration_note']})"
-        reach = f"{_number(own['threshold'], 2)} standard errors of {_number(own['std_error'], 2)}"
-        yield Line(
-            0,
-            "interval",
-            f"{own['lower']:.1f} to {own['upper']:.1f} Elo, {own['promised_coverage']:.0%} asked "
-            f"for: {reach} Elo to either side, calibrated on {_number(own['n_calibrating'])} "
-            f"other models{note}",
-        )
+        yield Line(0, "interval", _interval(own))
     human = own["human_rating"]
     none = "too few votes to count yet" if VOTES_WAIT in str(own["flags"]) else "no human votes"
     votes = f"none: {none}" if human is None else f"{human:.1f} Elo"
@@ -81,6 +73,42 @@ def _rating(why: Why) -> Iterator[Line]:
     yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")
     if own["flags"]:
         yield Line(0, "flags", str(own["flags"]))
+
+
+def _places(own: Mapping[str, Any]) -> str:
+    if own["rank"] is None:
+        return ""
+    reach = own["best_rank"] is not None
+    between = f", between {own['best_rank']} and {own['worst_rank']}" if reach else ""
+    return f"; rank {own['rank']}{between}"
+
+
+def _by_method(why: Why) -> str:
+    """Return what the method stands for, and the ratings by others, raw and on the ruler."""
+    basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
+    others = [
+        f"{name} {value:.1f}{_on_ruler(why.by_method.get(f'{name}-rescaled'))}"
+        for name, value in why.by_method.items()
+        if name not in ("human", why.method) and "smoothed" not in name and "rescaled" not in name
+    ]
+    return basis + ", ".join(others)
+
+
+def _on_ruler(rating: float | None) -> str:
+    return "" if rating is None else f" ({rating:.1f} on the human ruler)"
+
+
+def _interval(own: Mapping[str, Any]) -> str:
+    ends = f"{own['lower']:.1f} to {own['upper']:.1f} Elo, {own['promised_coverage']:.0%} asked for"
+    if own["threshold"] is None:
+        return f"{ends} ({own['calibration_note']})" if own["calibration_note"] else ends
+    parts = ("std_error", "vote_std_error", "excess_sd")
+    squares = " + ".join(f"{own[name]:.1f}^2" for name in parts)
+    return (
+        f"{ends}: {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side, calibrated on "
+        f"{own['n_calibrating']} other models; {own['spread']:.1f} = sqrt({squares}): error of the "
+        "rating, noise of votes on as many battles, and other models' residuals beyond both"
+    )
 
 
 def _candidate(candidate: Mapping[str, Any]) -> Iterator[Line]:
@@ -135,7 +163,7 @@ def _scored(reading: Reading, model: str) -> str:
     points = (
         f"no score: {reading.status}"
         if reading.difference is None
-        else f"{reading.difference:+.2f} rubric points for {model}"
+        else f"{reading.difference:+.2f} {reading.unit} for {model}"
     )
     return f"{first}{points}; call {reading.identity[:16]}"
 
@@ -178,17 +206,10 @@ def markdown_of(lines: Iterable[Line]) -> str:
 
 
 def _as_markdown(line: Line) -> str:
-    label = _harmless(line.label)
+    label = in_markdown(line.label)
     if line.level > 0:
         return f"\n{'#' * line.level} {label}\n\n"
     if line.level == 0:
-        return f"- {label}: {_harmless(line.value)}\n"
+        return f"- {label}: {in_markdown(line.value)}\n"
     block = "\n".join(f"    {row}" for row in line.value.split("\n"))
     return f"\n{label}:\n\n{block}\n\n"
-
-
-def _harmless(text: str) -> str:
-    """Return text of one line whose punctuation is written as entities."""
-    kept = " .,;:-+%()=/_"
-    shown = " ".join(text.split())
-    return "".join(c if c.isalnum() or c in kept else f"&#{ord(c)};" for c in shown)

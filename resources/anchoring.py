@@ -43,10 +43,6 @@ RATING_COLUMNS: tuple[str, ...] = (
 )
 """Columns of the reference-anchored ratings, one row per model, best gap first."""
 
-LEAST_FOR_SPREAD = 5
-"""Prompts from which their spread is believed. Three that happen to be near each other made
-intervals of 90 % that held 70 % of the time; below five the wider Beta of counts stays."""
-
 
 class Reference(NamedTuple):
     """The reference model, and why it is that one."""
@@ -133,8 +129,8 @@ def rate_against(
 
     Wins and losses get the Jeffreys-Beta error. With ties or probabilities among them, preferences
     vary less than that Beta does, and get the error of their own spread instead; a departure from
-    the method as published, which has the Beta throughout. The Beta also stays where the spread
-    is not known: all preferences equal, or fewer than `LEAST_FOR_SPREAD` of them.
+    the method as published, which has the Beta throughout. That Beta also stays where all
+    preferences are equal.
 
     Parameters
     ----------
@@ -185,7 +181,7 @@ def _rated(known: np.ndarray, options: ReferenceOptions, miscoverage: float) -> 
     is_between = ((known > 0) & (known < 1)).any()
     elo = (
         anchored_elo_of_preferences(known, miscoverage=miscoverage)
-        if is_between and known.size >= LEAST_FOR_SPREAD and np.ptp(known) > 0
+        if is_between and np.ptp(known) > 0
         else anchored_elo(*soft_counts(known), miscoverage=miscoverage)
     )
     factor = narrowing(options, known.size)

@@ -35,6 +35,12 @@ class Catalog(dg.ConfigurableResource):
         with suppress(ValueError, OSError):
             self._judges = self.judges()
 
+    def frozen(self) -> "Catalog":
+        """Return a catalogue that keeps to what the files of corpora and judges hold now."""
+        own = self.model_copy()
+        own._corpora, own._judges = self.corpora(), self.judges()
+        return own
+
     def corpora(self) -> dict[str, CorpusDefinition]:
         """Return the configured corpora by slug."""
         if self._corpora is not None:

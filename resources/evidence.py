@@ -7,13 +7,15 @@ import pandas as pd
 
 from judgeline.outcomes import CRITERIA
 
+RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
+
 
 @dataclass(frozen=True)
 class Reading:
     """One answer of the judge about a battle; differences are of the model, minus its opponent.
 
-    `difference` is in rubric points, None where the answer could not be read. `shown_first` is
-    the model or the opponent, None where a mean over orders was published.
+    `difference` is in `unit`, None where the answer could not be read. `shown_first` is the model
+    or the opponent, None where a mean over orders was published.
     """
 
     order: str
@@ -25,6 +27,7 @@ class Reading:
     identity: str
     prompt_tokens: int | None
     completion_tokens: int | None
+    unit: str = RUBRIC_POINTS
 
 
 @dataclass(frozen=True)
@@ -126,22 +129,27 @@ def _readings(answers: pd.DataFrame, model: str, opponent: str, as_b: bool) -> t
             int(row["replicate"]),
             str(row["status"]),
             first.get(row["order"]),
-            _difference(row, as_b),
+            -difference if as_b and difference else difference,
             _text(row["answer"]),
             str(row["identity"]),
             _whole(row.get("prompt_tokens")),
             _whole(row.get("completion_tokens")),
+            unit,
         )
         for row in ordered.to_dict("records")
+        for difference, unit in [_difference(row)]
     )
 
 
-def _difference(row: Mapping[str, object], as_b: bool) -> float | None:
+def _difference(row: Mapping[str, object]) -> tuple[float | None, str]:
+    """Return the score of A minus that of B and its unit; None where the answer has none."""
     sides = [[_number(row.get(f"{name}_{side}")) for name in CRITERIA] for side in "ab"]
-    if any(score is None for side in sides for score in side):
-        return None
-    a, b = (sum(side) / len(side) for side in sides)
-    return b - a if as_b else a - b
+    scores = [score for side in sides for score in side if score is not None]
+    if len(scores) == 2 * len(CRITERIA):
+        half = len(CRITERIA)
+        return sum(scores[:half]) / half - sum(scores[half:]) / half, RUBRIC_POINTS
+    share = None if scores or row["status"] != "ok" else _number(row.get("recorded_outcome"))
+    return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
 
 
 def _number(value: object) -> float | None:

@@ -1,11 +1,27 @@
-"""Text from outside, made fit to be shown: it may neither command nor hide anything."""
+"""Text from outside, made fit to be shown: it may neither command nor hide anything.
 
-import unicodedata
+One function for each place: `inert` for HTML (whose templates escape markup), `in_csv`,
+`in_markdown` and `in_json`. `pipelines.terminal.plain` is that of a terminal.
+"""
 
-_HIDDEN = "\N{REPLACEMENT CHARACTER}"
-_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_TAGS = range(0xE0000, 0xE0080)  # letters that no reader sees and some models read
-_LINES = {"\r\n": "\n", "\r": "\n", "\u2028": "\n", "\u2029": "\n"}
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MARK = "\N{REPLACEMENT CHARACTER}"
+_LINE_END = re.compile("\r\n?|[\u2028\u2029]")
+_HIDDEN = re.compile(  # controls, turns of direction, tags that no reader sees and models may read
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_MARKDOWN = re.compile(r"[^\w .,;\-+%=\u2026]|_")
 
 
 def inert(text: object) -> str:
@@ -14,10 +30,43 @@ def inert(text: object) -> str:
     Lines and tabs stay; every kind of line end becomes a newline. Markup is text like any other
     here: who shows it has to escape it.
     """
-    shown = str(text)
-    for end, newline in _LINES.items():
-        shown = shown.replace(end, newline)
-    return "".join(_HIDDEN if _is_hidden(c) else c for c in shown)
+    return _HIDDEN.sub(_MARK, _LINE_END.sub("\n", str(text)))
+
+
+def in_csv(table: "pd.DataFrame") -> str:
+    """Return a table as CSV whose text cells are inert, of one line, and no formula.
+
+    A text that a spreadsheet would compute (it begins with ``=``, ``+``, ``-`` or ``@``) gets an
+    apostrophe before it. Numbers stay as they are.
+    """
+    return with_texts(table, _csv_cell).to_csv(index=False)
+
+
+def with_texts(table: "pd.DataFrame", shown: Callable[[str], str]) -> "pd.DataFrame":
+    """Return a table with each text cell as it is to be shown, and all others as they are."""
+    table = table.copy()
+    for name in table.select_dtypes(exclude="number").columns:
+        cells = [shown(cell) if isinstance(cell, str) else cell for cell in table[name]]
+        table[name] = np.fromiter(cells, dtype=object, count=len(cells))
+    return table
+
+
+def _csv_cell(text: str) -> str:
+    text = re.sub(r"[\n\t]", " ", inert(text))
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def in_markdown(text: object) -> str:
+    """Return text as inert Markdown of one line: it can neither format nor link nor fetch."""
+    shown = " ".join(inert(text).split())
+    shown = _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", shown)
+    return re.sub(r"(?i)(?<=www)\.", "&#46;", shown)
+
+
+def in_json(value: object) -> str:
+    """Return a value as JSON, without a loss; what `inert` would replace is escaped."""
+    text = json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False)
+    return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def shortened(text: str, most: int) -> str:
@@ -25,10 +74,3 @@ def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text) - most:,} more characters)"
-
-
-def _is_hidden(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    controls = unicodedata.category(character) in ("Cc", "Cs")
-    return controls or character in _TURNING or ord(character) in _TAGS

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.scoring_methods import ScoringMethod
+from judgeline.heldout import ScoringMethod
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ SUMMARY_COLUMNS = (
     "n_battles",
     "n_available",
     "mae",
-    "mae_recalibrated",
+    "mae_rescaled",
     "bias",
     "stretch",
     "spearman",
@@ -81,7 +81,7 @@ SUMMARY_COLUMNS = (
 _SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
 FIGURES = (
     "mae",
-    "mae_recalibrated",
+    "mae_rescaled",
     "bias",
     "stretch",
     "spearman",
@@ -113,7 +113,7 @@ class GatheredMethods:
     battles : DataFrame
         Scored battles that every method kept scored.
     methods : mapping of str to ScoringMethod
-        Without ``hard``, which the battles carry themselves.
+        Without ``hard`` and ``soft``, which the battles carry themselves.
     available : mapping of str to int
         Battles that a method scored, before the others were considered; 0 if it has none.
     notes : mapping of str to str
@@ -164,7 +164,7 @@ def gather_methods(
     methods = {
         name: _method(found[name].loc[battles["battle_id"]], KINDS[name], models)
         for name in kept
-        if name != "hard"
+        if name not in _OWN
     }
     return GatheredMethods(battles, methods, available, notes)
 
@@ -267,10 +267,10 @@ def tabulate_methods(
     """
     errors, bounds = summary.set_index("method"), intervals.set_index("method")
     table = pd.DataFrame(index=pd.Index(KINDS, name="method")).join(errors).join(bounds[_BOUNDS])
-    ruled = errors["mae"].reindex([f"{name}-recalibrated" for name in KINDS])
+    ruled = errors["mae"].reindex([f"{name}-rescaled" for name in KINDS])
     n_common = len(gathered.battles)
     table = table.assign(
-        mae_recalibrated=ruled.to_numpy(),
+        mae_rescaled=ruled.to_numpy(),
         n_models=table["n_models"].fillna(0).astype("int64"),
         n_battles=[0 if name in gathered.notes else n_common for name in KINDS],
         n_available=[gathered.available[name] for name in KINDS],

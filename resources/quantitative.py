@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.outcomes import CRITERIA, criterion_difference
 from judgeline.quantitative_presentations import Presentations, presentations, two_headed
 from resources.judges.forms.completions import completion_ids
+from resources.scoring import verdict_differences
 
 OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")
 """Columns of the outcomes that quantitative judges predict."""
@@ -55,14 +55,10 @@ def pair_material(
     battles = _kept(scored_battles, scored_battles["battle_id"].isin(rows["battle_id"]))
     if rows.empty:
         return Material(battles, None, np.empty(0))
-    scores_a, scores_b = (
-        rows[[f"{criterion}_{side}" for criterion in CRITERIA]].to_numpy(dtype=float)
-        for side in "ab"
-    )
     swapped = rows["order"].eq("BA").to_numpy(dtype=bool)
     shown = presentations(
         _stacked(rows["embedding"]),
-        np.where(swapped, -1, 1) * criterion_difference(scores_a, scores_b),
+        np.where(swapped, -1, 1) * verdict_differences(rows),
         pd.Index(battles["battle_id"]).get_indexer(rows["battle_id"]),
         swapped,
     )

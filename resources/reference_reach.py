@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
+from judgeline.rank_correlation import spearman
 from judgeline.reference_bootstrap import bootstrap_gap_std_error
 from judgeline.reference_diagnostics import (
     LEAST_WITHIN,
@@ -129,7 +129,7 @@ def _agreement(ratings: pd.DataFrame) -> dict[str, object]:
     name, n = "spearman_with_mean_preference", len(ratings)
     if n < 2 or gap.nunique() < 2 or mean.nunique() < 2:
         return _row(name, "", np.nan, "correlation", n, "fewer than two models that differ")
-    return _row(name, "", float(spearmanr(gap, mean).statistic), "correlation", n)
+    return _row(name, "", spearman(gap, mean), "correlation", n)
 
 
 def _std_errors(

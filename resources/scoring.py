@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from judgeline.outcomes import (
     CRITERIA,
@@ -10,6 +11,7 @@ from judgeline.outcomes import (
     mean_difference,
     sign_outcome,
 )
+from resources.judges.annotation import SCORE_COLUMNS
 
 SCORED_COLUMNS: tuple[str, ...] = (
     "battle_id",
@@ -36,7 +38,8 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     """Return the battles that a judge scored, with score differences and the hard outcome.
 
     A battle is scored if both orders have a parsed verdict, or if the publisher of the verdicts
-    averaged them already (order ``mean``). Replicates are averaged within an order first.
+    averaged them already (order ``mean``). Replicates are averaged within an order first. Plain
+    verdicts, wins and ties without rubric scores, count as score differences of 1, 0 and -1.
 
     Parameters
     ----------
@@ -55,12 +58,12 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     ------
     ValueError
         If verdicts of several judges, of an unknown order, or with a missing or impossible score
-        come in, verdicts carry outcomes without rubric scores, or a battle has both an averaged
-        verdict and single orders.
+        come in, some verdicts of the judge have scores and others outcomes alone, an outcome
+        without scores is no win, tie or loss, or a battle has both an averaged verdict and single
+        orders.
     """
     _require_one_judge(verdicts)
     parsed = verdicts[verdicts["status"].eq("ok")]
-    _require_scores(parsed)
     by_order = _differences(parsed)
     by_order = by_order.reindex(battles["battle_id"])
     both = by_order[["AB", "BA"]].notna().all(axis=1).to_numpy()
@@ -87,15 +90,40 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
 
 def _differences(parsed: pd.DataFrame) -> pd.DataFrame:
     """Return the score difference by battle and order, replicates averaged, NaN where none."""
+    keyed = parsed[["battle_id", "order"]].assign(difference=verdict_differences(parsed))
+    means = keyed.pivot_table("difference", "battle_id", "order", aggfunc="mean")
+    return means.reindex(columns=list(_ORDERS)).astype(float)
+
+
+def verdict_differences(parsed: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the score of A minus the score of B of verdicts of one judge that parsed."""
+    bare = _without_scores(parsed)
+    if bare.any():
+        _require_plain(parsed, bare)
+        plain: NDArray[np.float64] = 2 * parsed["recorded_outcome"].to_numpy(dtype=float) - 1
+        return plain
     scores_a, scores_b = (
         parsed[[f"{criterion}_{side}" for criterion in CRITERIA]].to_numpy(dtype=float)
         for side in "ab"
     )
-    keyed = parsed[["battle_id", "order"]].assign(
-        difference=criterion_difference(scores_a, scores_b)
-    )
-    means = keyed.pivot_table("difference", "battle_id", "order", aggfunc="mean")
-    return means.reindex(columns=list(_ORDERS)).astype(float)
+    return criterion_difference(scores_a, scores_b)
+
+
+def are_plain(verdicts: pd.DataFrame) -> bool:
+    """Return whether the outcomes of a judge are plain: no rubric scores, no probabilities."""
+    known = verdicts[verdicts["recorded_outcome"].notna()]
+    plain = _without_scores(known) & _wins_or_ties(known)
+    return bool(len(known) and plain.all())
+
+
+def _without_scores(parsed: pd.DataFrame) -> pd.Series:
+    scores = parsed[list(SCORE_COLUMNS)]
+    return scores.isna().all(axis=1) & parsed["recorded_outcome"].notna()
+
+
+def _wins_or_ties(parsed: pd.DataFrame) -> pd.Series:
+    """Return which outcomes are 1, 0.5 or 0, or the mean of two of these."""
+    return (parsed["recorded_outcome"].astype(float) * 4).isin(range(5))
 
 
 def _recorded(verdicts: pd.DataFrame) -> pd.Series:
@@ -115,16 +143,20 @@ def _require_one_judge(verdicts: pd.DataFrame) -> None:
         raise ValueError(f"unknown orders {orders} in the verdicts; expected {list(_ORDERS)}")
 
 
-def _require_scores(parsed: pd.DataFrame) -> None:
-    without = parsed[[f"{name}_{side}" for side in "ab" for name in CRITERIA]].isna().all(axis=1)
-    bare = without & parsed["recorded_outcome"].notna()
-    if bare.any():
+def _require_plain(parsed: pd.DataFrame, bare: pd.Series) -> None:
+    counts = f"{int(bare.sum())} of {len(parsed)} of judge {parsed['judge'].iloc[0]!r}"
+    if not bare.all():
         raise ValueError(
-            f"these verdicts carry outcomes without rubric scores: {int(bare.sum())} of "
-            f"{len(parsed)} of judge {parsed['judge'].iloc[0]!r}. Score differences cannot be had "
-            "from wins, and without them nothing says how far a win moves a rating on the human "
-            "scale. They can be kept and exported (judgeline verdicts export); to rate the "
-            "models, have a judge with the rubric read these battles, if their file has texts"
+            f"these verdicts carry outcomes without rubric scores: {counts}. The others have "
+            "scores, and one slope cannot fit both kinds; name two judges (column judge of "
+            "verdicts.parquet), or leave one kind out"
+        )
+    if not (whole := _wins_or_ties(parsed)).all():
+        outcome = parsed.loc[~whole, "recorded_outcome"].iloc[0]
+        raise ValueError(
+            f"these verdicts carry outcomes without rubric scores: {counts}. One is {outcome:g}, "
+            "and only wins (1), ties (0.5) and losses (0) stand for differences. Probabilities "
+            "are enough for reference_ratings alone; have a judge with the rubric read the battles"
         )
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
 
 from judgeline.elo import ELO_ORIGIN
+from judgeline.rank_correlation import kendall
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
 from resources.rating_systems import SYSTEMS
 
@@ -92,7 +92,7 @@ def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
         subset=["rating", "rating_base"]
     )
     found = [
-        kendalltau(part["rating_base"], part["rating"]).statistic
+        kendall(part["rating_base"], part["rating"])
         for _, part in both.groupby("judge")
         if not part[["rating", "rating_base"]].nunique().eq(1).any()
     ]

@@ -4,12 +4,15 @@ What belongs here: where a table lies, how it is written so that no reader sees 
 what the catalogue says about it. What does not: what a table means (`assets`).
 """
 
+import hashlib
 import os
 import re
 import uuid
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, get_origin
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Any, NamedTuple, get_origin
 
 import dagster as dg
 import pandas as pd
@@ -20,6 +23,7 @@ from pydantic import Field
 from upath import UPath
 
 from resources.glossary import MEANINGS
+from resources.inert import in_markdown
 from resources.paths import tables_uri
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -27,6 +31,7 @@ PREVIEW_ROWS = 5
 PREVIEW_COLUMNS = 12
 CELL_WIDTH = 60
 _BATCH = 10_000  # rows read at a time where few are kept
+_CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 
 
 def require_slug(key: str) -> str:
@@ -52,20 +57,28 @@ class ParquetStore(dg.UPathIOManager):
     extension = ".parquet"
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
-        """Write the table so that other processes see the old one or the new one."""
+        """Write the table so that other processes see the old one or the new one.
+
+        The data version of the materialisation is a hash of the file: equal content is no change.
+        """
         if not isinstance(obj, pd.DataFrame):
             raise dg.Failure(
                 f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
                 "store takes DataFrames only (annotate '-> None' for an asset that stores nothing)",
                 allow_retries=False,
             )
-        table = pa.Table.from_pandas(obj, preserve_index=False)
+        content = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pandas(obj, preserve_index=False), content, compression="zstd")
+        written = content.getvalue()
         if path.protocol in ("", "file"):
-            with _replacing(path.path) as part:
-                pq.write_table(table, part, compression="zstd")
+            with _replacing(path.path) as part, open(part, "wb") as sink:
+                sink.write(written)
         else:  # one PUT is atomic; a rename would be a copy and a delete
             with path.open("wb") as sink:
-                pq.write_table(table, sink, compression="zstd")
+                sink.write(written)
+        with suppress(dg.DagsterInvariantViolationError):  # called outside of a step
+            version = dg.DataVersion(hashlib.blake2b(written, digest_size=16).hexdigest())
+            context.step_context.set_data_version(context.asset_key, version)
 
     # Synchronous on purpose: the asynchronous form of the base class pairs tables with keys by
     # position and mislabels them as soon as one partition is missing.
@@ -76,8 +89,7 @@ class ParquetStore(dg.UPathIOManager):
         """
         columns = ((context and context.definition_metadata) or {}).get("columns")
         try:
-            with path.open("rb") as source:
-                return pq.read_table(source, columns=columns).to_pandas()
+            return _read(path, columns).to_pandas()
         except FileNotFoundError as error:
             asset = path.relative_to(self._base_path).parts[0]
             raise FileNotFoundError(
@@ -173,10 +185,66 @@ class ParquetStore(dg.UPathIOManager):
             ]
             return pa.Table.from_batches(kept, batches.schema_arrow).to_pandas()
 
+    def has(self, asset: str, *keys: str) -> bool:
+        """Return whether the table of an asset's partition is stored."""
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        return self._with_extension(path).exists()
+
     def partitions(self, asset: str, corpus: str) -> list[str]:
         """Return the judges of whom an asset's table of a corpus is stored."""
         folder = self.make_safe_partition_path(self._base_path / asset, corpus)
         return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
+
+
+def _read(path: UPath, columns: Sequence[str] | None) -> pa.Table:
+    if path.protocol in ("", "file"):
+        return _CACHE.read(path.path, columns)
+    with path.open("rb") as source:
+        return pq.read_table(source, columns=columns)
+
+
+class _TableCache:
+    """Tables read from local files, each until its file changes.
+
+    A lineage reads the same table a dozen times. An Arrow table is immutable, so that every
+    reader makes a frame of its own from it. The tables that were not used for longest are
+    dropped when all together exceed a number of bytes.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held: OrderedDict[tuple[str, tuple[str, ...] | None], _Held] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, path: str, columns: Sequence[str] | None) -> pa.Table:
+        """Return the table in a file, or some of its columns."""
+        key = path, None if columns is None else tuple(columns)
+        with open(path, "rb") as source:
+            file = os.fstat(source.fileno())
+            version = file.st_mtime_ns, file.st_size, file.st_ino
+            with self._lock:
+                held = self._held.get(key)
+            if held is None or held.version != version:
+                table = pq.read_table(source, columns=columns)
+                held = _Held(version, table, table.nbytes)
+        self._hold(key, held)
+        return held.table
+
+    def _hold(self, key: tuple[str, tuple[str, ...] | None], held: "_Held") -> None:
+        with self._lock:
+            self._held[key] = held
+            self._held.move_to_end(key)
+            while sum(each.n_bytes for each in self._held.values()) > self._most_bytes:
+                self._held.popitem(last=False)
+
+
+class _Held(NamedTuple):
+    version: tuple[int, int, int]
+    table: pa.Table
+    n_bytes: int
+
+
+_CACHE = _TableCache(_CACHE_BYTES)
 
 
 class ParquetTables(dg.ConfigurableIOManagerFactory):
@@ -206,12 +274,11 @@ def preview(table: pd.DataFrame, rows: int = PREVIEW_ROWS) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return untrusted text as inert Markdown: one line, shortened, punctuation as entities."""
+    """Return untrusted text as inert Markdown, shortened."""
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
-    text = text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
-    return "".join(c if c.isalnum() or c in " .,;-…" else f"&#{ord(c)};" for c in text)
+    return in_markdown(text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…")
 
 
 def _type_name(type_: pa.DataType) -> str:

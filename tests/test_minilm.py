@@ -12,6 +12,8 @@ pytest.importorskip("tokenizers")
 from minilm import DIMENSION, NAME, MiniLM, TooLongError
 from minilm_server import serving
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = [
     ("The weather is lovely today.", "It's so sunny outside!", 0.6660),
     ("The weather is lovely today.", "He drove to the stadium.", 0.1046),

@@ -51,10 +51,7 @@ class Needs(NamedTuple):
         """Return the widest half-width to expect of any judge after some battles, in Elo points."""
         if not self.by_judge or n_battles < 1:
             return math.inf
-        return max(
-            need.half_width * math.sqrt(need.n_battles / n_battles)
-            for need in self.by_judge.values()
-        )
+        return max(need.half_width(n_battles) for need in self.by_judge.values())
 
     @property
     def unbounded(self) -> list[str]:
@@ -91,11 +88,14 @@ def needs_of(
     needs = {}
     for judge, pool in pools.items():
         thresholds = calibration[judge]
-        own = thresholds.loc[thresholds["method"].eq(rating.method), "threshold"]
+        own = thresholds.loc[thresholds["method"].eq(rating.method), ["threshold", "excess_sd"]]
+        threshold, excess_sd = (math.inf, 0.0) if own.empty else map(float, own.iloc[0])
+        errors = pool[[column, "vote_std_error"]].to_numpy(dtype=float, na_value=np.nan)
         needs[judge] = needed_battles(
-            pool[column].to_numpy(dtype=float, na_value=np.nan),
+            np.hypot(*errors.T),
             pool["n_battles"].to_numpy(dtype=float),
-            threshold=math.inf if own.empty else float(own.iloc[0]),
+            threshold=threshold,
+            excess_sd=excess_sd,
             half_width=options.half_width,
             max_battles=max_battles,
         )
@@ -106,9 +106,8 @@ def needs_of(
 def _like_the_pools(pools: Mapping[str, pd.DataFrame]) -> float:
     """Return how many battles the models that calibrate have, where they have fewest: the median.
 
-    A threshold is in standard errors and holds errors of the judge and of the votes, which further
-    battles do not average out. With more battles than its pool a model's standard error shrinks,
-    and those errors do not: its interval would be too short.
+    A threshold holds errors that further battles do not average out. With more battles than its
+    pool a model's standard error shrinks, and those errors do not: its interval would be too short.
     """
     typical = [float(pool["n_battles"].median()) for pool in pools.values() if len(pool)]
     return max(math.floor(min(typical)), FEW_BATTLES) if typical else math.inf

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.corpora.definitions import ArenaHardOptions
+from resources.corpora.outcome_codes import VERDICT_LEVELS
 from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import (
@@ -23,18 +24,9 @@ from resources.corpora.verdict_files import (
 )
 
 LABELS: dict[str, float] = {
-    "A>>B": 1.0,
-    "A>B": 1.0,
-    "A=B": 0.5,
-    "B>A": 0.0,
-    "B>>A": 0.0,
-    "A<<B": 0.0,
-    "A<B": 0.0,
-    "B=A": 0.5,
-    "B<A": 1.0,
-    "B<<A": 1.0,
+    label: 0.5 if level == 0 else float(level > 0) for label, level in VERDICT_LEVELS.items()
 }
-"""What a label says of the answer shown first; the last five are spellings of the others."""
+"""Share of the win of the answer shown first, by label."""
 
 _EXPECTED = "A>>B, A>B, A=B, B>A, B>>A or null"
 

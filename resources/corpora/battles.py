@@ -1,7 +1,8 @@
 """Our own layout: battles as Parquet, JSON lines or CSV, with few columns needed."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,12 @@ import pandas as pd
 from resources.corpora.assemble import Converted, assemble, languages, names, outcomes
 from resources.corpora.conversations import encodable
 from resources.corpora.files import read_layout
+from resources.corpora.outcome_codes import (
+    STATED_AS,
+    outcomes_by_code,
+    require_known_codes,
+    without_blanks,
+)
 from resources.corpora.recorded import with_verdicts, without_verdicts
 from resources.corpora.schema import CorpusRead, Fault, fault
 
@@ -20,6 +27,10 @@ WINNERS = {
     "tie (bothbad)": 0.5,
     "both_bad": 0.5,
 }
+_STATE_CODES = (
+    f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
+    "config/corpora.yaml, or convert the column"
+)
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (
     "battle_id",
@@ -32,27 +43,33 @@ _OPTIONAL = (
 )
 
 
-def read_battles(paths: Sequence[Path]) -> CorpusRead:
+def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = None) -> CorpusRead:
     """Return battles of our own layout.
 
     Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of
-    the win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted. A battle
+    the win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted; ``stated``
+    gives the share by code where a file has others. A battle
     without ``battle_id`` gets one that hashes models, question and texts, with a counter for
     repeated content, so that rows can be added without changing it; a battle without
     ``question_id`` has a hash of its instruction, or its own id where there is no text.
 
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
+
+    Raises
+    ------
+    ValueError
+        If outcomes are of another coding; the message has the codes and the option to read them.
     """
     files = without_verdicts(paths)
-    return with_verdicts(assemble(files, _convert), files)
+    return with_verdicts(assemble(files, partial(_convert, stated=stated)), files)
 
 
-def _convert(path: Path) -> Converted:
+def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
     table = read_layout(path, "battles", _OPTIONAL)
     columns = {name: _column(table, name) for name in _OPTIONAL}
     texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
-    outcome, vote = _outcomes(table)
+    outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time = pd.to_datetime(columns["timestamp"], utc=True, errors="coerce", format="ISO8601")
     battles = pd.DataFrame(
@@ -84,16 +101,24 @@ def _is_count(numbers: pd.Series) -> pd.Series:
     return numbers.ge(1) & numbers.mod(1).eq(0)
 
 
-def _outcomes(table: pd.DataFrame) -> tuple[pd.Series, Fault]:
-    if "human_outcome" in table:
-        outcome = pd.to_numeric(table["human_outcome"], errors="coerce")
-        wrong = table["human_outcome"].notna() & ~outcome.isin([0.0, 0.5, 1.0])
-        sentence = "human_outcome is {human_outcome!r}; expected 1, 0.5, 0 or empty"
-        return outcome.astype(float), fault(table, wrong, "unknown-winner", sentence)
-    outcome = outcomes(table["winner"], WINNERS)
-    sentence = "winner is {winner!r}; expected one of {known}, or empty"
-    wrong = table["winner"].notna() & outcome.isna()
-    return outcome, fault(table, wrong, "unknown-winner", sentence, known=", ".join(WINNERS))
+def _outcomes(
+    table: pd.DataFrame, path: Path, stated: Mapping[str, float] | None
+) -> tuple[pd.Series, Fault]:
+    """Return A's share of the win, and the votes whose code has no meaning."""
+    name = "human_outcome" if "human_outcome" in table else "winner"
+    published = without_blanks(table[name])
+    if stated is not None:
+        outcome, expected = outcomes_by_code(published, stated), ", ".join(stated)
+    elif name == "winner":
+        outcome, expected = outcomes(published, WINNERS), ", ".join(WINNERS)
+    else:
+        numbers = pd.to_numeric(published, errors="coerce").astype(float)
+        outcome, expected = numbers.where(numbers.isin([0.0, 0.5, 1.0])), "1, 0.5, 0"
+    if stated is None:
+        require_known_codes(published, outcome.notna(), f"{path}: column {name}", _STATE_CODES)
+    wrong = published.notna() & outcome.isna()
+    sentence = f"{name} is {{{name}!r}}; expected one of {{known}}, or empty"
+    return outcome, fault(table, wrong, "unknown-winner", sentence, known=expected)
 
 
 def _identified(battles: pd.DataFrame, given: dict[str, pd.Series]) -> dict[str, pd.Series]:

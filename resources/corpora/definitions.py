@@ -8,12 +8,13 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from judgeline.heldout import JUDGE_METHODS
+from judgeline.heldout import HEADLINE, JUDGE_METHODS
 from resources.configuration import Entries, read_entries
 from resources.corpora.candidate_options import CandidateOptions
 from resources.corpora.drift_options import DriftOptions
 from resources.corpora.gate_options import GateOptions, PanelOptions
 from resources.corpora.languages import language_code
+from resources.corpora.outcome_codes import parse_codes
 from resources.corpora.refresh_options import RefreshOptions
 from resources.paths import config_dir
 from resources.suggest import unknown_name
@@ -73,7 +74,7 @@ class RatingOptions(BaseModel):
     miscoverage: float = Field(default=0.1, gt=0, lt=1)
     n_splits: int = Field(default=5, ge=1)
     seed: int = Field(default=0, ge=0)
-    method: str = Field(default="soft", min_length=1)
+    method: str = Field(default=HEADLINE, min_length=1)
     std_error: Literal["analytic", "bootstrap"] = "analytic"
     resample_by: Literal["battle", "question"] = "battle"
     win_rate_half_width: float = Field(default=0.05, gt=0, lt=0.5)
@@ -175,6 +176,11 @@ class CorpusDefinition(BaseModel):
         A file, folder, glob or ``hf://datasets/owner/name/path`` address, and for the latter the
         commit or tag. ``${NAME}`` and ``${NAME:-default}`` stand for environment variables; one
         that is not set stays as it is, and is an error when the corpus is read.
+    outcomes : str or None
+        Of the reader ``battles``: codes of outcomes, A's, B's, then any of ties, as in ``1/-1/0``;
+        None for the usual ones.
+    allow_quarantine : bool
+        Of the reader ``battles``: whether to go on where more than 2 % of the votes are unknown.
     filters : Filters
         Which battles count.
     sample_size : int or None
@@ -182,7 +188,7 @@ class CorpusDefinition(BaseModel):
     seed : int
         Of the sample, and of the built-in arena.
     judges : list of str or None
-        Slugs of the judges that make sense here; None for all that can.
+        Slugs of the judges that make sense here; None leaves them to each run.
     embeddings : str or None
         Slug of what embeds the judges' explanations, from `config/embeddings.yaml`; None makes
         no quantitative judges.
@@ -213,6 +219,8 @@ class CorpusDefinition(BaseModel):
     reader: str
     location: str | None = None
     revision: str | None = None
+    outcomes: str | None = None
+    allow_quarantine: bool = False
     filters: Filters = Field(default_factory=Filters)
     sample_size: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
@@ -234,6 +242,13 @@ class CorpusDefinition(BaseModel):
         if reader not in READERS:
             raise ValueError(unknown_name("reader", reader, READERS, "resources/corpora"))
         return reader
+
+    @field_validator("outcomes")
+    @classmethod
+    def _require_codes(cls, outcomes: str | None) -> str | None:
+        if outcomes is not None:
+            parse_codes(outcomes)
+        return outcomes
 
     @field_validator("location", "revision", mode="before")
     @classmethod
@@ -308,6 +323,9 @@ def _define(slug: Any, fields: Any, file: Path, entries: Entries) -> CorpusDefin
         raise ValueError(f"{here}: remove the key 'slug'; the key above is the slug")
     if fields.get("arena") and fields.get("reader") in set(READERS) - {"arena"}:
         raise ValueError(f"{here}: options under 'arena' need 'reader: arena'; remove them")
+    of_battles = sorted(fields.keys() & {"outcomes", "allow_quarantine"})
+    if of_battles and fields.get("reader") != "battles":
+        raise ValueError(f"{here}: the key {of_battles[0]!r} needs 'reader: battles'; remove it")
     if (fields.get("arena_hard") is not None) != (fields.get("reader") == "arena-hard"):
         raise ValueError(
             f"{here}: 'reader: arena-hard' and a 'baseline' under 'arena_hard' go together, since "

@@ -11,6 +11,7 @@ from resources.corpora.definitions import ArenaHardOptions, CorpusDefinition
 from resources.corpora.hub import corpus_files
 from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
 from resources.corpora.mt_bench import read_mt_bench
+from resources.corpora.outcome_codes import parse_codes, require_both_winners, require_few_lost
 from resources.corpora.reference_battles import read_reference_battles
 from resources.corpora.schema import CorpusRead
 from resources.corpora.softelo import read_softelo
@@ -19,7 +20,6 @@ __all__ = ["CorpusRead", "read_corpus", "read_files"]
 
 _READERS: dict[str, Callable[[Sequence[Path]], CorpusRead]] = {
     "alpaca-eval": read_alpaca_eval,
-    "battles": read_battles,
     "comparia": read_comparia,
     "lmarena-100k": read_lmarena_100k,
     "lmarena-140k": read_lmarena_140k,
@@ -38,7 +38,8 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
     Raises
     ------
     ValueError
-        If the location is not set, or a file is empty or has another layout.
+        If the location is not set, a file is empty or has another layout or coding of outcomes,
+        or more votes are unknown than the corpus allows.
     FileNotFoundError
         If there is no such file here, or in the hub's cache while offline.
     ConnectionError
@@ -48,11 +49,27 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
         from resources.corpora.arena import read_arena
 
         return read_arena(definition)
-    return read_files(definition.reader, corpus_files(definition), definition.arena_hard)
+    options = (definition.arena_hard, definition.outcomes)
+    read = read_files(definition.reader, corpus_files(definition), *options)
+    if definition.reader == "battles" and not definition.allow_quarantine:
+        require_few_lost(
+            read.quarantine,
+            len(read.battles) + len(read.quarantine),
+            ["unknown-winner"],
+            f"corpus {definition.slug!r}",
+            "Correct the files, or write 'allow_quarantine: true' in config/corpora.yaml",
+        )
+    if definition.outcomes:
+        place = f"human_outcome of corpus {definition.slug!r}"
+        require_both_winners(read.battles["human_outcome"], place, definition.outcomes)
+    return read
 
 
 def read_files(
-    reader: str, paths: Sequence[Path], arena_hard: ArenaHardOptions | None = None
+    reader: str,
+    paths: Sequence[Path],
+    arena_hard: ArenaHardOptions | None = None,
+    outcomes: str | None = None,
 ) -> CorpusRead:
     """Return what files of a layout hold; `read_corpus` says what and when it raises.
 
@@ -64,7 +81,11 @@ def read_files(
         Files on this machine.
     arena_hard : ArenaHardOptions, optional
         Needed by the reader ``arena-hard``.
+    outcomes : str, optional
+        Codes of outcomes that the reader ``battles`` is to read, such as ``"1/-1/0"``.
     """
+    if reader == "battles":
+        return read_battles(paths, parse_codes(outcomes) if outcomes else None)
     if reader == "arena-hard":
         return read_arena_hard(paths, arena_hard)
     return _READERS[reader](paths)

@@ -13,7 +13,7 @@ from judgeline.identity import text_hash
 from judgeline.rubric import HIGHEST_SCORE, LOWEST_SCORE
 from resources.corpora.assemble import judge_slugs
 from resources.corpora.schema import CorpusRead, Fault, fault, set_aside, typed
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
+from resources.judges.annotation import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.calls import ORDERS
 from resources.judges.judge import FAILURES
 
@@ -87,7 +87,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _identities(table: pd.DataFrame) -> pd.Series:
-    parts = table.drop(columns="identity").astype("str").fillna("")
+    parts = table.drop(columns=["identity", *REPLY_DTYPES]).astype("str").fillna("")
     texts = ["\x1f".join(row) for row in parts.itertuples(index=False)]
     return pd.Series([text_hash(text) for text in texts], index=table.index, dtype="str")
 

@@ -33,10 +33,14 @@ def content_revision(definition: CorpusDefinition) -> str:
     ConnectionError
         If the hub does not answer.
     """
-    read_as = {
+    read_as: dict[str, Any] = {
         "reader": definition.reader,
         "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,
     }
+    if definition.outcomes:
+        read_as["outcomes"] = definition.outcomes
+    if definition.allow_quarantine:
+        read_as["allow_quarantine"] = True
     if definition.reader == "arena":
         own = {"options": definition.arena, "seed": definition.seed, "slug": definition.slug}
         return f"options {_hash({**read_as, **own})}"

@@ -26,6 +26,7 @@ from resources.corpora.assemble import (
     truths,
 )
 from resources.corpora.files import read_layout
+from resources.corpora.outcome_codes import require_known_codes
 from resources.corpora.schema import BATTLE_DTYPES, CorpusRead, Fault, fault, set_aside, typed
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 
@@ -33,6 +34,7 @@ RECORDED = "recorded"
 """Slug of the judge of the sample, whose name is not published."""
 
 SCALE = (1.0, 10.0)
+_FIXED_CODES = "This layout has 0 where A wins, 0.5 and 1: convert the column"
 _LONGEST = 2000
 _OPTIONAL = (
     "row_id",
@@ -63,12 +65,15 @@ def read_softelo(paths: Sequence[Path]) -> CorpusRead:
     Raises
     ------
     ValueError
-        If the files hold battles of several corpora, or two judges share a slug.
+        If the files hold battles of several corpora, two judges share a slug, or preferences are
+        of another coding.
     """
     table = pd.concat([_published(path) for path in paths], ignore_index=True)
     _require_one_corpus(table)
     table = table.assign(**_identified(table), judge=judge_slugs(table["judge"]))
     table["human_outcome"] = _outcome(table["human_pref"], (0.0, 0.5, 1.0))
+    is_known = table["human_outcome"].notna()
+    require_known_codes(table["human_pref"], is_known, "column human_pref", _FIXED_CODES)
     sound, broken = _sound(table)
     verdicts, unread = _verdicts(sound)
     return CorpusRead(_battles(sound), in_file_order([*broken, unread], paths), verdicts)
@@ -176,6 +181,8 @@ def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
     unknown = (rows["judge_pref"].notna() & recorded.isna()).to_numpy()
     marked = rows["parse_error"].to_numpy()
+    unmarked = rows["judge_pref"].mask(marked)
+    require_known_codes(unmarked, recorded.notna(), "column judge_pref", _FIXED_CODES)
     faults = [
         *_score_faults(rows, sides, ~marked),
         fault(

@@ -12,11 +12,11 @@ from openai.types import CreateEmbeddingResponse
 
 from resources.embeddings.embedder import Embedding, Vector
 from resources.embeddings.replies import read_vectors, tokens_of
+from resources.judges.served.asking import fit
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
 
 _PLAIN = ("text",)
-_SHOWN = 300
 
 
 class EmbeddingsAsker:
@@ -105,7 +105,7 @@ class EmbeddingsAsker:
             vectors = read_vectors(reply, len(texts))
         except TROUBLES as error:
             trouble = diagnose(error, self._policy, "\n".join(texts))
-            return trouble._replace(message=self._endpoint.redact(trouble.message)[:_SHOWN])
+            return trouble._replace(message=fit(trouble.message, self._endpoint))
         self._counts["tokens"] += tokens_of(reply)
         return vectors
 

@@ -12,7 +12,12 @@ from resources.paths import config_dir
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 HASHED_DIMENSIONS = 256
 
-_NEVER_SHOWN = {"api_key_env", "base_url"}  # somebody may have put the key itself there
+_NEVER_SHOWN = {
+    "api_key_env",
+    "base_url",
+    "headers",
+    "query",
+}  # somebody may have put the key itself there
 _MOST_DIMENSIONS = 65_536
 
 

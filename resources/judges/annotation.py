@@ -16,9 +16,17 @@ from resources.judges.calls import call_identity
 from resources.judges.forms.form import read_answer
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Judge, Presentation
+from resources.judges.remedies import reasons_of
 
 SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
 """Rubric scores of model A's completion, then of model B's, whichever was shown first."""
+
+REPLY_DTYPES: dict[str, str] = {
+    "reply_model": "str",
+    "system_fingerprint": "str",
+    "said": "str",
+}
+"""What a server said about its answer; older tables lack these columns."""
 
 VERDICT_DTYPES: dict[str, str] = {
     "battle_id": "str",
@@ -33,6 +41,7 @@ VERDICT_DTYPES: dict[str, str] = {
     "prompt_tokens": "Int64",
     "completion_tokens": "Int64",
     "identity": "str",
+    **REPLY_DTYPES,
 }
 """Columns of the verdicts table and their types."""
 
@@ -119,9 +128,9 @@ def answers_to(
 def enter_failures(buyer: Buyer | None, verdicts: pd.DataFrame) -> None:
     """Enter in a buyer's account what became of all answers, those from the store too."""
     if buyer is not None:
-        statuses = Counter(verdicts["status"])
-        del statuses["ok"]
-        buyer.account.failed = statuses
+        failed = verdicts[verdicts["status"].ne("ok")]
+        buyer.account.failed = Counter(failed["status"])
+        buyer.account.reasons = reasons_of(failed)
 
 
 def _asked(judge: Judge, presentations: Sequence[Presentation]) -> list[Answer]:
@@ -163,4 +172,7 @@ def _verdict(
         answer.prompt_tokens,
         answer.completion_tokens,
         call_identity(judge, presentation),
+        answer.reply_model,
+        answer.system_fingerprint,
+        answer.said,
     )

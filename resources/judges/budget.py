@@ -66,7 +66,7 @@ class Budget:
         self.calls, self.tokens, self.money, self.currency = calls, tokens, money, currency
         self.spent, self.has_refused = Cost(), False
         self._reserved, self._elsewhere = Cost(), Cost()
-        self._n_open = 0
+        self._n_open, self._is_closed = 0, False
         self._lock = threading.Lock()
 
     @classmethod
@@ -89,7 +89,9 @@ class Budget:
     def reserve(self, most: Cost) -> bool:
         """Return whether a request of at most this cost may be sent now, and hold it back."""
         with self._lock:
-            fits = self._fits(self.spent.plus(self._elsewhere).plus(self._reserved).plus(most))
+            fits = not self._is_closed and self._fits(
+                self.spent.plus(self._elsewhere).plus(self._reserved).plus(most)
+            )
             self.has_refused |= not fits
             if fits:
                 self._reserved = self._reserved.plus(most)
@@ -102,6 +104,10 @@ class Budget:
             self._reserved = self._reserved.minus(most)
             self._n_open -= 1
             self.spent = self.spent.plus(spent)
+
+    def close(self) -> None:
+        """Refuse every further request; those under way are settled as ever."""
+        self._is_closed = True
 
     def count_elsewhere(self, cost: Cost) -> None:
         """Count towards the cap what was spent by others, in all until now."""
@@ -166,17 +172,24 @@ class JointBudget(Budget):
         )
         self._caps = tuple(caps)
 
+    @property
+    def n_open(self) -> int:
+        """Reservations that are not settled, under any of the caps."""
+        return max([self._n_open, *(cap.n_open for cap in self._caps)])
+
     def reserve(self, most: Cost) -> bool:
         """Return whether every cap has room for a request, and hold it back in each."""
         held: list[Budget] = []
         for cap in self._caps:
             if not cap.reserve(most):
-                for other in held:
-                    other.settle(most, Cost())
-                self.has_refused = True
-                return False
+                break
             held.append(cap)
-        return super().reserve(most)
+        if len(held) == len(self._caps) and super().reserve(most):
+            return True
+        for cap in held:
+            cap.settle(most, Cost())
+        self.has_refused = True
+        return False
 
     def settle(self, most: Cost, spent: Cost) -> None:
         """Replace a reservation by what the request did cost, in each cap."""

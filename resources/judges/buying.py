@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from resources.judges.budget import Budget, Cost
+from resources.judges.budget import Budget, Cost, JointBudget
 from resources.judges.calls import call_identity, call_parts, judge_key
 from resources.judges.forms.asked import form_of
 from resources.judges.forms.form import read_answer
@@ -23,12 +23,13 @@ from resources.verdict_store.writing import VerdictWriter
 RETRIED = frozenset({"transport"})
 """Failures that another attempt may mend, and that cost little."""
 
-RETRIED_ONCE = frozenset({"truncated", "parse_error"})
+RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
 """Failures that another attempt rarely mends, and that are paid for each time. A refusal, a
 filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
-_FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities")
+_SAID = ("reply_model", "system_fingerprint", "said")
+_FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities", *_SAID)
 
 
 class BudgetError(RuntimeError):
@@ -53,6 +54,8 @@ class Account:
         Of the answers given now.
     failed : Counter
         Answers that say nothing, by failure class: those given now while it runs, all in the end.
+    reasons : Counter
+        The same by failure class and the server's words.
     charged : Cost
         What the budget was charged: answers, and requests that may have been billed without one.
     seconds : float
@@ -69,6 +72,7 @@ class Account:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     charged: Cost = field(default_factory=Cost)
     seconds: float = 0.0
     damaged: tuple[str, ...] = ()
@@ -81,6 +85,7 @@ class Account:
         self.completion_tokens += answer.completion_tokens
         if status != "ok":
             self.failed[status] += 1
+            self.reasons[status, answer.said or ""] += 1
 
 
 Progress = Callable[[Account], None]
@@ -195,11 +200,11 @@ class Buyer:
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
     ) -> None:
-        account, began, before = self.account, time.monotonic(), self.budget.spent
+        account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
-        given = once_each(judge.answer(shown, self.budget), len(shown))
+        given = once_each(judge.answer(shown, budget), len(shown))
         with (
-            VerdictWriter(self.store, judge_key(judge)) as writer,
+            VerdictWriter(self.store, judge_key(judge), on_full=budget.close) as writer,
             contextlib.closing(given),
         ):
             for position, answer in given:
@@ -208,7 +213,7 @@ class Buyer:
                 writer.add({"identity": identities[position], **row})
                 account.add(answer, row["status"])
                 account.seconds = time.monotonic() - began
-                account.charged = self.budget.spent.minus(before)
+                account.charged = budget.spent
                 if tell:
                     tell(account)
 
@@ -225,7 +230,8 @@ class Buyer:
                 f"the budget of {self.budget} is spent: {n_missing:,} of the "
                 f"{account.n_calls:,} calls to judge {slug!r} are missing ({account.n_asked:,} "
                 f"were made now, {account.n_resumed:,} answers were there). Every answer bought is "
-                "kept; run the same again with a larger budget and only the rest is asked for"
+                "kept; start a new run with a larger budget (--budget, the run tag "
+                "judgeline/budget or JUDGELINE_BUDGET), and only the rest is asked for"
             )
 
 
@@ -305,6 +311,7 @@ def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) ->
         "log_probabilities": answer.log_probabilities,
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
+        **{name: getattr(answer, name) for name in _SAID},
         "judge": slug,
         "battle_id": presentation.battle_id,
         "order": presentation.order,
@@ -330,5 +337,5 @@ def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer
     for start in range(0, len(rows), _CHUNK):
         chunk = found.iloc[rows[start : start + _CHUNK]]
         values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]
-        for answer, failure, *tokens, logs in zip(*values, strict=True):
-            yield Answer(answer, failure, *tokens, logs)
+        for row in zip(*values, strict=True):
+            yield Answer(*row)

@@ -1,5 +1,6 @@
 """From a judge's definition to something that answers, or to the answers that came already."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.paths import config_dir, home
 
+_LOG = logging.getLogger(__name__)
+
 
 def open_judge(
     definition: JudgeDefinition,
@@ -30,6 +33,7 @@ def open_judge(
     on_news: Callable[[str], None] | None = None,
     hosting: Hosting | None = None,
     form: FormName = "rubric",
+    on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus.
 
@@ -45,6 +49,8 @@ def open_judge(
         Where a judge of kind ``vllm`` runs its server once it is asked; by default anywhere.
     form : str
         In which it is asked: ``rubric``, ``score`` or ``choice``.
+    on_warning : callable, optional
+        Called with each warning for a person; writes to the log by default.
 
     Raises
     ------
@@ -55,9 +61,9 @@ def open_judge(
     if definition.kind != "recorded":
         _require_asked(definition, form)
     if definition.kind == "openai":
-        return open_served(definition, on_news, form)
+        return open_served(definition, on_news, form, on_warning)
     if definition.kind == "vllm":
-        return open_managed(definition, hosting, form)
+        return open_managed(definition, hosting, form, on_warning)
     return _open_builtin(definition, corpus, form)
 
 
@@ -105,6 +111,7 @@ def open_served(
     definition: JudgeDefinition,
     on_news: Callable[[str], None] | None = None,
     form: FormName = "rubric",
+    on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet.
 
@@ -134,6 +141,7 @@ def open_served(
             folder=home() / "batches",
             tell=on_news,
             form=asked,
+            warn=on_warning,
         )
     return LiveJudge(
         definition.slug,
@@ -143,11 +151,15 @@ def open_served(
         home() / "endpoints",
         folder=home() / "batches",
         form=asked,
+        warn=on_warning,
     )
 
 
 def open_managed(
-    definition: JudgeDefinition, hosting: Hosting | None = None, form: FormName = "rubric"
+    definition: JudgeDefinition,
+    hosting: Hosting | None = None,
+    form: FormName = "rubric",
+    on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
     """Return a judge on a vLLM server of our own; the server starts when it is first asked.
 
@@ -167,6 +179,7 @@ def open_managed(
         template_of(definition, form),
         hosting or Hosting(),
         form_of_definition(definition, form),
+        on_warning,
     )
 
 
@@ -203,6 +216,18 @@ def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
     template = read_template(file)
     require_template(template, file, asked.wording)
     return template
+
+
+def missing_variable(definition: JudgeDefinition) -> str:
+    """Return why a judge has no key or no URL, with the variable; empty if it has both."""
+    if definition.kind != "openai":
+        return ""
+    from resources.judges.served.endpoint import find_endpoint
+
+    try:
+        return find_endpoint(definition.slug, definition).no_key
+    except ValueError as error:
+        return str(error)
 
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
@@ -247,7 +272,7 @@ def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.Dat
             "name one of those in config/judges.yaml, or choose a judge of another kind"
         )
     kept = own[own["battle_id"].isin(battles["battle_id"])]
-    return kept[list(VERDICT_DTYPES)].reset_index(drop=True)
+    return kept.reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES).reset_index(drop=True)
 
 
 def _unopened(definition: JudgeDefinition) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from judgeline.slugs import POOLED
 from resources.configuration import EntryKind, read_entries
 from resources.judges.builtin import BuiltinTraits
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
@@ -22,11 +23,14 @@ _NESTED: dict[str, type[BaseModel]] = {
     "score": ScoreOptions,
     "vllm": VllmOptions,
 }
-_ELSEWHERE = ("base_url", "endpoint_name", "api_key_env")
+_ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
 _NEVER_SHOWN = {
     "api_key_env",
     "base_url",
     "vllm.extra_args",
+    "headers",
+    "query",
+    "extra_body",
 }  # somebody may have put the key itself there
 
 
@@ -66,6 +70,10 @@ class JudgeDefinition(ServedFields):
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
+        if self.slug == POOLED:
+            raise ValueError(
+                f"{POOLED!r} names all judges of a corpus together: give the judge another name"
+            )
         if (self.kind == "builtin") != (self.builtin is not None):
             raise ValueError(
                 "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
@@ -122,7 +130,7 @@ class JudgeDefinition(ServedFields):
         if self.kind != "vllm":
             if self.vllm is not None:
                 raise ValueError("only judges of kind 'vllm' have options under 'vllm'; remove it")
-        elif given := [name for name in _ELSEWHERE if getattr(self, name) is not None]:
+        elif given := [name for name in _ELSEWHERE if getattr(self, name)]:
             raise ValueError(
                 f"a judge of kind 'vllm' has a server of its own, on an address and with a key "
                 f"of its own: remove {given}, or use kind 'openai' for a server that runs already"

@@ -151,7 +151,7 @@ class EpochAsker:
             selection_order=answers["battle_id"].map(place),
             run_id=self.run_id,
         )
-        return table[list(EPOCH_DTYPES)].astype(EPOCH_DTYPES)
+        return table.reindex(columns=list(EPOCH_DTYPES)).astype(EPOCH_DTYPES)
 
 
 def _as_first_said(verdicts: pd.DataFrame, first: dict[str, str]) -> pd.DataFrame:

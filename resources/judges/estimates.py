@@ -10,7 +10,7 @@ import pandas as pd
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
-from resources.judges.served.costs import most_of
+from resources.judges.served.costs import least_tokens, most_of
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.prompt import write_messages
 
@@ -80,7 +80,7 @@ def estimate_tokens(
     schema = form.response_format
     constraint = {} if schema is None else {"response_format": schema}
     beside = most_of([{"content": ""}], constraint, None).prompt_tokens
-    shown, answers = _counted(answered)
+    shown, answers = _counted(answered, template, form)
     per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers), form)
     is_free = schema is not None and fields.structured_output == "off"
     guess = _EXPLAINED_ANSWER if is_free else form.typical_tokens
@@ -119,10 +119,11 @@ def _tokens_per_byte(
     return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
 
 
-def _counted(answered: Answered | None) -> Answered:
-    """Return the answers whose tokens the server counted; some say nothing, stored as zero."""
+def _counted(answered: Answered | None, template: str, form: Form) -> Answered:
+    """Return the answers with plausible usage; servers that state none are stored as zero."""
     shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
-    counted = answers["prompt_tokens"].gt(0)
+    least = [max(1, least_tokens(_size(template, one, form))) for one in shown]
+    counted = answers["prompt_tokens"].ge(np.array(least, dtype=float))
     return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
 
 

@@ -12,11 +12,14 @@ from resources.judges.budget import Budget
 
 FAILURES: tuple[str, ...] = (
     "parse_error",
+    "echo",
     "refusal",
     "truncated",
     "context_overflow",
     "transport",
     "content_filter",
+    "tool_call",
+    "other_model",
 )
 """Every class of a failed answer; the status of any other is ``ok``."""
 
@@ -44,7 +47,8 @@ class Answer:
     """What came back: text, or a failure class, or the text of a failed answer; and tokens.
 
     `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``, where they
-    were asked for.
+    were asked for. `reply_model` and `system_fingerprint` are the names that the server gave of
+    what answered; `said` is the server's reason for a failure, without keys.
     """
 
     text: str | None
@@ -52,6 +56,9 @@ class Answer:
     prompt_tokens: int
     completion_tokens: int
     log_probabilities: str | None = None
+    reply_model: str | None = None
+    system_fingerprint: str | None = None
+    said: str | None = None
 
 
 class Judge(Protocol):

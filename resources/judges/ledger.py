@@ -1,11 +1,19 @@
 """What asking a judge took: told while it runs, and entered in the books at the end."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
+from resources.inert import shortened
 from resources.judges.buying import Account
 from resources.judges.judge import Judge
+from resources.judges.remedies import MOST_REASONS
 from resources.judges.served.fields import Price
+
+_SHOWN = 100
+_MOST_MODELS = 5
 
 
 class Ledger:
@@ -31,9 +39,11 @@ class Ledger:
             left = (account.n_needed - account.n_asked) / rate
             parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
         if n_failed := account.failed.total():
-            parts.append(f"{n_failed:,} failed")
+            parts.append(f"{n_failed:,} failed{_mostly(account)}")
         tokens = account.prompt_tokens + account.completion_tokens
-        parts.append(f"{tokens:,} tokens{self._money(account)}")
+        counted = account.charged.prompt_tokens + account.charged.completion_tokens
+        more = f" ({counted:,} counted)" if counted > tokens else ""
+        parts.append(f"{tokens:,} tokens{more}{self._money(account)}")
         return ", ".join(parts)
 
     def entries(self, account: Account, judge: Judge) -> dict[str, Any]:
@@ -48,6 +58,10 @@ class Ledger:
             "tokens_charged": account.charged.prompt_tokens + account.charged.completion_tokens,
             "seconds_asking": round(account.seconds, 3),
             "failures": dict(account.failed),
+            "failure_reasons": [
+                {"status": status, "said": said, "answers": n}
+                for (status, said), n in account.reasons.most_common(MOST_REASONS)
+            ],
             "damaged_files": [*account.damaged, *account.unfinished],
         }
         if self._price is not None:
@@ -61,6 +75,36 @@ class Ledger:
         if self._price is None:
             return ""
         return f", {account.charged.money:,.4f} {self._price.currency}"
+
+
+def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the commonest models and versions that answers name, with how many name each."""
+    named = answers.reindex(columns=["reply_model", "system_fingerprint"])
+    return {
+        name: named[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in named
+    }
+
+
+def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a warning where answers of one judge name several models or versions, or nothing."""
+    several = [
+        f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
+        for name, counts in named.items()
+        if len(counts) > 1
+    ]
+    if not several:
+        return ""
+    return (
+        f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
+        "asked another model. Name a dated model in config/judges.yaml, or set 'expect_model' to "
+        "prefix or exact."
+    )
+
+
+def _mostly(account: Account) -> str:
+    """Return the commonest words about failures, where a server had any."""
+    spoken = Counter({said: n for (_, said), n in account.reasons.items() if said})
+    return f" (mostly: {shortened(spoken.most_common(1)[0][0], _SHOWN)})" if spoken else ""
 
 
 def _endpoint(judge: Judge) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.short_answers import LETTERS
-from resources.judges.annotation import answers_to, enter_failures, require_replicates
+from resources.judges.annotation import REPLY_DTYPES, answers_to, enter_failures, require_replicates
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity
 from resources.judges.forms.asked import evidence_of, form_of, n_runs
@@ -31,6 +31,7 @@ _ANSWERED = {
     "prompt_tokens": "Int64",
     "completion_tokens": "Int64",
     "identity": "str",
+    **REPLY_DTYPES,
 }
 
 SCORE_DTYPES: dict[str, str] = {
@@ -217,6 +218,9 @@ def _kept(run: Run, judge: Judge) -> tuple[Any, ...]:
         answer.prompt_tokens,
         answer.completion_tokens,
         call_identity(judge, run.shown),
+        answer.reply_model,
+        answer.system_fingerprint,
+        answer.said,
     )
 
 

@@ -143,7 +143,7 @@ def _reading(reading: Reading) -> Shown:
     score = (
         f"no score: {status_words(inert(reading.status))}"
         if reading.difference is None
-        else f"{number(reading.difference, 2, signed=True)} rubric points"
+        else f"{number(reading.difference, 2, signed=True)} {reading.unit}"
     )
     return Shown(
         f"Order {inert(reading.order)}{first}{again}",

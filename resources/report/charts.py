@@ -1,16 +1,20 @@
 """Charts: what is drawn on the axes, in the colours of a palette.
 
-The hard ruler in squares, the calibrated one in dots, human ratings in hollow diamonds and
-models without votes in stars, so that no chart depends on colour. Ratings and residuals in
+Hard ratings in squares, soft ones in dots, the headline in triangles, human ratings in hollow
+diamonds, models without votes in stars and missed ones in crosses, so that no chart depends on
+colour. Ratings and residuals in
 Elo points, slopes in logits per rubric point.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.heldout import HEADLINE
+from judgeline.leaderboard import missed
 from resources.report.drawing import Palette, printable
 from resources.report.wording import method_words
 
@@ -19,8 +23,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-RULERS = {"hard": "s", "soft": "o"}
-"""The two methods that figures compare, and their markers."""
+RULERS = {"hard": ("hard", "s"), "soft": ("soft", "o"), HEADLINE: ("headline", "^")}
+"""The methods that figures compare, with their colours and markers."""
 
 _ROW_INCHES = 0.21
 _NAME_LENGTH = 30
@@ -72,12 +76,16 @@ def draw_intervals(
     """Draw ratings with their intervals, best on top, and human ratings; dashed if unbounded."""
     table = leaderboard.reset_index(drop=True)
     new = table["human_rating"].isna()
-    _draw_whiskers(axes, palette, table, new)
-    for group, colour, marker, size, label in (
-        (table[~new], palette["soft"], "o", 5, "judge"),
-        (table[new], palette["new"], "*", 9, "judge, no votes"),
+    role = np.where(new, "new", np.where(missed(table), "missed", "headline"))
+    _draw_whiskers(axes, [palette[name] for name in role], table)
+    for name, marker, size, label in (
+        ("headline", "o", 5, "judge"),
+        ("missed", "X", 7, "judge, missed"),
+        ("new", "*", 9, "judge, no votes"),
     ):
+        group = table[role == name]
         if len(group):
+            colour = palette[name]
             axes.plot(
                 group["rating"], group.index, marker, color=colour, ms=size, mew=0, label=label
             )
@@ -87,7 +95,7 @@ def draw_intervals(
     for place in np.flatnonzero(new):
         axes.get_yticklabels()[place].set_color(palette["new"])
     axes.set_xlabel("rating (Elo points)")
-    _legend(axes, 3, heading)
+    _legend(axes, 4, heading)
 
 
 def _draw_human(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
@@ -103,7 +111,7 @@ def _draw_human(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
     )
 
 
-def _draw_whiskers(axes: "Axes", palette: Palette, table: pd.DataFrame, new: pd.Series) -> None:
+def _draw_whiskers(axes: "Axes", colours: Sequence[str], table: pd.DataFrame) -> None:
     ends = table[["lower", "upper"]].to_numpy(float)
     bounded = np.isfinite(ends).all(axis=1)
     shown = table[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
@@ -111,8 +119,7 @@ def _draw_whiskers(axes: "Axes", palette: Palette, table: pd.DataFrame, new: pd.
     margin = 0.04 * max(float(np.ptp(shown)), 50.0)
     limits = float(shown.min()) - margin, float(shown.max()) + margin
     axes.set_xlim(limits)
-    for row, (low, high) in enumerate(ends):
-        colour = palette["new"] if new[row] else palette["soft"]
+    for row, (colour, (low, high)) in enumerate(zip(colours, ends, strict=True)):
         if bounded[row]:
             axes.plot([low, high], [row, row], color=colour, lw=2.2, alpha=0.45)
         else:
@@ -120,7 +127,7 @@ def _draw_whiskers(axes: "Axes", palette: Palette, table: pd.DataFrame, new: pd.
 
 
 def draw_ruler(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
-    """Draw judge over human rating of both rulers, a model's two marks joined by a line."""
+    """Draw judge over human rating by every ruler, a model's marks joined by a line."""
     ends = rated.groupby("human_rating")["rating"].agg(["min", "max"])
     axes.vlines(ends.index, ends["min"], ends["max"], color=palette["grid"], lw=1.2)
     edges = [rated["human_rating"].min(), rated["human_rating"].max()]
@@ -128,26 +135,26 @@ def draw_ruler(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
     _draw_marks(axes, palette, rated, "rating")
     axes.set_xlabel("human rating (Elo points)")
     axes.set_ylabel("judge rating (Elo points)")
-    _legend(axes, 3)
+    _legend(axes, 4)
 
 
 def draw_residuals(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
-    """Draw residual over human rating of both rulers, each with its least-squares line."""
+    """Draw residual over human rating by every ruler, each with its least-squares line."""
     axes.axhline(0, color=palette["muted"], lw=1, ls=(0, (4, 3)))
     _draw_marks(axes, palette, rated, "residual")
-    for method in RULERS:
+    for method, (role, _) in RULERS.items():
         group = rated[rated["method"] == method]
         line = straight_line(group, "residual")
         if line is not None:
             x = np.array([group["human_rating"].min(), group["human_rating"].max()])
-            axes.plot(x, line[0] * x + line[1], color=palette[method], lw=1.2, alpha=0.6)
+            axes.plot(x, line[0] * x + line[1], color=palette[role], lw=1.2, alpha=0.6)
     axes.set_xlabel("human rating (Elo points)")
     axes.set_ylabel("residual (Elo points)")
-    _legend(axes, 2)
+    _legend(axes, 3)
 
 
 def _draw_marks(axes: "Axes", palette: Palette, rated: pd.DataFrame, column: str) -> None:
-    for method, marker in RULERS.items():
+    for method, (role, marker) in RULERS.items():
         group = rated[rated["method"] == method]
         if group.empty:
             continue
@@ -155,7 +162,7 @@ def _draw_marks(axes: "Axes", palette: Palette, rated: pd.DataFrame, column: str
             group["human_rating"],
             group[column],
             marker,
-            color=palette[method],
+            color=palette[role],
             ms=5.5,
             mew=0,
             label=method_words(method),
@@ -213,10 +220,9 @@ def draw_errors(axes: "Axes", palette: Palette, summary: pd.DataFrame, ranking_m
     table = summary.reset_index(drop=True)
     ranking = (table["method"] == ranking_method).to_numpy()
     axes.hlines(table.index, 0, table["mae"], color=palette["grid"], lw=1.2)
-    for rows, fill in ((ranking, palette["soft"]), (~ranking, "none")):
-        axes.plot(
-            table["mae"][rows], table.index[rows], "o", mfc=fill, mec=palette["soft"], ms=6, mew=1.1
-        )
+    colour = palette["headline"]
+    for rows, fill in ((ranking, colour), (~ranking, "none")):
+        axes.plot(table["mae"][rows], table.index[rows], "o", mfc=fill, mec=colour, ms=6, mew=1.1)
     axes.set_xlim(0, 1.08 * table["mae"].max())
     name_rows(axes, table["method"].map(method_words))
     axes.set_xlabel("mean absolute error (Elo points)")

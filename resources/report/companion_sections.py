@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from judgeline.model_win_rates import HEADLINE_RULE
 from resources.report.companions import Companion, Table
 from resources.report.grid import Column, make_grid
 from resources.report.wording import (
@@ -112,16 +113,16 @@ _CONSISTENCY_PARTS = _Part(
 )
 _WIN_RATES = _Part(
     "adjusted_win_rates",
-    "One row per model: the judge's own win rate, the adjusted one, and people's",
+    "One row per model: the win rate in people's eyes, the judge's own, and people's votes",
     (
         _text("model", "Model"),
-        Column("naive_win_rate", "Judge's own", "share", _three),
-        Column("win_rate", "Adjusted", "share", _three),
+        Column("win_rate", "Win rate", "in people's eyes", _three),
         Column("win_rate_lower", "from", "share", _three),
         Column("win_rate_upper", "to", "share", _three),
+        _text("estimator", "Estimator", status_words),
+        Column("naive_win_rate", "Judge's own", "share", _three),
         Column("human_win_rate", "Humans", "share", _three),
-        Column("sensitivity", "Sensitivity", "of the judge", _three),
-        Column("specificity", "Specificity", "of the judge", _three),
+        Column("n_votes", "Votes", "of its own", count),
         Column("n_battles", "Battles", "judged", count),
         Column("n_labelled", "Labelled", "battles", count),
         _text("calibration", "Labels of"),
@@ -131,20 +132,41 @@ _WIN_RATES = _Part(
     rows=lambda table: table[table["headline"].astype(bool)],
     marked=lambda row: row.status != "ok",
 )
+_PUBLISHED = _Part(
+    "adjusted_win_rates",
+    "The published corrections, valid under label shift with a judge that errs alike on all models",
+    (
+        _text("model", "Model"),
+        _text("estimator", "Estimator", status_words),
+        Column("win_rate", "Corrected", "share", _three),
+        Column("win_rate_lower", "from", "share", _three),
+        Column("win_rate_upper", "to", "share", _three),
+        Column("human_win_rate", "Humans", "as the row treats ties", _three),
+        Column("sensitivity", "Sensitivity", "of the judge", _three),
+        Column("specificity", "Specificity", "of the judge", _three),
+        _text("calibration", "Labels of"),
+        _text("status", "Status", status_words),
+        _NOTE,
+    ),
+    rows=lambda table: table[table["estimator"].isin(_CORRECTIONS)],
+    suffix="-published",
+)
+_CORRECTIONS = ("mean-outcome", "ternary", "binary", "binary-by-length")
 _COVERAGE = _Part(
     "adjustment_coverage",
-    "One row per estimator, over all models: a tenth of the votes calibrates, the rest is hidden",
+    "One row per estimator: each voted model left out, as if it were new; or a third of them",
     (
         _text("estimator", "Estimator", status_words),
+        _text("left_out", "Left out"),
         _text("truth", "Held to"),
         Column("bias", "Bias", "share", _three),
-        Column("rmse", "Root mean square error", "share", _three),
+        Column("mean_absolute_error", "Mean absolute error", "share", _three),
         Column("mean_width", "Mean width", "share", _three),
-        Column("win_rate_coverage", "Coverage", "share of splits", _three),
-        Column("n_kept", "Splits", "counted", count),
-        Column("n_dropped", "Dropped", "splits", count),
+        Column("win_rate_coverage", "Coverage", "share of models", _three),
+        Column("n_models", "Models", "with an estimate", count),
+        Column("n_without", "Without", "models", count),
     ),
-    rows=lambda table: table[table["grouping"].eq("all")],
+    rows=lambda table: table[table["grouping"].eq("all")] if "grouping" in table else table,
 )
 _PLAN = _Part(
     "label_plan",
@@ -284,10 +306,10 @@ SECTIONS = (
     ),
     _Section(
         "Adjusted win rates",
-        "How often people would prefer each model to its opponents, from the judge's outcomes and "
-        "what it gets wrong where people voted. The adjustment buys intervals that hold; with few "
-        "labels its points can lie further from people's than the judge's own.",
-        (_WIN_RATES, _COVERAGE, _PLAN),
+        "How often people would prefer each model to its opponents: the judge's outcomes plus the "
+        f"mean of vote minus judge's outcome. {HEADLINE_RULE} The former takes it from votes on "
+        "the model, the latter from votes on the other models, whose own errors make the interval.",
+        (_WIN_RATES, _COVERAGE, _PUBLISHED, _PLAN),
         places_models=True,
     ),
     _Section(

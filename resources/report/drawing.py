@@ -23,7 +23,7 @@ Chart = Callable[["Axes", Palette], None]
 WIDTH = 5.0
 """Inches of every figure: 360 units, the width of a telephone, so text stays legible there."""
 
-_ROLES = ("ink", "muted", "grid", "surface", "hard", "soft", "new")
+_ROLES = ("ink", "muted", "grid", "surface", "hard", "soft", "headline", "new", "missed")
 
 # Colours that no chart would choose by accident, one per role.
 SENTINELS: Palette = {role: f"#01fe{place:02x}" for place, role in enumerate(_ROLES)}
@@ -36,7 +36,9 @@ LIGHT: Palette = {
     "surface": "#ffffff",
     "hard": "#d55e00",
     "soft": "#0072b2",
+    "headline": "#8a3b8f",
     "new": "#009e73",
+    "missed": "#c4161c",
 }
 
 _NOT_IN_PAGE = re.compile(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from judgeline.agreement import expected_calibration_error, reliability
 from judgeline.beta import fit_beta
@@ -60,7 +60,7 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
         return Illustration(title, "Not drawn: no model has a rating by this method.", "")
     caption = (
         f"Filled: the judge's rating with its {coverage} interval. Hollow diamonds: the human "
-        "rating. Stars: models without human votes."
+        "rating. Stars: models without human votes. Crosses: the interval missed the human rating."
     )
     unbounded = int(np.isinf(leaderboard[["lower", "upper"]]).any(axis=1).sum())
     if unbounded:
@@ -115,14 +115,14 @@ def leaderboard_figure_png(leaderboard: pd.DataFrame, path: Path, title: str) ->
 
 
 def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
-    """Return judge rating against human rating, hard and soft, one mark per voted model."""
-    title = "Calibrated against hard ruler"
+    """Return judge rating against human rating, one mark per voted model and ruler."""
+    title = "Judge rating by human rating"
     rated = _rated(heldout)
     if rated.empty:
         return Illustration(title, "Not drawn: no model has a human rating.", "")
     caption = (
-        "Each model twice: where the judge's preferences put it (hard) and where calibrated "
-        "scores put it (soft). On the line, judge and humans agree."
+        "Where the judge's preferences put a model (hard), where calibrated scores put it (soft), "
+        "and where the headline does. On the line, judge and humans agree."
     )
     svg = draw_svg(
         lambda axes, palette: draw_ruler(axes, palette, rated),
@@ -135,7 +135,7 @@ def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
 
 
 def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
-    """Return residual against human rating, hard and soft: a ramp is a stretched ruler."""
+    """Return residual against human rating by every ruler: a ramp is a stretched one."""
     title = "Residual by human rating"
     rated = _rated(heldout)
     if rated.empty:
@@ -209,7 +209,7 @@ def wilson_interval(
     E. B. Wilson (1927), "Probable Inference, the Law of Succession, and Statistical
     Inference", JASA 22(158).
     """
-    z = norm.ppf((1 + coverage) / 2)
+    z = ndtri((1 + coverage) / 2)
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     # At a share of 0 or 1 one end is the share itself; rounding must not cross it.

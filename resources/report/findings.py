@@ -5,7 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from resources.report.judge_tables import JudgeTables
-from resources.report.wording import number, status_words
+from resources.report.wording import (
+    groups_text,
+    method_words,
+    number,
+    status_words,
+    surrogacy_text,
+)
 
 
 class Finding(NamedTuple):
@@ -26,12 +32,20 @@ def findings_of(tables: JudgeTables) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Whether calibration helped; then folds without a slope, intervals without ends and
-        failed checks, where there are any. Where ratings are withheld, why, in the first place.
+        Where there are any: a method nearer to people than the ranking one, the surrogacy test's
+        finding, folds without a slope, intervals without ends or that fail a group of models, and
+        failed checks. Where ratings are
+        withheld, why, in the first place.
     """
     if tables.withheld:
         return [_withheld(tables.withheld), *_folds(tables), *_checks(tables)]
-    return [*_calibration(tables), *_folds(tables), *_thresholds(tables), *_checks(tables)]
+    return [
+        *_errors(tables),
+        *_surrogacy(tables),
+        *_folds(tables),
+        *_thresholds(tables),
+        *_checks(tables),
+    ]
 
 
 def _withheld(reason: str) -> Finding:
@@ -42,28 +56,26 @@ def _withheld(reason: str) -> Finding:
     )
 
 
-def _calibration(tables: JudgeTables) -> list[Finding]:
-    errors = tables.summary.set_index("method")["mae"]
-    if not {"hard", "soft"} <= set(errors.index) or errors[["hard", "soft"]].isna().any():
+def _errors(tables: JudgeTables) -> list[Finding]:
+    ranking = tables.ranking_method
+    known = tables.summary.set_index("method")["mae"].to_dict()
+    errors = {name: known.get(name, np.nan) for name in ("hard", "soft", ranking)}
+    nearer = [name for name in ("hard", "soft") if errors[name] < errors[ranking]]
+    if not nearer:
         return []
-    soft, hard = (f"{number(errors[method], 1)} Elo" for method in ("soft", "hard"))
-    if errors["soft"] > errors["hard"]:
-        return [
-            Finding(
-                f"Calibration made this judge worse: the mean absolute error is {soft} with soft "
-                f"outcomes and {hard} with hard ones. Its scores may be too noisy a measure of "
-                "what people prefer; read the soft ratings with care.",
-                warns=True,
-            )
-        ]
-    if errors["soft"] == errors["hard"]:
-        return []
+    said = ", ".join(f"{method_words(name)} {number(errors[name], 1)} Elo" for name in nearer)
     return [
         Finding(
-            f"Calibration helped: the mean absolute error is {soft} soft and {hard} hard.",
+            f"Another method is nearer to people here: the mean absolute error is {said}, and "
+            f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks.",
             warns=False,
         )
     ]
+
+
+def _surrogacy(tables: JudgeTables) -> list[Finding]:
+    said = surrogacy_text(tables.judge_diagnostics)
+    return [Finding(said, warns=False)] if said else []
 
 
 def _folds(tables: JudgeTables) -> list[Finding]:
@@ -88,8 +100,8 @@ def _thresholds(tables: JudgeTables) -> list[Finding]:
         why = row.note or f"{row.n_models} models are too few for this coverage"
         if np.isinf(row.threshold):
             said.append(Finding(f"Intervals are unbounded: {why}.", warns=True))
-        elif np.isinf(row.median_width):
-            said.append(Finding(f"Coverage could not be tried on held-back models: {why}.", True))
+    if groups := groups_text(table, tables.ranking_method):
+        said.append(Finding(groups, warns=True))
     return said
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from resources.report.wording import MISSING
+from resources.report.wording import MISSING, percent
 
 
 class Column(NamedTuple):
@@ -18,6 +18,10 @@ class Column(NamedTuple):
     unit: str = ""
     show: Callable[[Any], str] = str
     numeric: bool = True
+
+
+HALVES = Column("coverage", "Coverage", "random halves: near its target by design", percent)
+"""Coverage over random halves of the models, which says nothing of the judge."""
 
 
 class Cell(NamedTuple):

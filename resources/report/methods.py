@@ -11,8 +11,8 @@ from resources.report.charts import name_rows, rows_height
 from resources.report.companions import Companion, Table
 from resources.report.drawing import Palette, draw_svg
 from resources.report.figures import Illustration
-from resources.report.grid import Column, make_grid
-from resources.report.wording import count, method_words, number, percent
+from resources.report.grid import HALVES, Column, make_grid
+from resources.report.wording import count, method_words, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +27,10 @@ _COLUMNS = (
     Column("meaning", "What scores a battle", "", numeric=False),
     Column("n_models", "Models", "with votes", count),
     Column("mae", "Mean absolute error", "Elo", _one),
-    Column("mae_recalibrated", "the same, on a fitted ruler", "Elo", _one),
+    Column("mae_rescaled", "the same, on a fitted ruler", "Elo", _one),
     Column("stretch", "Stretch", "judge Elo per human Elo", _two),
     Column("spearman", "Spearman", "correlation", _three),
-    Column("coverage", "Coverage", "mean of splits", percent),
+    HALVES,
     Column("median_width", "Median width", "Elo", number),
     Column("n_calls", "Calls", "of the judge", count),
     Column("prompt_tokens", "Tokens read", "", count),

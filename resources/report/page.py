@@ -1,7 +1,8 @@
 """The page: the sections of every judge put into one self-contained HTML file.
 
 Nothing in the file refers to anything outside it, and its own content policy forbids the
-network. Every name that comes from data passes through the template's escaping.
+network. Every name that comes from data passes through the template's escaping, and the page as a
+whole through `inert`.
 """
 
 import base64
@@ -14,11 +15,12 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from resources.inert import inert
 from resources.report.browser import MOST_PER_PAGE
 from resources.report.costs import cost_grid
 from resources.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from resources.report.methods import methods_section
-from resources.report.sections import comparison_grid, section_of
+from resources.report.sections import comparison_grid, pooled_section, section_of
 from resources.report.wording import count
 
 _UNRATED = (
@@ -40,6 +42,7 @@ def write_report(
     methods: pd.DataFrame | None = None,
     costs: pd.DataFrame | None = None,
     left_out: Sequence[str] = (),
+    pooled: pd.DataFrame | None = None,
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
@@ -63,6 +66,8 @@ def write_report(
         One row per judge and table of answers; `resources.report.costs` has its columns.
     left_out : sequence of str
         Judges that have a leaderboard and no section here, as their last run did not get through.
+    pooled : DataFrame or None
+        The board of all judges together, one row per model; for no section, None.
 
     Returns
     -------
@@ -91,6 +96,7 @@ def write_report(
             for place, tables in enumerate(judges, start=1)
         ],
         comparison=comparison_grid(comparison, judges) if comparison is not None else None,
+        pooled=None if pooled is None else pooled_section(pooled, judges[0]),
         unrated="" if judges else _UNRATED,
         left_out=", ".join(left_out),
         methods=None if methods is None else methods_section(methods, _names(judges)),
@@ -100,7 +106,7 @@ def write_report(
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
         script=Markup(script),  # noqa: S704
     )
-    return _write_atomically(path, html)
+    return _write_atomically(path, inert(html))
 
 
 def _names(judges: Sequence[JudgeTables]) -> dict[str, str]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
+from judgeline.leaderboard import kept_intervals, kept_text
 from resources.inert import inert
 from resources.report.browser import MOST_PER_PAGE, Browser, browser_of
 from resources.report.companion_sections import PLACING, companions_of
@@ -21,11 +21,12 @@ from resources.report.figures import (
     ruler_figure,
 )
 from resources.report.findings import Finding, findings_of
-from resources.report.grid import Column, Grid, make_grid
+from resources.report.grid import HALVES, Column, Grid, make_grid
 from resources.report.judge_tables import JudgeTables
 from resources.report.missing import MissingSection, missing_section
 from resources.report.standings import Standing, standings_of
 from resources.report.wording import (
+    basis_text,
     count,
     method_words,
     number,
@@ -60,10 +61,12 @@ _ERROR_COLUMNS = (
 _COVERAGE_COLUMNS = (
     _METHOD,
     Column("target", "Target", "coverage", percent),
-    Column("threshold", "Threshold", "standard errors", _two),
+    Column("threshold", "Threshold", "times the spread", _two),
+    Column("excess_sd", "Excess", "Elo, beyond sampling", _one),
     Column("n_models", "Models", "behind it", count),
-    Column("coverage", "Coverage", "mean of splits", percent),
-    Column("coverage_range", "from – to", "over splits"),
+    HALVES,
+    Column("structured_coverage", "Coverage", "of groups set apart", percent),
+    Column("structured", "Held, by group", "⚠ less often than chance allows", numeric=False),
     Column("median_width", "Median width", "Elo", number),
     Column("width_range", "from – to", "Elo, over splits"),
     Column("split", "Splits", "calibration + test"),
@@ -105,8 +108,8 @@ _COMPARISON_COLUMNS = (
     Column("judge", "Judge", "", numeric=False),
     _METHOD,
     *_ERROR_COLUMNS,
-    Column("threshold", "Threshold", "standard errors", _two),
-    Column("coverage", "Coverage", "mean of splits", percent),
+    Column("threshold", "Threshold", "times the spread", _two),
+    HALVES,
     Column("median_width", "Median width", "Elo", number),
     Column("kappa", "Cohen's kappa", "judge and humans", _three),
     Column("n_verdicts", "Verdicts", "", count),
@@ -123,7 +126,7 @@ class JudgeSection:
     name: str
     slug: str
     coverage: str
-    method: str
+    basis: str
     findings: list[Finding]
     headline: list[tuple[str, str, str]]  # value, unit, what it is
     standings: list[Standing]
@@ -173,7 +176,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> J
         name=tables.display_name,
         slug=tables.judge,
         coverage=coverage,
-        method=method_words(tables.ranking_method),
+        basis=basis_text(tables.leaderboard),
         findings=findings_of(tables),
         headline=[] if withheld else _judge_headline(tables, coverage),
         standings=standings_of(tables.leaderboard),
@@ -224,19 +227,19 @@ def _illustrations(tables: JudgeTables, key: str) -> list[Illustration]:
 
 def _judge_headline(tables: JudgeTables, coverage: str) -> list[tuple[str, str, str]]:
     summary = tables.summary.set_index("method")
-    conformal = tables.conformal_calibration.set_index("method")
-    said = []
-    for method in ("soft", "hard"):
-        if method in summary.index:
-            error = number(summary.loc[method, "mae"], 1)
-            said.append((error, "Elo", f"mean absolute error, {method_words(method)}"))
-    method = tables.ranking_method
-    if method in summary.index:
-        spearman = number(summary.loc[method, "spearman"], 3)
-        said.append((spearman, "", "Spearman correlation with human ratings"))
-    if method in conformal.index and np.isfinite(conformal.loc[method, "median_width"]):
-        covered = percent(conformal.loc[method, "coverage"])
-        said.append((covered, "", f"coverage on held-back models, target {coverage}"))
+    ranking = tables.ranking_method
+    said = [
+        (number(summary.loc[name, "mae"], 1), "Elo", f"mean absolute error, {method_words(name)}")
+        for name in dict.fromkeys((ranking, "soft", "hard"))
+        if name in summary.index
+    ]
+    if ranking in summary.index:
+        spearman = number(summary.loc[ranking, "spearman"], 3)
+        said.insert(1, (spearman, "", "Spearman correlation with human ratings"))
+    n_held, n_counted = kept_intervals(tables.leaderboard)
+    if n_counted:
+        what = f"intervals hold the human rating ({coverage} promised)"
+        said.insert(1, (f"{n_held} of {n_counted}", "", what))
     return said
 
 
@@ -251,21 +254,27 @@ def _methods(tables: JudgeTables) -> Grid:
 
 def _conformal(tables: JudgeTables) -> Grid:
     table = tables.conformal_calibration
-    covered = zip(table["coverage_min"], table["coverage_max"], strict=True)
     widths = zip(table["width_min"], table["width_max"], strict=True)
     splits = zip(table["n_splits"], table["n_calibration"], table["n_test"], strict=True)
     table = table.assign(
         target=1 - table["miscoverage"],
-        coverage_range=[f"{percent(low)} – {percent(high)}" for low, high in covered],
         width_range=[span(low, high) for low, high in widths],
         split=[f"{count(n)} × {count(held)} + {count(tested)}" for n, held, tested in splits],
     )
+    if "structured" in table:  # not of earlier versions
+        groups = zip(table["structured"], table["structured_below"], strict=True)
+        table = table.assign(structured=[_marked_groups(*both) for both in groups])
     return make_grid(
         table,
         "One row per way to rate: do the intervals contain the human rating as often as promised?",
         _COVERAGE_COLUMNS,
         marked=lambda row: row.method == tables.ranking_method,
     )
+
+
+def _marked_groups(structured: str, below: str) -> str:
+    """Return the groups of models set apart, marked where chance does not explain the misses."""
+    return "; ".join("⚠ " * (words in below) + words for words in structured.split("; "))
 
 
 def _notes(conformal: pd.DataFrame) -> list[str]:
@@ -296,6 +305,37 @@ def _failed(checks: pd.DataFrame | None) -> Grid | None:
         return None
     failed = checks[~checks["passed"].astype(bool)]
     return make_grid(failed, "One row per check that failed", _CHECK_COLUMNS)
+
+
+@dataclass(frozen=True)
+class PooledSection:
+    """What the page says of all judges together: their board, and how its intervals hold."""
+
+    key: str
+    basis: str
+    coverage: str
+    standings: list[Standing]
+    kept: str
+
+
+def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> PooledSection:
+    """Return the section of the pooled judges.
+
+    Parameters
+    ----------
+    board : DataFrame
+        Columns of a leaderboard, one row per model.
+    judge : JudgeTables
+        A judge of the same corpus, whose intervals promise the same.
+    """
+    miscoverage = float(judge.conformal_calibration["miscoverage"].iloc[0])
+    return PooledSection(
+        "pooled",
+        basis_text(board),
+        percent(1 - miscoverage),
+        standings_of(board),
+        kept_text(board, miscoverage),
+    )
 
 
 def comparison_grid(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> Grid:

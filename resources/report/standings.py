@@ -1,13 +1,16 @@
 """The leaderboard as the page shows it: words, badges and the small interval plots."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from judgeline.leaderboard import missed
 from judgeline.settled import VOTES_WAIT
 from resources.report.grid import sort_key
-from resources.report.wording import count, flag_words, number, span
+from resources.report.wording import count, flag_words, number, rank_text, span
 
 _NO_VOTES = "no human votes"
 
@@ -21,8 +24,10 @@ class Standing:
     new: bool
     rating: str
     interval: str
-    tier: str
+    missed: bool
     human_rating: str
+    together: str
+    together_interval: str
     n_votes: str
     n_battles: str
     flags: str
@@ -50,10 +55,11 @@ def standings_of(leaderboard: pd.DataFrame) -> list[Standing]:
     shown = shown[np.isfinite(shown)]
     low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
     reach = (high - low) or 1.0
-    return [_standing(row, low, reach) for _, row in leaderboard.iterrows()]
+    rows = zip(leaderboard.to_dict("records"), missed(leaderboard).tolist(), strict=True)
+    return [_standing(row, is_missed, low, reach) for row, is_missed in rows]
 
 
-def _standing(row: pd.Series, low: float, reach: float) -> Standing:
+def _standing(row: Mapping[str, Any], is_missed: bool, low: float, reach: float) -> Standing:
     def place(rating: float) -> float | None:
         return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
 
@@ -61,13 +67,17 @@ def _standing(row: pd.Series, low: float, reach: float) -> Standing:
     new = bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";")
     flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
     return Standing(
-        rank=count(row["rank"]),
+        rank=rank_text(row),
         model=str(row["model"]),
         new=new,
         rating=number(row["rating"]),
         interval=span(row["lower"], row["upper"]),
-        tier=count(row["tier"]),
+        missed=is_missed,
         human_rating=number(row["human_rating"]),
+        together=number(row.get("judge_and_votes", np.nan)),
+        together_interval=span(
+            row.get("judge_and_votes_lower", np.nan), row.get("judge_and_votes_upper", np.nan)
+        ),
         n_votes=count(row["n_votes"]),
         n_battles=count(row["n_battles"]),
         flags=", ".join(flags),
@@ -79,7 +89,8 @@ def _standing(row: pd.Series, low: float, reach: float) -> Standing:
     )
 
 
-def _keys(row: pd.Series) -> dict[str, str]:
-    fields = ("rank", "rating", "tier", "human_rating", "n_votes", "n_battles")
+def _keys(row: Mapping[str, Any]) -> dict[str, str]:
+    fields = ("rank", "rating", "human_rating", "n_votes", "n_battles")
     keys = {field: sort_key(row[field]) for field in fields}
+    keys["judge_and_votes"] = sort_key(row.get("judge_and_votes", np.nan))
     return {**keys, "width": sort_key(row["upper"] - row["lower"])}

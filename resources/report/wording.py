@@ -1,11 +1,13 @@
 """Numbers and slugs as a reader should see them: minus signs, units, plain words."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from judgeline.leaderboard import WITHHELD
+from judgeline.surrogacy import surrogacy_finding
 
 MISSING = "–"
 """Shown where there is no number."""
@@ -17,6 +19,7 @@ _METHODS = {
     "human": "human votes",
     "hard": "hard",
     "soft": "soft (calibrated)",
+    "auto": "auto (headline)",
     "choice": "choice",
     "likelihood": "likelihood-aware",
     "likelihood-calibrated": "likelihood-aware (calibrated)",
@@ -91,6 +94,54 @@ def span(low: Any, high: Any, digits: int = 0) -> str:
     if math.isinf(low) or math.isinf(high):
         return UNBOUNDED
     return f"{number(low, digits)} – {number(high, digits)}"
+
+
+def rank_text(row: Mapping[str, Any]) -> str:
+    """Return a model's rank with those that chance allows, such as ``"9 (7 to 11)"``."""
+    rank, best, worst = (row.get(name) for name in ("rank", "best_rank", "worst_rank"))
+    if pd.isna(rank):
+        return MISSING
+    return f"{rank:.0f}" if pd.isna(best) else f"{rank:.0f} ({best:.0f} to {worst:.0f})"
+
+
+def basis_text(leaderboard: pd.DataFrame) -> str:
+    """Return what a leaderboard is rated by, and why; every basis with its models if they differ.
+
+    Tables of earlier versions have no basis: then only the method.
+    """
+    rated = f"rated by {leaderboard['method'].iloc[0]}"
+    basis = leaderboard.get("basis", pd.Series(dtype=str))
+    counts = basis[basis.ne("")].value_counts()
+    if len(counts) < 2:
+        return ", ".join([rated, *counts.index])
+    of_all = f"of {len(leaderboard)} models"
+    return "; ".join([rated, *(f"{words} ({n} {of_all})" for words, n in counts.items())])
+
+
+def surrogacy_text(diagnostics: pd.DataFrame) -> str:
+    """Return the finding of the surrogacy test in a sentence; empty where it found nothing.
+
+    Parameters
+    ----------
+    diagnostics : DataFrame
+        The table ``judge_diagnostics``.
+    """
+    values = diagnostics.drop_duplicates("diagnostic").set_index("diagnostic")["value"]
+    gamma = values.get("surrogacy_gamma", math.nan)
+    error = values.get("surrogacy_gamma_std_error", math.nan)
+    return surrogacy_finding(gamma, error) if abs(gamma) > 2 * error else ""
+
+
+def groups_text(conformal: pd.DataFrame, method: str) -> str:
+    """Return which groups of models intervals by a method fail, in a sentence; empty if none."""
+    own = conformal[conformal["method"] == method]
+    below = "".join(own.get("structured_below", []))  # not of earlier versions
+    if not below:
+        return ""
+    return (
+        "Intervals hold less often than chance allows for models unlike those that calibrate "
+        f"them: {below}."
+    )
 
 
 def method_words(method: str) -> str:

@@ -6,7 +6,7 @@ What does not: which of several rows about one thing counts (`store`).
 
 import contextlib
 import fcntl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
+from resources.verdict_store.room import Room
 from resources.verdict_store.shards import (
     is_local,
     list_shards,
@@ -49,6 +50,8 @@ class KeyedStore:
     schema: ClassVar[pa.Schema]
     row: ClassVar[tuple[str, ...]]
     """Columns, `identity` among them, that tell two rows apart; equal ones are copies of one."""
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Columns that older shards lack; they are read as null."""
     what: ClassVar[str]
     variable: ClassVar[str]
     """What is stored, in the plural, and the environment variable that says where."""
@@ -86,6 +89,10 @@ class KeyedStore:
         """Make the folder of a key; raises OSError where nothing could be stored."""
         make_folder(self.base / key, self.what, self.variable)
 
+    def room(self, key: str) -> Room:
+        """Return the space to hold back in the folder of a key while it is written to."""
+        return Room(self.base / key, self.what, self.variable)
+
     def append(self, key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
         """Store rows; when this returns, no kill of the process can lose them.
 
@@ -122,7 +129,7 @@ class KeyedStore:
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
             try:
-                tables = [_among(read_shard(shard, columns), among) for shard in shards]
+                tables = [_among(read_shard(shard, columns, self.later), among) for shard in shards]
             except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
                 continue
             empty = self.schema.empty_table().select(list(columns))
@@ -148,7 +155,7 @@ class KeyedStore:
         shards = [s for s in list_shards(self.base / key)[0] if _is_small(s)]
         if len(shards) < min_shards:
             return 0
-        read = dict(_readable(shards, self.schema))
+        read = dict(_readable(shards, self.schema, self.later))
         if len(read) < min_shards:
             return 0
         merged = pa.concat_tables(table.cast(self.schema) for table in read.values())
@@ -177,10 +184,12 @@ def _is_small(shard: UPath) -> bool:
         return False
 
 
-def _readable(shards: Sequence[UPath], schema: pa.Schema) -> Iterator[tuple[UPath, pa.Table]]:
+def _readable(
+    shards: Sequence[UPath], schema: pa.Schema, later: Collection[str]
+) -> Iterator[tuple[UPath, pa.Table]]:
     for shard in shards:
         try:
-            table = read_shard(shard, schema.names)
+            table = read_shard(shard, schema.names, later)
         except FileNotFoundError:  # another process merged it, and keeps what it held
             continue
         if table is not None:

@@ -7,7 +7,7 @@ half of one, and how shards are listed and read. What does not: what a row means
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from secrets import token_hex
 
@@ -53,8 +53,12 @@ def list_shards(folder: UPath) -> tuple[list[UPath], list[UPath]]:
     return whole, [folder / name for name in names if name.endswith(UNFINISHED)]
 
 
-def read_shard(shard: UPath, columns: Sequence[str]) -> pa.Table | None:
+def read_shard(
+    shard: UPath, columns: Sequence[str], later: Collection[str] = ()
+) -> pa.Table | None:
     """Return some columns of a shard, or None if it is damaged or no shard at all.
+
+    Columns of `later` that an older shard lacks are null.
 
     Raises
     ------
@@ -66,10 +70,13 @@ def read_shard(shard: UPath, columns: Sequence[str]) -> pa.Table | None:
     written = shard.read_bytes()  # what fails here is the storage; what fails below, the shard
     try:
         source = pa.BufferReader(written)
-        table = pq.read_table(source, columns=list(columns), page_checksum_verification=True)
+        table = pq.ParquetFile(source, page_checksum_verification=True).read(list(columns))
     except (pa.ArrowException, OSError):
         return None
-    return table if table.column_names == list(columns) else None
+    for name in columns:
+        if name in later and name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table)))
+    return table.select(columns) if {*columns} == {*table.column_names} else None
 
 
 def make_folder(folder: UPath, what: str, variable: str) -> None:
@@ -81,15 +88,23 @@ def make_folder(folder: UPath, what: str, variable: str) -> None:
     ------
     PermissionError
         If nothing can be written there: object storage tells only when it is tried.
+    FileExistsError
+        If a file is in the place of a folder.
     """
     if not is_local(folder):
         _require_writable(folder, what, variable)
         return
-    _make_durably(Path(folder.path))
+    local = Path(folder.path)
+    if file := next((one for one in (local, *local.parents) if one.is_file()), None):
+        raise FileExistsError(
+            f"{file} is a file, and {what} are stored in a folder of that name; move it away, or "
+            f"set {variable} to another place"
+        )
+    _make_durably(local)
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"cannot write to {folder}, where {what} are stored; change its permissions, or set "
-            f"{variable} to another place"
+            f"cannot write to {folder}, where {what} are stored; change its permissions, or copy "
+            f"all {what} to another place and set {variable} to it"
         )
 
 
@@ -101,7 +116,8 @@ def _require_writable(folder: UPath, what: str, variable: str) -> None:
         said = f"{type(error).__name__}: {error}"
         raise PermissionError(
             f"cannot write to {folder}, where {what} are stored ({said[:_SHOWN]}); give the "
-            f"credentials the right to, or set {variable} to another place"
+            f"credentials the right to, or copy all {what} to another place and set {variable} to "
+            "it"
         ) from error
     with contextlib.suppress(Exception):  # it is no shard, and the next trial replaces it
         folder.fs.rm_file(trial)

@@ -28,11 +28,15 @@ SCHEMA = pa.schema(
         ("order", pa.string()),
         ("replicate", pa.int64()),
         ("parts", pa.string()),
+        ("reply_model", pa.string()),
+        ("system_fingerprint", pa.string()),
+        ("said", pa.string()),
     ]
 )
 """A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
 are what the call was made for first, which its identity does not hold; `parts` is a JSON object
-of what it does hold, long texts by their hash."""
+of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
+the server's words about the answer."""
 
 ANSWER = (
     "identity",
@@ -44,6 +48,9 @@ ANSWER = (
     "prompt_tokens",
     "completion_tokens",
     "battle_id",
+    "reply_model",
+    "system_fingerprint",
+    "said",
 )
 """Columns that make an answer, and say which of several counts."""
 
@@ -54,6 +61,7 @@ class VerdictStore(KeyedStore):
     """The answers under one folder or URI; the key is that of the judge."""
 
     schema, row = SCHEMA, _ATTEMPT
+    later = frozenset({"reply_model", "system_fingerprint", "said"})
     what, variable = "verdicts", "JUDGELINE_VERDICTS"
 
     def statuses(self, judge_key: str) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """Collects answers as they stream in, and stores them before many could be lost."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from resources.verdict_store.keyed import KeyedStore
+from resources.verdict_store.room import FULL
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
 MANY_SHARDS = 64
@@ -17,7 +18,9 @@ class VerdictWriter:
 
     The clock runs in a thread of its own: a judge that thinks for long does not keep what it
     said before from being stored. Leaving the context stores the rest, after an error too. A
-    place that cannot be written to raises on entering, before anything is bought.
+    place that cannot be written to, or has no space left, raises on entering, before anything is
+    bought. Where space runs out later, smaller shards are written, and what they do not take up is
+    held in memory and tried again; leaving the context raises then.
 
     Parameters
     ----------
@@ -27,6 +30,8 @@ class VerdictWriter:
         Whose answers.
     rows, seconds : int, float
         Most answers, and longest time in seconds, that an answer waits to be stored.
+    on_full : callable, optional
+        Called when space runs out, and should let no more be asked; without it `add` raises.
     """
 
     def __init__(
@@ -36,8 +41,10 @@ class VerdictWriter:
         *,
         rows: int = FLUSH_ROWS,
         seconds: float = FLUSH_SECONDS,
+        on_full: Callable[[], None] | None = None,
     ) -> None:
-        self._store, self._key = store, judge_key
+        self._store, self._key, self._on_full = store, judge_key, on_full
+        self._room, self._is_out_of_space = store.room(judge_key), False
         self._most, self._seconds = rows, seconds
         self._waiting: list[Mapping[str, Any]] = []
         self._lock, self._writing = threading.Lock(), threading.Lock()
@@ -48,6 +55,7 @@ class VerdictWriter:
 
     def __enter__(self) -> Self:
         self._store.prepare(self._key)
+        self._room.hold()
         self._clock.start()
         return self
 
@@ -60,7 +68,19 @@ class VerdictWriter:
         self._closing = True
         self._is_full.set()
         self._clock.join()
+        self._room.give_up()
         self._flush()
+        if not self._is_out_of_space:
+            return
+        full = self._full()
+        if error is None:
+            raise full
+        error.add_note(str(full))
+
+    def _full(self) -> OSError:
+        n_lost = len(self._waiting)
+        stored = f"{n_lost:,} answers could not be stored" if n_lost else "every answer is stored"
+        return self._room.error(f"{stored}, and no more were asked for")
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Take an answer; raises what went wrong when earlier ones were stored.
@@ -69,6 +89,8 @@ class VerdictWriter:
         """
         if self._error is not None:
             raise self._error
+        if self._is_out_of_space and self._on_full is None:
+            raise self._full()
         with self._lock:
             self._waiting.append(row)
             n_waiting = len(self._waiting)
@@ -78,21 +100,49 @@ class VerdictWriter:
             self._flush()
 
     def _flush(self) -> None:
+        """Store the rows that wait now; one leaves the queue when it is stored, and not before."""
         with self._writing:
-            with self._lock:
-                rows, self._waiting = self._waiting, []
-            if not rows:
-                return
+            rows = self._waiting[:]
             try:
-                self._store.append(self._key, rows)
-            except BaseException:
-                with self._lock:
-                    self._waiting = rows + self._waiting
-                raise
-            self._n_shards += 1
-            if self._n_shards >= MANY_SHARDS:
-                self._n_shards = 0
-                self._store.compact(self._key, min_shards=MANY_SHARDS)
+                while rows:
+                    n_stored = self._append(rows)
+                    del rows[:n_stored]
+                    with self._lock:
+                        del self._waiting[:n_stored]
+                if self._n_shards >= MANY_SHARDS:
+                    self._n_shards = 0
+                    self._store.compact(self._key, min_shards=MANY_SHARDS)
+            except OSError as error:
+                self._require_full(error)
+
+    def _append(self, rows: list[Mapping[str, Any]]) -> int:
+        """Store the first rows, fewer where space runs out, and return how many.
+
+        Raises
+        ------
+        OSError
+            If there is no space for one of them, not even what was held back.
+        """
+        size = len(rows)
+        while True:
+            try:
+                self._store.append(self._key, rows[:size])
+            except OSError as error:
+                self._require_full(error)
+                if size == 1 and not self._room.is_held:
+                    raise
+                size = size if self._room.give_up() else size // 2
+            else:
+                self._n_shards += 1
+                return size
+
+    def _require_full(self, error: OSError) -> None:
+        """Let no more be asked if space has run out; raise any other error."""
+        if error.errno not in FULL:
+            raise error
+        self._is_out_of_space = True
+        if self._on_full is not None:
+            self._on_full()
 
     def _tick(self) -> None:
         while not self._closing:

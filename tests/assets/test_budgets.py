@@ -5,7 +5,17 @@ import json
 import dagster as dg
 import pytest
 
-from assets.budgets import VARIABLE, RunBudget, capped, parse_cap, require_environment
+from assets import budgets
+from assets.budgets import (
+    DEFAULT_CAP,
+    NO_CAP,
+    VARIABLE,
+    RunBudget,
+    capped,
+    default_cap_text,
+    parse_cap,
+    require_environment,
+)
 from assets.run_tags import BUDGET_TAG, SPENT_TAG
 from resources.judges.budget import Budget, Cost
 
@@ -146,6 +156,77 @@ def test_bad_text_is_told_before_anything_is_asked(instance, text, told):
     error = next(event for event in result.all_events if event.is_step_failure)
     assert told in error.step_failure_data.error.cause.message
     assert got == []
+
+
+@pytest.fixture
+def unwatched(monkeypatch):
+    """Runs of this process as if the daemon, or the interface, had launched them."""
+    monkeypatch.setattr(budgets, "is_watched", lambda context: False)
+
+
+def test_a_run_that_nobody_typed_has_a_default_cap_and_its_log_says_so(instance, unwatched):
+    job, got = asking(5000)
+    result = run(instance, job)
+    assert got == [parse_cap(DEFAULT_CAP, "here").calls] == [1000]
+    logged = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    (line,) = [text for text in logged if DEFAULT_CAP in text]
+    assert VARIABLE in line
+    assert NO_CAP in line
+
+
+def test_the_runs_of_a_backfill_from_the_interface_share_the_default_cap(instance, unwatched):
+    job, got = asking(700)
+    for _ in range(2):
+        run(instance, job, **{BACKFILL: "abc"})
+    assert got == [700, 300]
+
+
+@pytest.mark.parametrize("variable", [None, "", NO_CAP])
+def test_a_run_that_a_person_typed_has_no_default_cap(instance, monkeypatch, variable):
+    if variable is not None:
+        monkeypatch.setenv(VARIABLE, variable)
+    require_environment()
+    job, got = asking(2000)
+    run(instance, job)
+    assert got == [2000]
+
+
+@pytest.mark.parametrize(
+    ("tag", "variable", "resource", "expected"),
+    [
+        (NO_CAP, None, None, 2000),  # a backfill that a person typed
+        ("1500calls", None, None, 1500),
+        (None, NO_CAP, None, 2000),
+        (None, "1500calls", None, 1500),
+        (NO_CAP, "1500calls", None, 1500),
+        (None, None, 1500, 1500),
+    ],
+)
+def test_any_stated_cap_replaces_the_default(
+    instance, unwatched, monkeypatch, tag, variable, resource, expected
+):
+    if variable:
+        monkeypatch.setenv(VARIABLE, variable)
+    job, got = asking(2000, Budget(resource))
+    run(instance, job, **({BUDGET_TAG: tag} if tag else {}))
+    assert got == [expected]
+
+
+def test_the_default_cap_is_for_judges_that_cost_money(instance, unwatched):
+    @dg.asset
+    def free(context: dg.AssetExecutionContext) -> None:
+        assert capped(context, Budget(), costs_money=False).reserve(Cost(calls=5000))
+
+    assert dg.materialize([free], instance=instance).success
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"), [("", DEFAULT_CAP), (NO_CAP, "no cap"), ("7calls", "7calls")]
+)
+def test_the_interface_says_what_caps_the_runs_that_it_starts(monkeypatch, variable, said):
+    monkeypatch.setenv(VARIABLE, variable)
+    assert said in default_cap_text()
+    assert VARIABLE in default_cap_text()
 
 
 def test_currencies_are_not_compared(instance, monkeypatch):

@@ -7,12 +7,12 @@ import pytest
 
 from assets.columns import as_coded, as_table
 from assets.influences import INFLUENCE_COLUMNS, added_up, influence_table
-from judgeline.beta import fit_beta_folds
+from judgeline.beta import fit_beta, fit_beta_folds
 from judgeline.elo import ELO_PER_LOGIT, rating_to_strength
-from judgeline.heldout import RatingSettings, fit_heldout_ratings
+from judgeline.heldout import RatingSettings, rate
 from resources.corpora.definitions import RatingOptions
 
-RATING = RatingOptions(n_resamples=0)
+RATING = RatingOptions(n_resamples=0, method="soft")
 
 
 @pytest.fixture
@@ -23,29 +23,27 @@ def folds(scored_battles) -> pd.DataFrame:
 @pytest.fixture
 def heldout(scored_battles) -> pd.DataFrame:
     coded = as_coded(scored_battles, "derived")
-    return as_table(
-        fit_heldout_ratings(coded, fit_beta_folds(coded), RatingSettings(n_resamples=0))
-    )
+    return as_table(rate(coded, RatingSettings(n_resamples=0)))
 
 
 @pytest.fixture
 def newcomer(scored_battles) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Nine battles of a model that is called as one of the corpus is, and its rating."""
+    """Nine battles of a model that nobody voted on, and its rating."""
     opponents = ["bee", "cat", "dog"] * 3
     scores = np.array([3.0, 2.0, 1.0, 0.5, -0.5, 1.5, 2.5, -1.0, 0.25])
     battles = scored_battles.head(9).assign(
         battle_id=[f"new-{k}" for k in range(9)],
         model_a=opponents,
-        model_b="ant",
+        model_b="new",
         human_outcome=np.nan,
         recorded_outcome=np.nan,
         score_difference=-scores,
         judge_outcome=(1 - np.sign(scores)) / 2,
-        candidate="ant",
+        candidate="new",
         control=None,
         content_hash="c" * 64,
     )
-    return battles, pd.DataFrame({"model": ["ant"], "rating": [1600.0], "beta": [0.8]})
+    return battles, pd.DataFrame({"model": ["new"], "rating": [1600.0]})
 
 
 def test_one_row_per_battle_and_side_strongest_first(scored_battles, folds, heldout):
@@ -81,11 +79,12 @@ def test_candidates_have_their_own_rows_and_move_no_other_models(scored_battles,
         scored_battles, folds, RATING, candidate_scores=battles, candidate_ratings=ratings
     )
     mine = table[table["is_candidate"]]
-    assert set(mine["model"]) == {"ant"}
+    assert set(mine["model"]) == {"new"}
     assert sorted(mine["battle_id"]) == sorted(battles["battle_id"])
     assert set(mine["opponent"]) == {"bee", "cat", "dog"}
     strongest = mine.set_index("battle_id").loc["new-0"]
-    assert strongest["outcome"] == pytest.approx(1 / (1 + math.exp(-0.8 * 3)))
+    beta = fit_beta(scored_battles["score_difference"], scored_battles["human_outcome"]).beta
+    assert strongest["outcome"] == pytest.approx(1 / (1 + math.exp(-beta * 3)))
     pd.testing.assert_frame_equal(
         table[~table["is_candidate"]].reset_index(drop=True), without, rtol=1e-9
     )
@@ -100,7 +99,7 @@ def test_candidates_without_a_rating_have_no_influences(scored_battles, folds, n
         assert not table["is_candidate"].any()
 
 
-@pytest.mark.parametrize("method", ["soft", "hard", "smoothed-0.75"])
+@pytest.mark.parametrize("method", ["soft", "hard", "smoothed-0.75", "gap", "average", "auto"])
 def test_influences_add_up(scored_battles, folds, heldout, method):
     options = RatingOptions(method=method)
     table = influence_table(scored_battles, folds, options)
@@ -119,7 +118,7 @@ def test_influences_add_up(scored_battles, folds, heldout, method):
 def test_a_method_without_ratings_leaves_an_empty_table_that_adds_up(
     scored_battles, folds, heldout
 ):
-    options = RatingOptions(method="soft-recalibrated")  # four models hold no ruler
-    table = influence_table(scored_battles, folds, options)
+    options = RatingOptions(method="soft")
+    table = influence_table(scored_battles, folds.assign(beta=np.nan), options)
     assert table.empty
     assert tuple(table.columns) == INFLUENCE_COLUMNS

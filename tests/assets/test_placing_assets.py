@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import attack_controls, candidate_judging, placing, uncertainty
-from assets.columns import as_coded, as_columns, as_table
+from assets import attack_controls, candidate_judging, placing, ratings, uncertainty
+from assets.columns import RANKS, as_coded, as_table
 from assets.partitions import corpus_judge_key, register
+from judgeline import heldout as core
 from judgeline.beta import fit_beta_folds
 from judgeline.gate import Measurement, hold_to
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
-from judgeline.newcomers import fit_anchor_scale
+from judgeline.heldout import RatingSettings
 from resources.catalog import Catalog
 from resources.judges.budget import Budget, Cost, JointBudget
 from resources.scoring import SCORED_COLUMNS
@@ -24,21 +24,23 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 @pytest.fixture
 def made(tmp_path):
-    """Call an asset for the judge `stub` on corpus `c` with the options given in YAML."""
+    """Call an asset for a judge on corpus `c` with the options given in YAML."""
 
-    def make(asset, options: str = "", rating: str = "n_resamples: 20", **tables):
+    def make(
+        asset, options: str = "", rating: str = "n_resamples: 20", judge: str = "stub", **tables
+    ):
         corpora, judges = tmp_path / "corpora.yaml", tmp_path / "judges.yaml"
         corpora.write_text(
             f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}", encoding="utf-8"
         )
         judges.write_text(
-            "stub: {display_name: Stub, family: none, kind: recorded}", encoding="utf-8"
+            f"{judge}: {{display_name: Stub, family: none, kind: recorded}}", encoding="utf-8"
         )
         catalog = Catalog(corpora_file=str(corpora), judges_file=str(judges))
         with dg.DagsterInstance.ephemeral() as instance:
-            register(instance, corpora=["c"], judges=["stub"])
+            register(instance, corpora=["c"], judges=[judge])
             context = dg.build_asset_context(
-                partition_key=corpus_judge_key("c", "stub"), instance=instance
+                partition_key=corpus_judge_key("c", judge), instance=instance
             )
             return asset(context, catalog=catalog, **tables)
 
@@ -56,8 +58,8 @@ def scored_battles(scored_battles) -> pd.DataFrame:
 @pytest.fixture
 def heldout_ratings(scored_battles) -> pd.DataFrame:
     coded = as_coded(scored_battles, "derived")
-    settings = RatingSettings(n_resamples=20, stream=("c", "stub"))
-    return as_table(fit_heldout_ratings(coded, fit_beta_folds(coded), settings))
+    settings = RatingSettings(n_resamples=20, stream=("c",))
+    return as_table(core.rate(coded, settings))
 
 
 def scores(name: str, differences: list[float], control: str | None = None) -> pd.DataFrame:
@@ -120,6 +122,43 @@ def rate(made, scored_battles, heldout_ratings):
     return rated
 
 
+# standard errors
+
+
+@pytest.fixture
+def rated_by(made):
+    def rated(judge: str, scored: pd.DataFrame) -> pd.DataFrame:
+        folds = as_table(fit_beta_folds(as_coded(scored, "derived")))
+        return made(
+            ratings.heldout_ratings, judge=judge, scored_battles=scored, beta_folds=folds
+        ).value
+
+    return rated
+
+
+def test_equal_verdicts_give_equal_standard_errors(rated_by, made, scored_battles, heldout_ratings):
+    calm, storm = (rated_by(judge, scored_battles) for judge in ("calm", "storm"))
+    assert calm.loc[calm["rating"].notna(), "std_error"].notna().all()
+    pd.testing.assert_frame_equal(calm, storm)
+    calm, storm = (
+        made(
+            placing.candidate_ratings, judge=judge, scored_battles=scored_battles,
+            heldout_ratings=heldout_ratings, **tables_of(scores("new", GOOD)),
+        ).value
+        for judge in ("calm", "storm")
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(calm, storm)
+
+
+def test_errors_of_human_ratings_do_not_depend_on_the_judge(rated_by, scored_battles):
+    noise = np.round(12 * np.random.default_rng(2).normal(0, 2, len(scored_battles))) / 12
+    other = scored_battles.assign(score_difference=scored_battles["score_difference"] + noise)
+    tables = [rated_by("calm", scored_battles), rated_by("storm", other)]
+    calm, storm = (table.set_index(["method", "model"])["std_error"] for table in tables)
+    assert calm["human"].to_dict() == storm["human"].to_dict()
+    assert calm["soft"].to_dict() != storm["soft"].to_dict()
+
+
 # placing
 
 
@@ -140,16 +179,16 @@ def test_a_candidate_is_placed_and_too_few_that_calibrate_are_said(rate):
 def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     fresh = scores("new", GOOD)
     whole = as_coded(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), "derived")
-    settings = RatingSettings(n_resamples=200, stream=("c", "stub"))
-    theirs = as_table(fit_heldout_ratings(whole, fit_beta_folds(whole), settings))
+    settings = RatingSettings(n_resamples=200, stream=("c",))
+    theirs = as_table(core.rate(whole, settings))
     theirs = theirs[theirs["model"].eq("new")].set_index("method")
     table, _ = rate(tables_of(fresh), "n_resamples: 200")
     row = table.loc["new"]
-    assert row["rating"] == pytest.approx(theirs.loc["soft", "rating"])
-    assert row["std_error"] == pytest.approx(theirs.loc["soft", "std_error_analytic"])
+    assert row["rating"] == pytest.approx(theirs.loc["auto", "rating"])
+    assert row["std_error"] == pytest.approx(theirs.loc["auto", "std_error_analytic"])
     assert row["hard_rating"] == pytest.approx(theirs.loc["hard", "rating"])
     resampled, _ = rate(tables_of(fresh), "n_resamples: 200, std_error: bootstrap")
-    assert resampled.loc["new", "std_error"] == pytest.approx(theirs.loc["soft", "std_error"])
+    assert resampled.loc["new", "std_error"] == pytest.approx(theirs.loc["auto", "std_error"])
 
 
 def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
@@ -164,15 +203,15 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     table, metadata = rate(tables)
     assert table["flags"].to_dict() == {
         "good": "candidate;no-votes",
-        "broken": "candidate;no-votes;no-battles-with-anchors;not-placed",
-        "once": "candidate;no-votes;too-few-battles;judge-always-prefers",
-        "lost": "candidate;no-votes;few-battles;mostly-unscored",
+        "broken": "candidate;no-votes;not-placed",
+        "once": "candidate;no-votes;too-few-battles",
+        "lost": "candidate;no-votes;mostly-unscored",
         "wins": "candidate;no-votes;judge-always-prefers",
-        "later": "candidate;no-votes;no-battles-with-anchors;not-judged",
+        "later": "candidate;no-votes;not-judged",
     }
     rated = table["rating"].notna()
     assert rated[rated].index.tolist() == ["good", "wins"]
-    numbers = ["rank", "rating", "lower", "upper", "std_error", "tier", "soft_rating"]
+    numbers = ["rank", "rating", "lower", "upper", "std_error", "best_rank", "soft_rating"]
     assert table.loc[~rated, numbers].isna().all(axis=None)
     assert "inf" in metadata["not_placed"].value["broken"]
     check = placing.candidates_are_placed(table.reset_index(drop=True))
@@ -194,18 +233,18 @@ def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesa
     """`eel` is a model of the corpus without votes; a file of that name waits for its verdicts."""
     whole = pd.concat([scored_battles, scores("eel", GOOD)[list(SCORED_COLUMNS)]])
     coded = as_coded(whole, "derived")
-    settings = RatingSettings(n_resamples=20, stream=("c", "stub"))
-    heldout = as_table(fit_heldout_ratings(coded, fit_beta_folds(coded), settings))
+    settings = RatingSettings(n_resamples=20, stream=("c",))
+    heldout = as_table(core.rate(coded, settings))
     waiting = {name: one.head(0) for name, one in tables_of(scores("eel", GOOD)).items()}
     waiting["candidates"] = tables_of(scores("eel", GOOD))["candidates"]
     table = made(
         placing.candidate_ratings, scored_battles=whole, heldout_ratings=heldout, **waiting
     ).value
-    assert table["flags"].tolist() == ["candidate;no-votes;no-battles-with-anchors;not-judged"]
+    assert table["flags"].tolist() == ["candidate;no-votes;not-judged"]
     assert table["rating"].isna().all()
     assert not placing.candidates_are_placed(table).passed
-    board = board_of(made, heldout, table).set_index("model")
-    expected = heldout[heldout["model"].eq("eel") & heldout["method"].eq("soft")]["rating"].item()
+    board = board_of(made, whole, heldout, table).set_index("model")
+    expected = heldout[heldout["model"].eq("eel") & heldout["method"].eq("auto")]["rating"].item()
     assert board.loc["eel", "rating"] == expected  # the corpus' own stands until then
 
 
@@ -290,28 +329,32 @@ def gate_at(kappa: float) -> pd.DataFrame:
     return as_table(gate).astype({"passed": "boolean"})
 
 
-def board_of(made, heldout_ratings, candidate_ratings, *, kappa: float = 0.5) -> pd.DataFrame:
+def board_of(
+    made, scored_battles, heldout_ratings, candidate_ratings, *, kappa: float = 0.5
+) -> pd.DataFrame:
     return made(
-        uncertainty.leaderboard, heldout_ratings=heldout_ratings,
+        uncertainty.leaderboard, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
         judge_gate=gate_at(kappa), candidate_ratings=candidate_ratings,
     ).value  # fmt: skip
 
 
-def test_candidates_stand_on_the_board_and_controls_do_not(made, rate, heldout_ratings):
+def test_candidates_stand_on_the_board_and_controls_do_not(
+    made, rate, scored_battles, heldout_ratings
+):
     rated, _ = rate(
         tables_of(scores("new", GOOD), scores("control:null-model", GOOD, control="null-model"))
     )
     rated = rated.reset_index(drop=True)
-    board = board_of(made, heldout_ratings, rated)
+    board = board_of(made, scored_battles, heldout_ratings, rated)
     assert set(board["model"]) == {"ant", "bee", "cat", "dog", "new"}
     assert board["rank"].tolist() == [1, 2, 3, 4, 5]
     alone = rated.set_index("model").loc["new"]
     assert board.set_index("model").loc["new", "rank"] == alone["rank"]
     assert rated.loc[rated["control"].notna(), "flags"].str.startswith("control;").all()
-    without = board_of(made, heldout_ratings, None)
+    without = board_of(made, scored_battles, heldout_ratings, None)
     pd.testing.assert_frame_equal(
-        without.drop(columns=["rank", "tier"]),
-        board[board["model"].ne("new")].drop(columns=["rank", "tier"]).reset_index(drop=True),
+        without.drop(columns=list(RANKS)),
+        board[board["model"].ne("new")].drop(columns=list(RANKS)).reset_index(drop=True),
         check_dtype=False,
     )
     assert board.dtypes.drop(["model", "method", "flags"]).equals(
@@ -321,22 +364,24 @@ def test_candidates_stand_on_the_board_and_controls_do_not(made, rate, heldout_r
         assert check(board).passed
 
 
-def test_a_judge_that_fails_its_gate_places_no_candidate(made, rate, heldout_ratings):
+def test_a_judge_that_fails_its_gate_places_no_candidate(
+    made, rate, scored_battles, heldout_ratings
+):
     rated, _ = rate(tables_of(scores("new", GOOD)))
-    board = board_of(made, heldout_ratings, rated, kappa=0.05).set_index("model")
+    board = board_of(made, scored_battles, heldout_ratings, rated, kappa=0.05).set_index("model")
     assert board.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
     assert board.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
 
 
 def test_an_unrated_candidate_is_explained_and_one_by_another_method_waits(
-    made, rate, heldout_ratings
+    made, rate, scored_battles, heldout_ratings
 ):
     rated, _ = rate(tables_of(scores("once", [1.0])))
-    board = board_of(made, heldout_ratings, rated)
+    board = board_of(made, scored_battles, heldout_ratings, rated)
     assert "too-few-battles" in board.set_index("model").loc["once", "flags"]
     assert uncertainty.models_are_in_order(board).passed
     assert not uncertainty.ratings_are_well_founded(board).passed
-    other = board_of(made, heldout_ratings, rated.assign(method="hard"))
+    other = board_of(made, scored_battles, heldout_ratings, rated.assign(method="hard"))
     assert "once" not in set(other["model"])
 
 
@@ -379,10 +424,8 @@ def test_controls_are_held_against_what_an_honest_judge_gives(
         scores("new", GOOD),
     ).set_index("control")
     assert set(table.index) == {"null-model", "injected-instruction", "copy-of-opponent"}
-    coded = as_coded(scored_battles, "derived")
-    heldout = as_columns(HeldOutRatings, heldout_ratings)
-    scale = fit_anchor_scale(coded, heldout, RatingSettings())
-    anchors = dict(zip(scale.models, scale.anchor_ratings("soft"), strict=True))
+    own = heldout_ratings[heldout_ratings["method"].eq("auto")]
+    anchors = dict(zip(own["model"], own["rating"], strict=True))
     assert table.loc["null-model", "bound"] == pytest.approx(
         np.quantile(list(anchors.values()), 0.25) + 30
     )
@@ -477,6 +520,16 @@ def test_a_refusal_of_the_wider_budget_holds_nothing_back():
     assert joint.reserve(Cost(1, 6, 0))
     assert own.spent.calls == 1
     assert str(JointBudget([Budget(), Budget()])) == "no cap"
+
+
+def test_what_one_of_two_holds_back_of_a_common_cap_may_come_back_to_the_other():
+    common = Budget(tokens=10)
+    first, second = JointBudget([common]), JointBudget([common])
+    assert first.reserve(Cost(1, 8, 0))
+    assert not second.reserve(Cost(1, 8, 0))
+    assert second.n_open == 1  # it waits for the first, rather than give up
+    first.settle(Cost(1, 8, 0), Cost(1, 2, 0))
+    assert (second.n_open, second.reserve(Cost(1, 8, 0))) == (0, True)
 
 
 def test_budgets_in_two_currencies_are_no_budget():

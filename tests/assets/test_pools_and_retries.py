@@ -82,7 +82,7 @@ def test_answers_do_not_wait_for_their_log():
         def __init__(self, error: Exception) -> None:
             self.error = error
 
-        def info(self, text: str) -> None:
+        def log(self, level: int, text: str) -> None:
             raise self.error
 
     away = SimpleNamespace(log=Log(OperationalError("INSERT", None, Exception("refused"))))

@@ -190,6 +190,17 @@ def test_outcomes_follow_the_reasons_for_every_held_out_model(
     assert not every_model_has_every_battle(pd.concat([table, table.tail(1)])).passed
 
 
+def test_reasons_of_plain_verdicts_are_learnt_from_too(
+    battles, judged, scores, embeddings, catalog
+):
+    wins = np.random.default_rng(4).integers(0, 3, len(judged)) / 2
+    unscored = {name: np.nan for name in judged if name.rpartition("_")[0] in CRITERIA}
+    plain = judged.assign(**unscored, recorded_outcome=wins)
+    table = learn(quantitative_outcomes, battles, plain, scores, embeddings, catalog).value
+    by_method = table.groupby("method").size()
+    assert by_method.to_dict() == {"btl": 5 * N, "btl2": 5 * N}
+
+
 def test_a_vote_on_a_model_changes_no_outcome_that_holds_it_out(
     battles, judged, scores, embeddings, catalog
 ):

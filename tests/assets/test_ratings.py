@@ -22,7 +22,7 @@ def heldout() -> pd.DataFrame:
             "flags": "",
         }
         for i, model in enumerate(MODELS)
-        for method, shift in (("human", 0.0), ("hard", 30.0), ("soft", -10.0))
+        for method, shift in (("human", 0.0), ("hard", 30.0), ("soft", -10.0), ("auto", 8.0))
     ]
     return pd.DataFrame(rows)
 
@@ -79,13 +79,14 @@ def test_without_a_bootstrap_there_is_nothing_to_compare(heldout):
     assert ratings.standard_errors_agree(heldout.assign(std_error=np.nan)).passed
 
 
-def test_soft_against_hard(heldout):
-    assert ratings.soft_is_no_worse_than_hard(heldout).passed
-    worse = heldout.assign(
-        residual=heldout["residual"].where(heldout["method"].ne("soft"), heldout["residual"] * 4)
+def test_the_headline_against_hard_and_soft(heldout):
+    assert ratings.headline_is_near_people(heldout).passed
+    is_headline = heldout["method"].eq("auto")
+    limit = heldout.assign(residual=heldout["residual"].mask(is_headline, 12.5))
+    assert ratings.headline_is_near_people(limit).passed
+    result = ratings.headline_is_near_people(
+        heldout.assign(residual=heldout["residual"].mask(is_headline, 12.6))
     )
-    result = ratings.soft_is_no_worse_than_hard(worse)
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.WARN
-    assert "hard=30" in result.description
-    assert "soft=40" in result.description
+    assert "12.6" in result.description

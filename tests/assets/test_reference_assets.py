@@ -64,6 +64,16 @@ def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(
     assert reference.gaps_are_finite(result.value).passed
 
 
+def test_a_name_of_a_model_is_no_markup_on_the_page_of_the_ratings(
+    sampled_battles, scored_battles, no_soft, catalog
+):
+    foreign = {"bee": "![](http://x.example/)", "cat": "a|b"}
+    renamed = [table.replace(foreign) for table in (sampled_battles, scored_battles)]
+    shown = _rate(renamed[0], no_soft, renamed[1], catalog).metadata["leaderboard"].value
+    assert not {"[", "]", "/"} & {*shown}
+    assert "a&#124;b" in shown
+
+
 def test_few_probabilities_do_not_outweigh_the_rubric(
     sampled_battles, scored_battles, verdicts, no_soft, no_choices, catalog
 ):

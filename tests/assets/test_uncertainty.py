@@ -23,6 +23,8 @@ def conformal() -> pd.DataFrame:
             "n_test": 20,
             "coverage": [0.92, 0.88],
             "median_width": [180.0, 120.0],
+            "n_structured": 30,
+            "structured_below": "",
             "note": "",
         }
     )
@@ -55,27 +57,17 @@ def test_finite_thresholds(conformal):
     assert not uncertainty.thresholds_are_finite(conformal.head(0)).passed
 
 
-@pytest.mark.parametrize("coverage", [0.3, 0.5])
-def test_coverage_far_below_nominal_is_told(conformal, coverage):
-    assert uncertainty.coverage_is_nominal(conformal).passed
-    result = uncertainty.coverage_is_nominal(conformal.assign(coverage=[0.9, coverage]))
+def test_coverage_of_a_group_below_what_chance_allows_is_told(conformal):
+    assert uncertainty.coverage_holds_across_groups(conformal).passed
+    below = "above the upper third 2 of 12"
+    result = uncertainty.coverage_holds_across_groups(
+        conformal.assign(structured_below=["", below], n_structured=30)
+    )
     assert not result.passed
     assert result.severity == WARN
     assert "soft" in result.description
-    assert "below" in result.description
-
-
-def test_coverage_far_above_nominal_is_told(conformal):
-    wide = conformal.assign(miscoverage=0.5, coverage=[0.5, 1.0])
-    result = uncertainty.coverage_is_nominal(wide)
-    assert not result.passed
-    assert "above" in result.description
-
-
-def test_infinite_intervals_cover_everything(conformal):
-    few = conformal.assign(n_calibration=7, n_test=7, coverage=1.0)
-    assert uncertainty.coverage_is_nominal(few).passed
-    assert not uncertainty.coverage_is_nominal(few.assign(coverage=0.9)).passed
+    untried = conformal.assign(structured_below=below, n_structured=0)
+    assert uncertainty.coverage_holds_across_groups(untried).passed
 
 
 @pytest.mark.parametrize(

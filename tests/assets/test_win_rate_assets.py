@@ -9,14 +9,14 @@ import yaml
 from assets import win_rates as module
 from assets.partitions import corpus_judge_key
 from judgeline.label_plans import LabelPlans
-from judgeline.model_win_rates import ADJUSTMENTS, ModelWinRates
-from judgeline.split_coverage import COMPARED, SplitCoverage
+from judgeline.model_win_rates import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates
+from judgeline.win_rate_coverage import EACH_MODEL, STRONGEST, WEAKEST, WinRateCoverage
 from resources.catalog import Catalog
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 MADE = {
     "adjusted_win_rates": ModelWinRates,
-    "adjustment_coverage": SplitCoverage,
+    "adjustment_coverage": WinRateCoverage,
     "label_plan": LabelPlans,
 }
 
@@ -57,6 +57,10 @@ def test_every_model_has_every_row_and_one_headline(scored, catalog):
     assert table.groupby("model")["headline"].sum().tolist() == [1] * 4
     assert table["n_votes"].eq(600).all()
     assert result.metadata["n_models"] == 4
+    assert result.metadata["headline"] == HEADLINE_RULE
+    shown = table[table["headline"]]
+    assert shown["estimator"].eq("prediction-powered").all()
+    assert shown["win_rate"].to_numpy() == pytest.approx(shown["human_win_rate"])  # all voted
     assert result.metadata["win_rates"].value.startswith("![Win rates as judged")
     ternary = table[table["estimator"].eq("ternary")].set_index("model")
     outcome = scored["human_outcome"]
@@ -66,11 +70,11 @@ def test_every_model_has_every_row_and_one_headline(scored, catalog):
     assert ternary.loc["ant", "human_win_rate"] == pytest.approx(ant.mean())
 
 
-def test_coverage_has_the_estimators_beside_each_other(scored, catalog):
+def test_coverage_leaves_out_models_by_one_and_by_thirds(scored, catalog):
     table = make("adjustment_coverage", scored, catalog).value
-    assert list(table.columns) == list(SplitCoverage._fields)
-    assert table.loc[table["grouping"].eq("all"), "estimator"].tolist() == list(COMPARED)
-    assert sorted(set(table["level"])) == ["", "ant", "bee", "cat", "dog"]
+    assert list(table.columns) == list(WinRateCoverage._fields)
+    assert table["left_out"].tolist() == [EACH_MODEL] * 5 + [STRONGEST, WEAKEST]
+    assert (table["n_models"] + table["n_without"]).tolist() == [4] * 5 + [1, 1]
     pd.testing.assert_frame_equal(table, make("adjustment_coverage", scored, catalog).value)
 
 
@@ -104,7 +108,6 @@ CHECKS = {
     "adjusted_win_rates": [
         module.judge_is_better_than_chance,
         module.win_rates_lie_in_their_intervals,
-        module.votes_on_others_can_stand_in,
     ],
     "adjustment_coverage": [module.adjusted_intervals_cover],
     "label_plan": [],
@@ -124,8 +127,10 @@ def test_a_judge_at_chance_is_an_error_and_the_table_has_no_value(scored, catalo
     assert not result.passed
     assert result.severity == ERROR
     assert "ant" in result.description
-    assert table["win_rate"].isna().all()
-    assert make("adjustment_coverage", wrong, catalog).value["n_kept"].eq(0).all()
+    published = table["basis"].str.startswith("valid under label shift")
+    assert table.loc[published, "win_rate"].isna().all()
+    covered = make("adjustment_coverage", wrong, catalog).value.set_index("estimator")
+    assert covered.loc[["mean-outcome", "ternary", "binary"], "n_models"].eq(0).all()
 
 
 # ------------------------------------------------------------------ checks
@@ -137,7 +142,7 @@ def rates() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "model": [f"m{i:02d}" for i in range(20)],
-            "estimator": "mean-outcome-by-strength",
+            "estimator": "mean-outcome",
             "headline": True,
             "calibration": "others",
             "naive_win_rate": 0.5,
@@ -185,47 +190,29 @@ def test_win_rates_lie_in_their_intervals(rates, change, told):
     assert "m05" in result.description
 
 
-@pytest.mark.parametrize(("n_missed", "passed"), [(0, True), (6, True), (7, False), (20, False)])
-def test_hidden_votes_outside_of_the_intervals_are_told(rates, n_missed, passed):
-    # P(14 or fewer of 20 at 90 %) is 1.1 %, of 13 or fewer 0.2 %.
-    missed = rates.assign(human_win_rate=np.where(np.arange(20) < n_missed, 0.9, 0.5))
-    result = module.votes_on_others_can_stand_in(missed)
-    assert result.passed is passed
-    assert result.severity == WARN
-    if not passed:
-        assert "at least 14 of 20" in result.description
-
-
-def test_models_that_calibrate_themselves_are_no_evidence_for_others(rates):
-    own = rates.assign(calibration="own", human_win_rate=0.9)
-    assert module.votes_on_others_can_stand_in(own).passed
-
-
-def _coverage(held: int, n_kept: int = 100) -> pd.DataFrame:
+def _coverage(n_held: int, n_models: int = 20) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "grouping": "model",
-            "level": ["ant", "bee"],
-            "estimator": module.ADJUSTED,
-            "n_kept": [100, n_kept],
-            "n_dropped": [0, 100 - n_kept],
-            "win_rate_coverage": [0.9, held / n_kept],
+            "estimator": "difference",
+            "left_out": [EACH_MODEL, STRONGEST, WEAKEST],
+            "n_models": [60, 20, n_models],
+            "win_rate_coverage": [0.0, 0.9, n_held / max(n_models, 1)],
             "miscoverage": 0.1,
         }
     )
 
 
-@pytest.mark.parametrize(("held", "passed"), [(90, True), (82, True), (81, False), (10, False)])
+@pytest.mark.parametrize(("held", "passed"), [(18, True), (14, True), (13, False), (0, False)])
 def test_coverage_below_chance_is_told(held, passed):
-    # With two models the limit is the 0.5 % quantile of a binomial(100, 0.9): 82.
+    # With two thirds the limit is the 0.5 % quantile of a binomial(20, 0.9): 14. Leaving out
+    # each model is no evidence: its coverage follows from the number of models.
     result = module.adjusted_intervals_cover(_coverage(held))
     assert result.passed is passed
     if not passed:
-        assert "bee" in result.description
+        assert WEAKEST in result.description
+        assert STRONGEST not in result.description
         assert result.severity == WARN
 
 
-def test_splits_that_are_mostly_dropped_are_no_evidence():
-    result = module.adjusted_intervals_cover(_coverage(10, n_kept=40))
-    assert result.passed
-    assert "1 models lost most splits" in result.description
+def test_a_third_without_models_is_no_evidence():
+    assert module.adjusted_intervals_cover(_coverage(0, n_models=0)).passed

@@ -128,7 +128,7 @@ def quoted(text: str) -> str:
 
 
 @contextmanager
-def opened(profile: Path) -> Iterator[Browser]:
+def opened(profile: Path, *flags: str) -> Iterator[Browser]:
     """Give a browser with a new profile, or skip the test that wants one where none is."""
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no chromium and chromedriver here: apt-get install chromium chromium-driver")
@@ -136,7 +136,7 @@ def opened(profile: Path) -> Iterator[Browser]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     try:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,21 @@ def living(tmp_path_factory: pytest.TempPathFactory, storage: dict[str, str]) ->
         yield place
     finally:
         place.left()
+
+
+@pytest.fixture(scope="module")
+def judged(living: Any, once: Callable[..., Path], storage: dict[str, str]) -> Any:
+    """An installation in which the arena's judges have done their work; it is not served yet."""
+    from living import Living
+
+    def run(place: Living) -> None:
+        place.command("run", "--corpus", "arena")
+
+    if storage:  # a database is not copied
+        run(living)
+    else:
+        living.take_over(once("judged", lambda folder: run(Living(folder))))
+    return living
 
 
 @pytest.fixture(scope="module")

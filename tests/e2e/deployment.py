@@ -15,18 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ports import free_port
 
 from resources.paths import ROOT
 
 SERVICES = ("code", "webserver", "daemon")
 PATIENCE_S = 180.0
+LOOKED_AFTER_OFTEN = {"poll_interval_seconds": 3, "free_slots_after_run_end_seconds": 5}
 _PORTS = {"4000": "JUDGELINE_CODE_PORT", "3000": "WEBSERVER_PORT"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(is_so: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
@@ -66,17 +62,22 @@ class Deployment:
             "DAGSTER_HOME": self.variables["JUDGELINE_HOME"],
             "DAGSTER_DISABLE_TELEMETRY": "1",
             "JUDGELINE_CODE_HOST": "127.0.0.1",
+            "JUDGELINE_SENSOR_SECONDS": "3",
             "PYTHONPATH": str(ROOT),
             **ports,
         }
 
     def prepare(self) -> None:
-        """Write the instance file as every command of ours does."""
+        """Write the instance file as every command of ours does; runs are looked after sooner."""
         script = "from pipelines.instance import prepare_home; prepare_home()"
         foreign = {"DAGSTER_HOME": ""}
         subprocess.run(
             [sys.executable, "-c", script], cwd=ROOT, env=self.environment | foreign, check=True
         )
+        file = Path(self.variables["JUDGELINE_HOME"]) / "dagster.yaml"
+        settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+        settings["run_monitoring"] |= LOOKED_AFTER_OFTEN
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
     def start(self, *names: str) -> None:
         """Start services, all by default, and wait until they answer."""

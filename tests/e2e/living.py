@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from ports import HOST, free_port
 
 from resources.paths import ROOT
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
-HOST = "127.0.0.1"
 SMALL_ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
@@ -58,6 +57,7 @@ class Living:
             **({"JUDGELINE_DATA": data} if (data := os.environ.get("JUDGELINE_DATA")) else {}),
             "JUDGELINE_HOME": str(self.home),
             "JUDGELINE_CONFIG": str(self.config),
+            "JUDGELINE_SENSOR_SECONDS": "3",
             **(variables or {}),
         }
         self.port = 0
@@ -91,9 +91,13 @@ class Living:
         assert done.returncode == 0, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
         return done.stdout
 
+    def take_over(self, folder: Path) -> None:
+        """Go on from what an installation in another folder has done."""
+        shutil.copytree(folder / self.home.name, self.home)
+
     def start(self) -> "Living":
         """Serve the web interface with its daemon on a free port; wait until it answers."""
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         with self.log.open("ab") as sink:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", "pipelines", "ui", "--port", str(self.port)],
@@ -284,9 +288,3 @@ def _value(entry: Mapping[str, Any]) -> Any:
     if "jsonString" in entry:
         return json.loads(entry["jsonString"])
     return next(iter(entry.values()), None)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

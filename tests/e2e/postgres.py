@@ -10,7 +10,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,8 +19,9 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from ports import HOST, free_port
 
-HOST, DATABASE, USER = "127.0.0.1", "judgeline", "judge"
+DATABASE, USER = "judgeline", "judge"
 _SERVER_USER = "postgres"  # who runs the server when the tests run as root, which it refuses
 _PATIENCE_S = 60.0
 _SETTINGS = """
@@ -55,19 +55,13 @@ def _server_ids() -> tuple[int, int] | None:
     return entry.pw_uid, entry.pw_gid
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass
 class Server:
     """A server that this process started, in a folder that its user owns."""
 
     folder: Path
     programs: Path
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=free_port)
     password: str = field(default_factory=lambda: f"pw:/@%{secrets.token_hex(12)}")
     _process: "subprocess.Popen[bytes] | None" = None
 

@@ -28,7 +28,7 @@ from resources.verdict_store.store import VerdictStore
 pytestmark = pytest.mark.slow
 
 JUDGES = ("j", "k")
-N_BATTLES, CONCURRENCY, LATENCY_S = 700, 4, 0.12
+N_BATTLES, FEW_BATTLES, CONCURRENCY, LATENCY_S = 700, 200, 4, 0.12
 DOWN_S = 40  # longer than those who need the database are willing to wait for it
 ASSETS = (
     "raw_battles",
@@ -114,13 +114,13 @@ class Backfill:
         return [(body["model"], *shown_texts(body)) for body in list(self.server.presentations)]
 
     def needed(self) -> list[Call]:
-        shown = present(contested(N_BATTLES), 1)
+        shown = present(contested(self.place.n_battles), 1)
         texts = [(s.instruction, s.first_completion, s.second_completion) for s in shown]
         return [(f"tiny-{judge}", *text) for judge in JUDGES for text in texts]
 
     def recorded(self) -> list[Call]:
         """Every verdict in the store, by what was asked."""
-        texts = {(s.battle_id, s.order): s for s in present(contested(N_BATTLES), 1)}
+        texts = {(s.battle_id, s.order): s for s in present(contested(self.place.n_battles), 1)}
         store = VerdictStore(UPath(self.place.home / "verdicts"))
         found = []
         for key in store.judge_keys():
@@ -200,11 +200,16 @@ class Backfill:
 
 
 @contextmanager
-def under_way(folder: Path, variables: dict[str, str]) -> Iterator[Backfill]:
+def under_way(folder: Path, variables: dict[str, str], n_battles: int) -> Iterator[Backfill]:
     """Give a backfill that was just launched on an installation of its own."""
-    with serving(FaultServer(answer=graded, latency_s=LATENCY_S)) as server:
+    latency = LATENCY_S * N_BATTLES / n_battles  # few take as long, so that a kill costs few
+    with serving(FaultServer(answer=graded, latency_s=latency)) as server:
         judge = {"concurrency": CONCURRENCY}
-        place = Installation(folder, server.url, N_BATTLES, judge=judge, environment=variables)
+        uncapped = {
+            **variables,
+            "JUDGELINE_BUDGET": "none",
+        }  # the daemon's runs have no typed budget
+        place = Installation(folder, server.url, n_battles, judge=judge, environment=uncapped)
         file = folder / "config" / "judges.yaml"
         entry = yaml.safe_load(file.read_text(encoding="utf-8"))["j"]
         both = {slug: {**entry, "model": f"tiny-{slug}"} for slug in JUDGES}
@@ -243,20 +248,31 @@ def content(path: Path) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
-def test_a_backfill_survives_kills_and_buys_nothing_twice(tmp_path: Path, storage: str) -> None:
+@pytest.mark.parametrize(
+    ("storage", "n_battles"),
+    [
+        ("sqlite", FEW_BATTLES),
+        pytest.param("sqlite", N_BATTLES, marks=pytest.mark.full),
+        ("postgres", N_BATTLES),
+    ],
+)
+def test_a_backfill_survives_kills_and_buys_nothing_twice(
+    tmp_path: Path, storage: str, n_battles: int
+) -> None:
+    """With few battles there is time for one kill: of all services, which hold SQLite's files."""
     with ExitStack() as stack:
         database = stack.enter_context(postgres.running()) if storage == "postgres" else None
         variables = database.variables() if database else {}
-        backfill = stack.enter_context(under_way(tmp_path, variables))
+        backfill = stack.enter_context(under_way(tmp_path, variables, n_battles))
         services = backfill.services
 
-        # A run worker, as the kernel kills when memory is short; and the daemon, at once.
-        backfill.wait_for_share(0.05)
-        judge = backfill.kill_worker(backfill.judging()[0])
-        services.kill("daemon")
-        backfill.count_losses(judge)
-        services.start("daemon")
+        if n_battles > FEW_BATTLES:
+            # A run worker, as the kernel kills when memory is short; and the daemon, at once.
+            backfill.wait_for_share(0.05)
+            judge = backfill.kill_worker(backfill.judging()[0])
+            services.kill("daemon")
+            backfill.count_losses(judge)
+            services.start("daemon")
 
         # The whole machine but the database: workers die with those who would notice.
         backfill.wait_for_share(0.35)

@@ -434,6 +434,7 @@ def test_no_condition_ever_asks_for_an_epoch(make_watched):
     cursor, requested = None, set()
     for remade in (None, "sampled_battles", "verdicts"):
         if remade:
+            watched.judge["model"] = f"since {remade}"  # whose answers are others
             watched.run(remade)
         ticked = dg.evaluate_automation_conditions(
             defs=defs, instance=watched.instance, cursor=cursor

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 import yaml
+from ports import free_port
 
 from pipelines.definitions import defs
 
@@ -50,6 +50,7 @@ class House:
             **{k: v for k, v in os.environ.items() if not k.startswith(foreign)},
             "JUDGELINE_HOME": str(folder / "home"),
             "JUDGELINE_CONFIG": str(self.config),
+            "JUDGELINE_SENSOR_SECONDS": "3",
         }
 
     def _write(self, name: str, entries: dict[str, Any]) -> None:
@@ -95,9 +96,7 @@ class House:
     @contextmanager
     def served(self) -> Iterator[Callable[..., Any]]:
         """Serve the interface, as `judgeline ui` does; give a way to ask its GraphQL."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         with (self.folder / "ui.txt").open("wb") as log:
             server = subprocess.Popen(
                 [*COMMAND, "ui", "--port", str(port)],

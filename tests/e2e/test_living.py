@@ -29,12 +29,11 @@ FANS_IN = {"comparison", "candidates"}
 
 
 @pytest.fixture(scope="module")
-def alive(living: Living) -> Living:
+def alive(judged: Living) -> Living:
     """The shipped judges' work on the arena is done, and the servers run with nothing to do."""
-    living.command("run", "--corpus", "arena")
-    living.start()
-    living.settle()
-    return living
+    judged.start()
+    judged.settle()
+    return judged
 
 
 def configure(place: Living, *slugs: str) -> None:

@@ -17,6 +17,7 @@ from pipelines.candidate_sensors import new_candidates
 from pipelines.placing_sensor import place_candidates
 from resources.arena.contestants import enter_contestants, write_completions
 from resources.arena.prompts import write_prompts
+from resources.candidates.folder import SETTLED_SECONDS
 from resources.verdict_store.store import VerdictStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -29,13 +30,12 @@ PLACED_SECONDS = 900
 
 
 @pytest.fixture(scope="module")
-def alive(living: Living) -> Living:
+def alive(judged: Living) -> Living:
     """Two judges' work on the arena is done, and the servers run with nothing to do."""
     assert {LOOKING, PLACING} <= {sensor.name for sensor in SENSORS}
-    living.command("run", "--corpus", "arena", *(f"--judge={judge}" for judge in JUDGES))
-    living.start()
-    living.settle(sensors=("automation", LOOKING))
-    return living
+    judged.start()
+    judged.settle(sensors=("automation", LOOKING))
+    return judged
 
 
 def answers(number: int) -> bytes:
@@ -111,7 +111,7 @@ def test_a_dropped_model_is_placed_by_its_own_battles_alone(alive: Living) -> No
     took = time.time() - dropped
 
     read = alive.runs(pipelineName="candidate_job")[0]
-    assert looks_until_it_acted(alive, LOOKING, dropped) <= 2
+    assert looks_until_it_acted(alive, LOOKING, dropped + SETTLED_SECONDS) <= 1
     assert looks_until_it_acted(alive, PLACING, read["endTime"]) <= 2
     battles = pd.read_parquet(alive.home / "tables" / "candidate_battles" / "arena.parquet")
     assert battles["candidate"].eq(newcomer(1)).all()

@@ -10,23 +10,16 @@ import pytest
 from browsing import LINEAGE, NEAR_LINEAGE, Browser
 from living import Living
 
-from resources.judges.definitions import load_judges
-
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 
 @pytest.fixture(scope="module")
-def served(living: Living) -> Iterator[Living]:
-    """Run one judge, serve the interface over that home, and check that Ctrl-C ends it all."""
-    living.command("run", "--corpus", "arena", "--judge", _a_judge())
-    living.start()
-    yield living
-    assert living.stop() == 130, living.told()
-    assert not living.answers()
-
-
-def _a_judge() -> str:
-    return next(slug for slug, judge in load_judges().items() if judge.kind == "builtin")
+def served(judged: Living) -> Iterator[Living]:
+    """Serve the interface over what judges have done, and check that Ctrl-C ends it all."""
+    judged.start()
+    yield judged
+    assert judged.stop() == 130, judged.told()
+    assert not judged.answers()
 
 
 def test_asset_graph_shows_the_chain(browser: Browser, served: Living, tmp_path: Path) -> None:
@@ -41,8 +34,8 @@ def test_leaderboard_page_shows_what_was_made(
     browser: Browser, served: Living, tmp_path: Path
 ) -> None:
     board = json.loads(served.command("leaderboard", "--corpus", "arena", "--format", "json"))
-    best, n_models = board[0]["model"], str(len(board))
-    shown = browser.open(f"{served.url}/assets/leaderboard", "n_tiers", "row_count", best)
+    best, n_models = board[0]["model"], str(len({row["model"] for row in board}))
+    shown = browser.open(f"{served.url}/assets/leaderboard", "kept", "row_count", best)
     assert n_models in shown.split()
     browser.open(f"{served.url}/assets/leaderboard?{_partition()}", "[Show Markdown]")
     browser.click('//*[normalize-space(text())="[Show Markdown]"]')
@@ -51,7 +44,7 @@ def test_leaderboard_page_shows_what_was_made(
 
 
 def _partition() -> str:
-    return urlencode({"view": "partitions", "partition": f"arena|{_a_judge()}"})
+    return urlencode({"view": "partitions", "partition": "arena|careful"})
 
 
 def test_nobody_else_can_reach_it(served: Living) -> None:

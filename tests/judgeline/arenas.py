@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
@@ -46,6 +47,15 @@ def play(
         judge = 0.5 if abs(score) < 0.3 else float(score > 0)
         battles.append(Battle(name(first), name(second), human, judge, score))
     return battles
+
+
+def follow_scores(battles: Sequence[Battle], rng: np.random.Generator) -> list[Battle]:
+    """The same battles with votes, where there is one, drawn by half of each score difference."""
+    votes = [float(rng.random() < expit(b.score / 2)) for b in battles]
+    return [
+        b if b.human is None else replace(b, human=vote)
+        for b, vote in zip(battles, votes, strict=True)
+    ]
 
 
 def random_pairs(rng: np.random.Generator, n_models: int, n_battles: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from judgeline.adjusted_means import AdjustedMean, adjusted_mean
 from judgeline.judge_counts import JudgeCounts, JudgeRates, normal_quantile
 
 
@@ -27,6 +28,21 @@ def play_judge(
         np.broadcast_to(n_won, size),
         rng.binomial(n_won, sensitivity, size),
     )
+
+
+def outcome_tables(counts: JudgeCounts) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts as tables of test and calibration battles, in one stratum, without ties."""
+    n, x, m0, k0, m1, k1 = np.broadcast_arrays(*counts)
+    none = np.zeros_like(n)
+    test = np.stack([x, none, n - x], axis=-1)
+    cells = [k1, none, m0 - k0, none, none, none, m1 - k1, none, k0]
+    known = np.stack(cells, axis=-1).reshape(*n.shape, 3, 3)
+    return test[..., None, :], known[..., None, :, :]
+
+
+def adjusted(counts: JudgeCounts, *, miscoverage: float = 0.05) -> AdjustedMean:
+    """Return the published correction of battles without ties."""
+    return adjusted_mean(*outcome_tables(counts), miscoverage=miscoverage)
 
 
 def coverage(lower: np.ndarray, upper: np.ndarray, truth: float) -> float:

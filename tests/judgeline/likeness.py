@@ -10,17 +10,21 @@ from twins import (
     ELO_PER_LOGIT,
     SMOOTHING_LEVELS,
     Battle,
+    Mixed,
     Placement,
     all_models,
+    headline_ratings,
     human_placement,
     judge_placement,
     voted_models,
 )
 
-from judgeline.beta import fit_beta_folds
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
+from judgeline import heldout
+from judgeline.heldout import HeldOutRatings, RatingSettings
 
-JUDGE_METHODS = ("hard", "soft", *(f"smoothed-{level}" for level in SMOOTHING_LEVELS))
+PLAIN = ("hard", "soft", *(f"smoothed-{level}" for level in SMOOTHING_LEVELS))
+ON_THE_RULER = ("hard-rescaled", "soft-rescaled", "average", "gap", "auto")
+JUDGE_METHODS = (*PLAIN, *ON_THE_RULER)
 NO_BOOTSTRAP = RatingSettings(n_resamples=0)
 
 Rows = dict[tuple[str, str], dict[str, Any]]
@@ -29,8 +33,7 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 def rate(
     battles: Sequence[Battle], settings: RatingSettings = NO_BOOTSTRAP, **options: Any
 ) -> HeldOutRatings:
-    coded = code(battles)
-    return fit_heldout_ratings(coded, fit_beta_folds(coded), settings, **options)
+    return heldout.rate(code(battles), settings, **options)
 
 
 def by_model_and_method(heldout: HeldOutRatings) -> Rows:
@@ -40,16 +43,18 @@ def by_model_and_method(heldout: HeldOutRatings) -> Rows:
     return table
 
 
-def assert_rating(row: dict[str, Any], expected: Placement | None) -> None:
-    """The rating within 1e-8 logits of the twin's, and its closed-form error with it."""
+def assert_rating(row: dict[str, Any], expected: Placement | Mixed | None) -> None:
+    """The rating within 1e-7 logits of the twin's, and its closed-form error with it.
+
+    Shares of a win are multiples of 2^-30; where a model wins all, that is 1e-8 logits.
+    """
     if expected is None:
         assert math.isnan(row["rating"]), row
         return
-    assert abs((row["rating"] - expected.rating) / ELO_PER_LOGIT) < 1e-8, (row, expected.rating)
-    error = expected.std_error()
-    assert row["std_error_analytic"] == pytest.approx(error, rel=1e-6, abs=1e-2, nan_ok=True)
-    if error > 1:
-        assert row["std_error_analytic"] == pytest.approx(error, rel=1e-6)
+    logits = (expected.rating - 1500) / ELO_PER_LOGIT
+    assert (row["rating"] - 1500) / ELO_PER_LOGIT == pytest.approx(logits, rel=1e-7, abs=1e-7), row
+    error = pytest.approx(expected.std_error(), rel=1e-5, abs=1e-2, nan_ok=True)
+    assert row["std_error_analytic"] == error, row
 
 
 def assert_like_the_twin(battles: Sequence[Battle], l2: float) -> None:
@@ -61,9 +66,10 @@ def assert_like_the_twin(battles: Sequence[Battle], l2: float) -> None:
             assert_rating(rows[model, "human"], human)
         else:
             assert (model, "human") not in rows
-        for method in JUDGE_METHODS:
+        twins = {method: judge_placement(battles, model, method, l2) for method in PLAIN}
+        for method, expected in (twins | headline_ratings(battles, model, l2)).items():
             row = rows[model, method]
-            assert_rating(row, judge_placement(battles, model, method, l2))
+            assert_rating(row, expected)
             if human is not None and not math.isnan(row["rating"]):
                 assert row["residual"] == pytest.approx(row["rating"] - human.rating, abs=1e-5)
             else:

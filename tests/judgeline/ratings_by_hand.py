@@ -10,7 +10,10 @@ from judgeline.heldout import HeldOutRatings
 
 
 class Rated(NamedTuple):
-    """One model by one method; `human` is None without votes."""
+    """One model by one method; `human` is None without votes.
+
+    Without a human error nothing is known of an excess, and intervals scale by standard errors.
+    """
 
     model: str
     rating: float
@@ -19,6 +22,8 @@ class Rated(NamedTuple):
     method: str = "soft"
     beta: float = math.nan
     bootstrap: float = math.nan
+    human_error: float = math.nan
+    vote_error: float = 0.0
     flags: str = ""
 
 
@@ -28,11 +33,14 @@ def heldout_of(rows: Sequence[Rated]) -> HeldOutRatings:
     return HeldOutRatings(
         model=np.array([row.model for row in rows]),
         method=np.array([row.method for row in rows]),
+        basis=np.full(len(rows), ""),
         rating=rating,
         human_rating=human,
         residual=rating - human,
         std_error=np.array([row.bootstrap for row in rows]),
         std_error_analytic=np.array([row.std_error for row in rows]),
+        human_std_error=np.array([row.human_error for row in rows]),
+        vote_std_error=np.array([row.vote_error for row in rows]),
         beta=np.array([row.beta for row in rows]),
         n_battles=np.full(len(rows), 50),
         n_votes=np.array([0 if row.human is None else 40 for row in rows]),

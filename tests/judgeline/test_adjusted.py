@@ -8,14 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judges_that_err import MISPRINTS, coverage, play_judge, printed_interval
+from judges_that_err import (
+    MISPRINTS,
+    adjusted,
+    coverage,
+    outcome_tables,
+    play_judge,
+    printed_interval,
+)
 
-from judgeline.adjusted import adjusted_win_rate
+from judgeline.adjusted_means import adjusted_mean
 from judgeline.judge_counts import (
     JudgeCounts,
     JudgeRates,
-    count_outcomes,
-    is_better_than_chance,
+    NoWinRateError,
     judge_rates,
     normal_quantile,
     smoothed_rates,
@@ -44,8 +50,8 @@ def counts_of(p: float, q0: float, q1: float, n: int, m0: int, m1: int) -> Judge
 # ------------------------------------------------------------------ exact and published values
 
 
-def exact_interval(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, Decimal, Decimal]:
-    """Rogan and Gladen's estimate and the interval in odds form, rationals up to the root.
+def exact_parts(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Rogan and Gladen's estimate, the interval's centre and its variance, in rationals.
 
     Second formulation: with errors e0 = 1 - q0 and e1 = 1 - q1 the estimate is where the share
     lies between e0 and q1; the variance is summed over a common denominator.
@@ -62,17 +68,36 @@ def exact_interval(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, D
     variance = (x * (n - x) / n**3 + (1 - smoothed) * noise0 + smoothed * noise1) / (
         high - low
     ) ** 2
+    return estimate, centre, variance
+
+
+def ends(centre: Fraction, variance: Fraction, quantile: Fraction) -> tuple[Decimal, Decimal]:
     with localcontext() as context:
         context.prec = 40
-        decimal = [Decimal(v.numerator) / Decimal(v.denominator) for v in (centre, variance)]
-        half = Decimal(quantile.numerator) / Decimal(quantile.denominator) * decimal[1].sqrt()
-        return estimate, decimal[0] - half, decimal[0] + half
+        middle, squared, reach = (
+            Decimal(v.numerator) / Decimal(v.denominator) for v in (centre, variance, quantile)
+        )
+        half = reach * squared.sqrt()
+        return middle - half, middle + half
+
+
+def exact_interval(counts: JudgeCounts, quantile: Fraction) -> tuple[Fraction, Decimal, Decimal]:
+    estimate, centre, variance = exact_parts(counts, quantile)
+    return estimate, *ends(centre, variance, quantile)
+
+
+def can_be_corrected(counts: JudgeCounts) -> bool:
+    """Whether the judge does better than chance, in whole numbers, as observed and smoothed."""
+    _, _, m0, k0, m1, k1 = counts
+    return k0 * m1 + k1 * m0 > m0 * m1 and (k0 + 1) * (m1 + 2) + (k1 + 1) * (m0 + 2) > (m0 + 2) * (
+        m1 + 2
+    )
 
 
 def test_the_worked_check_equals_rational_arithmetic() -> None:
     quantile = Fraction("1.959963984540054235524594430521")
     estimate, lower, upper = exact_interval(CHECK, quantile)
-    ours = adjusted_win_rate(CHECK)
+    ours = adjusted(CHECK)
     assert estimate == Fraction(1, 3)
     assert ours.win_rate == pytest.approx(1 / 3, abs=1e-15)
     assert ours.lower == pytest.approx(float(lower), abs=1e-13)
@@ -85,7 +110,7 @@ def skilled_counts(draw: st.DrawFn) -> JudgeCounts:
     n, m0, m1 = (draw(st.integers(1, 3000)) for _ in range(3))
     x, k0, k1 = (draw(st.integers(0, size)) for size in (n, m0, m1))
     counts = JudgeCounts(n, x, m0, k0, m1, k1)
-    if not is_better_than_chance(counts):
+    if not can_be_corrected(counts):
         counts = JudgeCounts(n, x, m0, m0, m1, m1)
     return counts
 
@@ -94,18 +119,38 @@ def skilled_counts(draw: st.DrawFn) -> JudgeCounts:
 def test_interval_equals_rational_arithmetic(counts: JudgeCounts, miscoverage: float) -> None:
     quantile = Fraction(normal_quantile(miscoverage))
     estimate, lower, upper = exact_interval(counts, quantile)
-    ours = adjusted_win_rate(counts, miscoverage=miscoverage)
-    scale = 1 + abs(float(estimate))
-    assert ours.unclipped == pytest.approx(float(estimate), abs=1e-9 * scale)
+    ours = adjusted(counts, miscoverage=miscoverage)
+    clipped = min(max(float(estimate), 0), 1)
+    assert ours.win_rate == pytest.approx(clipped, abs=1e-9 * (1 + abs(float(estimate))))
     for end, exact in ((ours.lower, lower), (ours.upper, upper)):
         assert end == pytest.approx(
             min(max(float(exact), 0), 1), abs=1e-9 * (1 + abs(float(exact)))
         )
 
 
+@given(first=skilled_counts(), second=skilled_counts())
+def test_strata_weigh_by_their_test_battles_in_rational_arithmetic(
+    first: JudgeCounts, second: JudgeCounts
+) -> None:
+    quantile = Fraction(normal_quantile(0.1))
+    tables = [outcome_tables(counts) for counts in (first, second)]
+    test, known = (np.concatenate(part) for part in zip(*tables, strict=True))
+    ours = adjusted_mean(test, known, miscoverage=0.1)
+    n = [Fraction(int(counts.n_test)) for counts in (first, second)]
+    parts = [exact_parts(counts, quantile) for counts in (first, second)]
+    weights = [size / sum(n) for size in n]
+    estimate = sum(w * part[0] for w, part in zip(weights, parts, strict=True))
+    centre = sum(w * part[1] for w, part in zip(weights, parts, strict=True))
+    variance = sum(w**2 * part[2] for w, part in zip(weights, parts, strict=True))
+    exact = (estimate, *ends(centre, variance, quantile))
+    for found, value in zip((ours.win_rate, ours.lower, ours.upper), exact, strict=True):
+        scale = 1 + abs(float(value))
+        assert found == pytest.approx(min(max(float(value), 0), 1), abs=1e-8 * scale)
+
+
 @pytest.mark.parametrize("case", PUBLISHED)
 def test_interval_equals_the_published_values(case: tuple) -> None:
-    ours = adjusted_win_rate(counts_of(*case[:6]), miscoverage=case[6])
+    ours = adjusted(counts_of(*case[:6]), miscoverage=case[6])
     assert (ours.lower, ours.upper) == pytest.approx(case[7:], abs=1e-12)
 
 
@@ -144,7 +189,7 @@ WIN_RATES = np.round(np.arange(0.05, 0.96, 0.05), 2)
 def test_coverage_is_close_to_nominal(win_rate: float) -> None:
     """94 to 96.5 %, calibrated on 200 battles, 100 of either human outcome."""
     rng = np.random.default_rng([2025, round(100 * win_rate)])
-    ours = adjusted_win_rate(play_judge(rng, win_rate, n_replications=N_REPLICATIONS))
+    ours = adjusted(play_judge(rng, win_rate, n_replications=N_REPLICATIONS))
     covered = coverage(ours.lower, ours.upper, win_rate)
     monte_carlo_error = math.sqrt(0.95 * 0.05 / N_REPLICATIONS)
     assert 0.94 <= covered <= 0.965  # the band promised
@@ -179,7 +224,7 @@ def test_misprints_leave_the_band_in_which_the_formula_stays(
 @given(counts=skilled_counts())
 def test_exchanging_wins_and_losses_mirrors_everything(counts: JudgeCounts) -> None:
     n, x, m0, k0, m1, k1 = counts
-    ours, mirrored = (adjusted_win_rate(c) for c in (counts, JudgeCounts(n, n - x, m1, k1, m0, k0)))
+    ours, mirrored = (adjusted(c) for c in (counts, JudgeCounts(n, n - x, m1, k1, m0, k0)))
     assert mirrored.win_rate == pytest.approx(1 - ours.win_rate, abs=1e-9)
     assert mirrored.lower == pytest.approx(1 - ours.upper, abs=1e-9)
     assert mirrored.upper == pytest.approx(1 - ours.lower, abs=1e-9)
@@ -188,28 +233,21 @@ def test_exchanging_wins_and_losses_mirrors_everything(counts: JudgeCounts) -> N
 def test_many_models_at_once_equal_each_alone() -> None:
     rng = np.random.default_rng(1)
     many = play_judge(rng, 0.4, n_replications=12)
-    together = adjusted_win_rate(many)
+    together = adjusted(many)
     for row in range(12):
-        alone = adjusted_win_rate(JudgeCounts(*(int(part[row]) for part in many)))
+        alone = adjusted(JudgeCounts(*(int(part[row]) for part in many)))
         assert tuple(float(part[row]) for part in together) == tuple(float(v) for v in alone)
 
 
 def test_a_perfect_judge_needs_no_correction() -> None:
-    ours = adjusted_win_rate(JudgeCounts(400, 100, 50, 50, 50, 50))
+    ours = adjusted(JudgeCounts(400, 100, 50, 50, 50, 50))
     assert ours.win_rate == ours.naive == 0.25
     assert ours.lower < 0.25 < ours.upper
 
 
-def test_counts_are_those_of_the_outcomes() -> None:
-    judge = [1, 0, 1, 1, 0, 0, 1, 0]
-    human = [math.nan, math.nan, math.nan, 1, 1, 0, 0, 0]
-    assert count_outcomes(judge, human) == JudgeCounts(3, 2, 3, 2, 2, 1)
-
-
-def test_what_contradicts_the_calibration_shows_in_the_unclipped_estimate() -> None:
-    ours = adjusted_win_rate(JudgeCounts(1000, 50, 200, 180, 200, 180))
+def test_test_battles_that_contradict_the_calibration_leave_no_width() -> None:
+    ours = adjusted(JudgeCounts(1000, 50, 200, 180, 200, 180))
     assert (ours.win_rate, ours.lower, ours.upper) == (0, 0, 0)
-    assert ours.unclipped == pytest.approx(-0.0625)
 
 
 # ------------------------------------------------------------------ errors
@@ -234,34 +272,20 @@ def test_what_contradicts_the_calibration_shows_in_the_unclipped_estimate() -> N
 )
 def test_bad_counts_are_refused(counts: tuple, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        adjusted_win_rate(JudgeCounts(*counts))
-
-
-@pytest.mark.parametrize(
-    ("judge", "human", "told"),
-    [
-        ([1, math.nan], [1, 0], "judge_outcome holds 1 values other than 0 and 1, first nan at 1"),
-        ([1, 0], [0.5, 0], "human_outcome holds 1 values other than 0 and 1, first 0.5 at 0"),
-        ([1, 0], [1, 0, 0], r"shape \(n,\), got \(2,\) and \(3,\)"),
-        ([[1, 0]], [[1, 0]], r"shape \(n,\), got \(1, 2\)"),
-    ],
-)
-def test_bad_outcomes_are_refused(judge: list, human: list, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        count_outcomes(judge, human)
+        smoothed_rates(JudgeCounts(*counts), miscoverage=0.05)
 
 
 @pytest.mark.parametrize("miscoverage", [0, 1, math.nan])
 def test_bad_miscoverage_is_refused(miscoverage: float) -> None:
     with pytest.raises(ValueError, match="miscoverage must lie strictly"):
-        adjusted_win_rate(CHECK, miscoverage=miscoverage)
+        adjusted(CHECK, miscoverage=miscoverage)
 
 
-@given(counts=skilled_counts(), worse=st.booleans())
-def test_the_predicate_tells_who_can_be_corrected(counts: JudgeCounts, worse: bool) -> None:
+@given(counts=skilled_counts())
+def test_a_judge_that_says_the_opposite_is_refused_by_both_forms(counts: JudgeCounts) -> None:
     n, x, m0, k0, m1, k1 = counts
-    asked = JudgeCounts(n, x, m0, m0 - k0, m1, m1 - k1) if worse else counts
-    assert bool(is_better_than_chance(asked)) is not worse
-    if worse:
-        with pytest.raises(ValueError, match="no better than chance"):
-            judge_rates(asked)
+    wrong = JudgeCounts(n, x, m0, m0 - k0, m1, m1 - k1)
+    for estimate in (judge_rates, adjusted):
+        with pytest.raises(NoWinRateError, match="no better than chance") as refusal:
+            estimate(wrong)
+        assert refusal.value.status == "chance"

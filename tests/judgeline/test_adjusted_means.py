@@ -1,16 +1,14 @@
-"""Corrected mean outcomes against exact mixtures, the binary estimate and known truths."""
+"""Corrected mean outcomes with ties and in strata, against exact mixtures and known truths."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from judges_that_err import adjusted, coverage, outcome_tables, play_judge
 
-from judgeline.adjusted_means import adjusted_mean, can_be_corrected
+from judgeline.adjusted_means import adjusted_mean
 from judgeline.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
-from judgeline.adjusted_strata import stratified_win_rate
-from judgeline.outcome_tables import decisive_counts
+from judgeline.judge_counts import JudgeCounts, NoWinRateError
 
 SHARES = np.array([[0.5, 0.3, 0.2], [0.2, 0.4, 0.4]])  # of humans, in two strata
 NEVER_TIES = np.array([[0.9, 0.6, 0.2], [0.0, 0.0, 0.0], [0.1, 0.4, 0.8]])
@@ -42,22 +40,27 @@ def test_with_a_judge_that_ties_it_agrees_with_the_inverted_matrix() -> None:
     )
 
 
-counts = st.integers(1, 200)
-
-
-@settings(deadline=None)
-@given(test=st.lists(st.tuples(counts, counts), min_size=1, max_size=3), data=st.data())
-def test_without_ties_it_is_the_stratified_binary_estimate(test, data) -> None:
-    said = np.array([[won, 0, lost] for won, lost in test])
-    known = np.zeros((len(test), 3, 3), int)
-    for row, column in ((0, 0), (0, 2), (2, 0), (2, 2)):
-        known[:, row, column] = [data.draw(st.integers(0, 60)) for _ in test]
-    if not can_be_corrected(said, known):
-        return
-    ours = adjusted_mean(said, known, miscoverage=0.1)
-    theirs = stratified_win_rate(decisive_counts(said, known), miscoverage=0.1)
-    for name in ("win_rate", "lower", "upper", "std_error"):
-        assert float(getattr(ours, name)) == pytest.approx(getattr(theirs, name), abs=1e-9)
+@pytest.mark.slow
+def test_strata_stay_right_where_one_correction_for_all_is_biased() -> None:
+    """The judge errs with length, and test battles are longer than calibration battles."""
+    rng, size = np.random.default_rng(17), 4000
+    short = play_judge(
+        rng, 0.3, n_replications=size, n_test=300, n_lost=160, n_won=140,
+        specificity=0.95, sensitivity=0.7,
+    )  # fmt: skip
+    long = play_judge(
+        rng, 0.6, n_replications=size, n_test=700, n_lost=50, n_won=50,
+        specificity=0.6, sensitivity=0.95,
+    )  # fmt: skip
+    truth = 0.3 * 0.3 + 0.7 * 0.6
+    tables = [outcome_tables(counts) for counts in (short, long)]
+    found = adjusted_mean(*(np.concatenate(part, axis=1) for part in zip(*tables, strict=True)))
+    covered = coverage(found.lower, found.upper, truth)
+    assert covered == pytest.approx(0.95, abs=0.01 + 4 * math.sqrt(0.05 * 0.95 / size))
+    # Each stratum's ratio is biased by the order of its variance, far below its error.
+    assert found.win_rate.mean() == pytest.approx(truth, abs=0.01)
+    pooled = adjusted(JudgeCounts(*(a + b for a, b in zip(short, long, strict=True))))
+    assert abs(pooled.win_rate.mean() - truth) > 0.05
 
 
 def test_intervals_cover_over_simulated_judges_that_never_tie() -> None:
@@ -83,16 +86,31 @@ def test_strata_without_test_battles_have_no_weight() -> None:
         assert float(ours) == pytest.approx(float(theirs))
 
 
+GOOD = [[9, 0, 1], [0, 0, 0], [1, 0, 9]]
+
+
 @pytest.mark.parametrize(
-    ("test", "known", "told"),
+    ("test", "known", "status", "told"),
     [
-        ([[5, 0, 5]], [[[1, 0, 9], [0, 0, 0], [9, 0, 1]]], "no better than chance"),
-        ([[5, 0, 5]], [[[9, 0, 0], [0, 0, 0], [1, 0, 0]]], "no vote that is won, or none"),
-        ([[0, 0, 0]], [[[9, 0, 1], [0, 0, 0], [1, 0, 9]]], "a stratum"),
-        ([5, 0, 5], [[[9, 0, 1], [0, 0, 0], [1, 0, 9]]], r"got \(3,\)"),
-        ([[0.5, 0, 5]], [[[9, 0, 1], [0, 0, 0], [1, 0, 9]]], "whole numbers from 0, got 0.5"),
+        ([[5, 0, 5]], [[[1, 0, 9], [0, 0, 0], [9, 0, 1]]], "chance", "no better than chance"),
+        ([[5, 0, 5]], [[[2, 0, 1], [0, 0, 0], [98, 0, 0]]], "chance", "no higher .* no better"),
+        ([[5, 0, 5]], [[[9, 0, 0], [0, 0, 0], [1, 0, 0]]], "class-absent", "no vote that is lost"),
+        ([[5, 0, 5]], [[[0, 0, 0], [9, 0, 9], [0, 0, 0]]], "chance", "stratum 0 of 1"),
+        ([[5, 0, 5]], [[[0, 5, 0], [0, 5, 0], [0, 5, 0]]], "all-ties", "no vote without a tie"),
+        ([[0, 0, 0]], [GOOD], "all-ties", "no test battle"),
+        ([[5, 0, 5], [1, 0, 0]], [GOOD, np.zeros((3, 3))], "all-ties", "stratum 1 of 2"),
     ],
 )
-def test_bad_counts_are_refused(test, known, told) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_battles_that_allow_no_correction_are_refused(test, known, status, told) -> None:
+    with pytest.raises(NoWinRateError, match=told) as refusal:
         adjusted_mean(test, known)
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [([5, 0, 5], r"got \(3,\)"), ([[0.5, 0, 5]], "whole numbers from 0, got 0.5")],
+)
+def test_bad_counts_are_refused(test, told) -> None:
+    with pytest.raises(ValueError, match=told):
+        adjusted_mean(test, [GOOD])

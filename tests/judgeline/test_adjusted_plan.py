@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judges_that_err import coverage, play_judge
+from judges_that_err import adjusted, coverage, play_judge
 from scipy.stats import binom
 
-from judgeline.adjusted import adjusted_win_rate
 from judgeline.calibration_allocation import allocate_calibration, label_variance, winning_range
 from judgeline.calibration_plan import (
     LabelPlan,
@@ -134,8 +133,8 @@ def test_theory_names_the_win_rates_at_which_adaptive_allocation_pays() -> None:
 @pytest.mark.parametrize("win_rate", WIN_RATES)
 def test_adaptive_allocation_shortens_intervals_where_theory_says_so(win_rate: float) -> None:
     rng = np.random.default_rng([31, round(100 * win_rate)])
-    even = adjusted_win_rate(play_judge(rng, win_rate, n_replications=10_000))
-    ours = adjusted_win_rate(adaptive(rng, win_rate, 10_000))
+    even = adjusted(play_judge(rng, win_rate, n_replications=10_000))
+    ours = adjusted(adaptive(rng, win_rate, 10_000))
     assert 0.94 <= coverage(ours.lower, ours.upper, win_rate) <= 0.965
     widths = [found.upper - found.lower for found in (even, ours)]
     monte_carlo_error = math.sqrt(sum(width.var() for width in widths) / 10_000)
@@ -171,7 +170,7 @@ def test_plan_by_human_outcome_is_the_best_of_a_search(wanted: float) -> None:
 
 
 def test_a_short_enough_interval_needs_no_label() -> None:
-    now = adjusted_win_rate(PILOT)
+    now = adjusted(PILOT)
     width = float(now.upper - now.lower) / 2
     plan = plan_by_human_outcome(PILOT, half_width=width + 1e-9)
     assert plan == LabelPlan(0, 0, pytest.approx(width))
@@ -263,7 +262,7 @@ def test_label_variance_is_that_of_a_large_simulation() -> None:
         rng, 0.4, n_replications=20_000, n_test=2700, n_lost=n_lost, n_won=900 - n_lost,
         specificity=0.8, sensitivity=0.9,
     )  # fmt: skip
-    found = adjusted_win_rate(counts).unclipped
+    found = adjusted(counts).win_rate
     worth = label_variance(0.4, specificity=0.8, sensitivity=0.9, labels_per_test_battle=1 / 3)
     assert 900 * found.var() == pytest.approx(float(worth.adjusted), rel=0.05)
     assert worth.direct == pytest.approx(0.24)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judges_that_err import coverage
 
-from judgeline.adjusted_shares import TernaryCounts, adjusted_shares, count_ternary
+from judgeline.adjusted_shares import TernaryCounts, adjusted_shares
 
 CONFUSION = np.array([[0.75, 0.25, 0.08], [0.15, 0.50, 0.17], [0.10, 0.25, 0.75]])
 TABLE = [[75, 15, 8], [15, 30, 17], [10, 15, 75]]
@@ -94,14 +94,6 @@ def test_a_perfect_judge_keeps_its_shares_and_some_doubt() -> None:
     assert ours.std_error > 0
 
 
-def test_counts_are_those_of_the_outcomes() -> None:
-    judge = [1, 0.5, 0, 1, 1, 0.5, 0, 0]
-    human = [math.nan, math.nan, math.nan, 1, 0.5, 0.5, 0, 1]
-    counts = count_ternary(judge, human)
-    assert np.asarray(counts.test).tolist() == [1, 1, 1]
-    assert np.asarray(counts.calibration).tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
-
-
 @pytest.mark.parametrize(
     "shares", [(0.3, 0.2, 0.5), (0.6, 0.1, 0.3), (0.05, 0.05, 0.9), (0.9, 0.05, 0.05)]
 )
@@ -165,16 +157,3 @@ def _refusal(table: list[list[int]]) -> str:
 def test_a_judge_barely_better_than_chance_knows_next_to_nothing() -> None:
     flat = adjusted_shares(TernaryCounts([1, 1, 1], [[34, 33, 33], [33, 34, 33], [33, 33, 34]]))
     assert (flat.lower, flat.upper) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("judge", "human", "told"),
-    [
-        ([1, math.nan], [1, 0], "judge_outcome holds 1 values that are none of"),
-        ([1, 0], [0.3, 0], "human_outcome .* first 0.3"),
-        ([1, 0], [1], r"shape \(n,\), got \(2,\) and \(1,\)"),
-    ],
-)
-def test_bad_outcomes_are_refused(judge: list, human: list, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        count_ternary(judge, human)

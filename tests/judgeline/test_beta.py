@@ -61,25 +61,11 @@ def test_scaling_scores_scales_the_temperature(scale: float) -> None:
     assert scaled.std_error == pytest.approx(plain.std_error / scale, rel=1e-9)
 
 
-def test_swapping_sides_changes_nothing() -> None:
-    score, outcome = votes(3)
-    assert fit_beta(-score, 1 - outcome).beta == pytest.approx(
-        fit_beta(score, outcome).beta, rel=1e-12
-    )
-
-
 def test_ties_and_missing_votes_take_no_part() -> None:
     score, outcome = votes(4)
     more_score = np.concatenate([score, [9.0, -9.0, 3.0]])
     more_outcome = np.concatenate([outcome, [0.5, 0.5, math.nan]])
     assert fit_beta(more_score, more_outcome) == fit_beta(score, outcome)
-
-
-def test_doubling_votes_shrinks_the_standard_error_by_root_two() -> None:
-    score, outcome = votes(5)
-    once, twice = fit_beta(score, outcome), fit_beta(np.tile(score, 2), np.tile(outcome, 2))
-    assert twice.beta == pytest.approx(once.beta, rel=1e-10)
-    assert twice.std_error == pytest.approx(once.std_error / math.sqrt(2), rel=1e-9)
 
 
 @pytest.mark.parametrize(

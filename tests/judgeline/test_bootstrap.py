@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arenas import dense_battles, name, play, random_pairs, stress_battles
+from lanes import sized
 from likeness import by_model_and_method, rate
 from twins import (
     ELO_PER_LOGIT,
@@ -12,7 +13,6 @@ from twins import (
     human_placement,
     judge_placement,
     place,
-    placement_rows,
 )
 
 from judgeline.heldout import RatingSettings
@@ -75,7 +75,7 @@ def test_two_resamples_already_give_an_unbiased_variance() -> None:
 def test_a_ruler_stretches_the_bootstrap_error_too() -> None:
     rows = by_model_and_method(rate(dense_battles(33), RatingSettings(n_resamples=50)))
     for (model, method), row in rows.items():
-        if method in ("hard-recalibrated", "soft-rescaled"):
+        if method in ("hard-rescaled", "soft-rescaled"):
             base = rows[model, method.split("-")[0]]
             stretch = row["std_error_analytic"] / base["std_error_analytic"]
             assert row["std_error"] == pytest.approx(stretch * base["std_error"], rel=1e-9)
@@ -99,15 +99,6 @@ def test_seed_corpus_and_judge_key_the_streams() -> None:
         assert all(0.3 < other[key] / base[key] < 3 for key in base)
 
 
-def test_another_model_in_the_arena_moves_no_other_models_stream() -> None:
-    """A new model without votes is nobody's anchor: all other rows stay to the last digit."""
-    battles = dense_battles(36)
-    newcomer = [Battle("a-newcomer", name(k % 12), None, float(k % 3 > 0), 1.0) for k in range(30)]
-    base, more = std_errors(battles, 20), std_errors([*battles, *newcomer], 20)
-    for key, error in base.items():
-        assert more[key] == pytest.approx(error, rel=1e-12)
-
-
 def test_models_do_not_share_their_noise() -> None:
     """Two models with the same battles against the same anchors draw different resamples."""
     battles = dense_battles(37)
@@ -123,17 +114,6 @@ def test_models_do_not_share_their_noise() -> None:
 
 
 # ------------------------------------------------------------------ clusters
-
-
-def test_whole_clusters_are_drawn_together() -> None:
-    """By hand: doubling every battle within its cluster leaves errors as they were."""
-    battles = dense_battles(38)
-    settings = RatingSettings(l2=0.0, n_resamples=0)
-    once = by_model_and_method(rate(battles, settings))
-    doubled = [battle for battle in battles for _ in range(2)]
-    together = rate(doubled, settings, cluster=np.arange(len(doubled)) // 2)
-    for key, row in by_model_and_method(together).items():
-        assert row["std_error_analytic"] == pytest.approx(once[key]["std_error_analytic"], rel=1e-6)
 
 
 def test_cluster_errors_match_a_loop_that_draws_clusters() -> None:
@@ -160,29 +140,24 @@ def test_cluster_errors_match_a_loop_that_draws_clusters() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_battles", [60, 200])
+@pytest.mark.parametrize("n_battles", [60, pytest.param(200, marks=pytest.mark.full)])
 def test_the_error_is_that_of_fresh_battles_at_fixed_anchors(n_battles: int) -> None:
-    """Draw the model's battles afresh 1,200 times: its ratings spread by the stated error."""
-    rng = np.random.default_rng(41)
+    """Draw the model's battles afresh many times: its ratings spread by the stated error."""
+    rng, n_draws = np.random.default_rng(41), sized(1200, 300)
     strengths = np.array([0.4, *rng.normal(0, 0.7, 7)])
     others = [(a, b) for a in range(1, 8) for b in range(a + 1, 8)] * 12
     anchors = play(rng, others, strengths)
     ratings, errors = [], []
-    for _ in range(1200):
+    for _ in range(n_draws):
         opponents = rng.integers(1, 8, n_battles)
         own = play(rng, [(0, int(k)) for k in opponents], strengths)
         settings = RatingSettings(n_resamples=0, smoothing_levels=())
         row = by_model_and_method(rate([*anchors, *own], settings))[name(0), "human"]
         ratings.append(row["rating"])
         errors.append(row["std_error_analytic"])
-    assert np.mean(errors) == pytest.approx(np.std(ratings, ddof=1), rel=0.1)
-
-
-def test_placement_rows_are_turned_to_the_model() -> None:
-    """The twin's own footing: a win as B is a win."""
-    battles = [Battle("a", "b", 1.0, 1.0, 1.0), Battle("b", "a", 0.0, 1.0, 1.0)]
-    opponent, y = placement_rows(battles, "a", {"b": 0.3}, lambda battle: battle.human)
-    assert (opponent.tolist(), y.tolist()) == ([0.3, 0.3], [1.0, 1.0])
+    spread = np.array(ratings)
+    within = 0.018 + 4 * sd_error(spread)  # the formula's own error, and chance
+    assert np.mean(errors) == pytest.approx(spread.std(ddof=1), rel=within)
 
 
 def test_a_single_battle_has_no_error() -> None:

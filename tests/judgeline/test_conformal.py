@@ -3,27 +3,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from ratings_by_hand import Rated, heldout_of
-from twins import conformal_rank, conformal_threshold
+from twins import conformal_threshold
 
 from judgeline.conformal import (
+    Calibrating,
     calibrate_intervals,
     conformal_quantile,
     coverage_limits,
     nonconformity_scores,
+    structured_splits,
 )
 from judgeline.heldout import HeldOutRatings
-
-
-@given(n=st.integers(0, 400), level=st.sampled_from(["0.01", "0.05", "0.1", "0.2", "0.45"]))
-@example(n=99, level="0.45")  # a float ceiling is one rank too far here
-def test_threshold_is_the_exact_order_statistic(n: int, level: str) -> None:
-    rank = conformal_rank(n, level)  # oracle: rational arithmetic
-    scores = np.random.default_rng(n).permutation(np.arange(1.0, n + 1))
-    expected = rank if rank <= n else math.inf
-    assert conformal_quantile(scores, miscoverage=float(level)) == expected
 
 
 @pytest.mark.parametrize("hundredths", range(1, 100))
@@ -46,21 +40,6 @@ def test_an_infinite_score_is_not_dropped() -> None:
     scores = [1.0] * 8 + [math.inf]
     assert conformal_quantile(scores, miscoverage=0.1) == math.inf
     assert conformal_quantile(scores, miscoverage=0.2) == 1.0
-
-
-def test_threshold_keeps_the_unit_of_the_scores() -> None:
-    scores = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.6, 5.0, 3.5, 8.0])
-    assert conformal_quantile(400 * scores, miscoverage=0.2) == 400 * conformal_quantile(
-        scores, miscoverage=0.2
-    )
-
-
-def test_coverage_is_nominal_when_scores_are_exchangeable() -> None:
-    rng = np.random.default_rng(7)
-    draws = np.abs(rng.standard_t(df=3, size=(4000, 20)))  # 19 calibration scores, 1 fresh
-    hits = [row[-1] <= conformal_quantile(row[:-1], miscoverage=0.1) for row in draws]
-    monte_carlo_error = math.sqrt(0.9 * 0.1 / len(hits))
-    assert np.mean(hits) == pytest.approx(18 / 20, abs=4 * monte_carlo_error)
 
 
 @pytest.mark.parametrize(
@@ -179,13 +158,6 @@ def test_seeds_choose_the_splits_and_nothing_else() -> None:
     assert first.median_width.tolist() != other.median_width.tolist()
 
 
-def test_the_chosen_standard_error_scales_residuals() -> None:
-    rows = [Rated(f"m{k}", 1500.0 + k, 1500.0, 2.0, bootstrap=4.0) for k in range(1, 20)]
-    analytic = calibrate_intervals(heldout_of(rows), miscoverage=0.2, std_error="analytic")
-    bootstrap = calibrate_intervals(heldout_of(rows), miscoverage=0.2, std_error="bootstrap")
-    assert analytic.threshold[0] == 2 * bootstrap.threshold[0] == 8.0  # 16th of 0.5, 1, 1.5 ...
-
-
 def test_humans_do_not_calibrate_themselves() -> None:
     rows = [Rated(f"m{k}", 1500.0 + k, 1500.0, 2.0) for k in range(20)]
     rows += [Rated(f"m{k}", 1500.0, 1500.0, 2.0, method="human") for k in range(20)]
@@ -215,3 +187,95 @@ def test_limits_hold_the_coverage_of_simulated_splits() -> None:
     assert np.mean(coverage < lower[0]) <= 0.005 + 0.002
     assert np.mean(coverage > upper[0]) <= 0.005 + 0.002
     assert np.mean(coverage <= lower[0]) > 0.005 - 0.002  # no wider than need be
+
+
+# ------------------------------------------------------------------ the spread of residuals
+
+
+def calibrating(
+    residual: ArrayLike, std_error: ArrayLike, human: ArrayLike, votes: ArrayLike
+) -> Calibrating:
+    columns = np.broadcast_arrays(
+        *(np.asarray(c, float) for c in (residual, std_error, human, votes))
+    )
+    size = columns[0].size
+    rating = np.linspace(1400.0, 1600.0, size)
+    return Calibrating(np.arange(size).astype(str), rating, *columns, np.full(size, 50))
+
+
+def test_the_spread_of_a_residual_by_hand() -> None:
+    """Residuals of 13 with errors of 3 and 4: an excess of 12; and 3, 4 and 12 again make 13."""
+    voted = calibrating([13.0, -13.0] * 5, 3.0, 4.0, 4.0)
+    assert voted.excess_sd == pytest.approx(12)
+    assert voted.spread(np.array([3.0]), np.array([4.0])) == pytest.approx([13])
+    assert voted.threshold(0.1) == pytest.approx(1)
+    assert np.isnan(voted.spread(np.array([0.0, math.nan]), np.array([4.0, 4.0]))).all()
+    assert voted.take(np.arange(8)).threshold(0.1) == math.inf
+
+
+@given(st.integers(1, 40), st.floats(0.1, 0.5))
+def test_without_an_excess_and_votes_noise_the_standard_errors_alone_scale(
+    n_models: int, miscoverage: float
+) -> None:
+    rng = np.random.default_rng(n_models)
+    error = rng.uniform(5, 20, n_models)
+    residual = error * rng.uniform(-1, 1, n_models)  # less than the errors explain
+    voted = calibrating(residual, error, 3.0, 0.0)
+    assert voted.excess_sd == 0.0
+    assert voted.spread(error, np.zeros(n_models)).tolist() == error.tolist()
+    scores = np.abs(residual) / error
+    assert voted.threshold(miscoverage) == conformal_quantile(scores, miscoverage=miscoverage)
+
+
+@given(scale=st.floats(0.01, 100), seed=st.integers(0, 99))
+def test_intervals_scale_with_the_unit_of_ratings(scale: float, seed: int) -> None:
+    columns = np.random.default_rng(seed).uniform(1, 30, (4, 20))
+    one, other = calibrating(*columns), calibrating(*(scale * columns))
+    assert other.threshold(0.2) == pytest.approx(one.threshold(0.2), rel=1e-9)
+    spread = one.spread(columns[1], columns[3])
+    assert other.spread(scale * columns[1], scale * columns[3]) == pytest.approx(scale * spread)
+
+
+# ------------------------------------------------------------------ coverage that can fail
+
+
+def test_structured_splits_by_hand() -> None:
+    voted = calibrating(np.zeros(6), 1.0, 1.0, 1.0)._replace(
+        model=np.array(["gpt-4", "GPT3.5", "claude-2", "claude_1", "bard", "llama"]),
+        n_battles=np.array([10, 20, 30, 40, 50, 60]),
+    )  # rated in this order, worst first
+    splits = [(split, np.flatnonzero(~who).tolist()) for split, who in structured_splits(voted)]
+    assert splits == [
+        ("above the upper third", [4, 5]),
+        ("below it", [0, 1, 2, 3]),
+        ("fewer battles", [0, 1, 2]),
+        ("other families", [2, 3]),
+        ("other families", [0, 1]),
+    ]
+
+
+def residuals_of_sixty(shift: float) -> HeldOutRatings:
+    """Normal residuals of 10 points, and the upper third of models rated too high by a shift."""
+    noise = np.random.default_rng(6).normal(0, 10, 60)
+    rows = [
+        Rated(f"model-{k}", 1000.0 + 100 * k + noise[k] + shift * (k >= 40), 1000.0 + 100 * k, 10.0)
+        for k in range(60)
+    ]
+    return heldout_of([row._replace(human_error=1.0) for row in rows])
+
+
+def test_a_judge_that_flatters_the_strong_is_caught_by_structured_splits_alone() -> None:
+    fair, flattered = (calibrate_intervals(residuals_of_sixty(shift)) for shift in (0.0, 40.0))
+    least, _ = coverage_limits([30], [30], miscoverage=[0.1])
+    for table in (fair, flattered):  # random halves see nothing
+        assert table.coverage[0] >= least[0]
+    assert fair.structured_below[0] == ""
+    assert flattered.structured_below[0].startswith("above the upper third")
+    assert flattered.structured_coverage[0] < fair.structured_coverage[0]
+    assert fair.n_structured[0] == 20 + 40  # one family, and equally many battles
+
+
+def test_no_structured_split_is_tried_where_every_threshold_is_infinite() -> None:
+    table = calibrate_intervals(random_heldout(9))
+    assert (table.n_structured[0], table.structured[0], table.structured_below[0]) == (0, "", "")
+    assert math.isnan(table.structured_coverage[0])

@@ -18,7 +18,7 @@ from judgeline.agreement import (
 from judgeline.battles import CodedBattles
 from judgeline.beta import fit_beta, fit_beta_folds
 from judgeline.diagnostics import Diagnostics, diagnose_judge
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
+from judgeline.heldout import HeldOutRatings, RatingSettings, rate
 
 OUTCOMES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])),
@@ -101,8 +101,7 @@ def arena(seed: int = 5, n: int = 900) -> list[Battle]:
 
 def rated(battles: list[Battle]) -> tuple[CodedBattles, HeldOutRatings]:
     coded = code(battles)
-    settings = RatingSettings(n_resamples=0)
-    return coded, fit_heldout_ratings(coded, fit_beta_folds(coded), settings)
+    return coded, rate(coded, RatingSettings(n_resamples=0))
 
 
 def diagnose(battles: list[Battle], **columns) -> dict[tuple[str, str], tuple[float, int]]:
@@ -260,7 +259,7 @@ def test_kappa_both_ways_does_not_depend_on_who_is_called_a() -> None:
 def values(battles: list[Battle]) -> dict[str, float]:
     coded = code(battles)
     folds = fit_beta_folds(coded)
-    ratings = fit_heldout_ratings(coded, folds, RatingSettings(n_resamples=0))
+    ratings = rate(coded, RatingSettings(n_resamples=0))
     named = diagnose_judge(coded, folds, ratings)
     return {
         str(name): float(value)

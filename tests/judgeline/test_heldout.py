@@ -1,35 +1,46 @@
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from arenas import STRESS_GRAPHS, code, dense_battles, name, play, random_pairs, stress_battles
-from hypothesis import example, given, settings
+from arenas import (
+    STRESS_GRAPHS,
+    code,
+    dense_battles,
+    follow_scores,
+    name,
+    play,
+    random_pairs,
+    stress_battles,
+)
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from lanes import sized
 from likeness import (
     JUDGE_METHODS,
-    NO_BOOTSTRAP,
+    PLAIN,
     assert_like_the_twin,
+    assert_rating,
     by_model_and_method,
     rate,
 )
+from scipy.special import expit
 from twins import (
     ELO_PER_LOGIT,
     Battle,
     all_models,
     beta_without,
+    held_out,
     judge_placement,
-    recalibrated,
     tied_together,
     used_battles,
     voted_models,
 )
 
 from judgeline.beta import fit_beta_folds
-from judgeline.heldout import HeldOutRatings, RatingSettings, fit_heldout_ratings
-
-RULERS = ("hard-recalibrated", "soft-recalibrated", "hard-rescaled", "soft-rescaled")
+from judgeline.heldout import HeldOutRatings, RatingSettings, ScoringMethod, fit_score_slopes
 
 # ------------------------------------------------------------------ the twin
 
@@ -67,7 +78,7 @@ def arenas(draw: st.DrawFn) -> list[Battle]:
     size = draw(st.integers(2, 9))
     pairs = random_pairs(rng, size, draw(st.integers(size, 8 * size)))
     n_unvoted = draw(st.integers(0, max(0, size - 3)))
-    return play(
+    battles = play(
         rng,
         pairs,
         rng.normal(0, draw(st.sampled_from([0.0, 1.0, 4.0])), size),
@@ -75,6 +86,7 @@ def arenas(draw: st.DrawFn) -> list[Battle]:
         unvoted=rng.choice(size, n_unvoted, replace=False).tolist(),
         vote_share=draw(st.sampled_from([0.5, 1.0])),
     )
+    return follow_scores(battles, rng) if draw(st.booleans()) else battles
 
 
 def is_rateable(battles: Sequence[Battle]) -> bool:
@@ -92,12 +104,6 @@ def test_random_battles_match_the_slow_twin(battles: list[Battle], l2: float) ->
     else:
         with pytest.raises(ValueError, match=r"no chain of battles with a vote|nobody voted"):
             rate(battles)
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_the_smallest_arenas_match_the_slow_twin(size: int) -> None:
-    rng = np.random.default_rng(size)
-    assert_like_the_twin(play(rng, random_pairs(rng, size, 40), rng.normal(0, 1, size)), l2=0.01)
 
 
 def test_two_models_meet_an_anchor_at_1500() -> None:
@@ -119,7 +125,7 @@ def arena_with_new_models() -> list[Battle]:
 
 def test_methods_and_rows_are_complete(arena_with_new_models: list[Battle]) -> None:
     rows = by_model_and_method(rate(arena_with_new_models))
-    judged = {(name(k), method) for k in range(8) for method in (*JUDGE_METHODS, *RULERS)}
+    judged = {(name(k), method) for k in range(8) for method in JUDGE_METHODS}
     assert set(rows) == judged | {(name(k), "human") for k in (0, 1, 2, 4, 5, 7)}
 
 
@@ -154,25 +160,6 @@ def test_a_model_without_votes_is_flagged_and_has_no_residual(
         assert not math.isnan(row["rating"])
 
 
-def test_rulers_are_the_lines_through_the_other_models(
-    arena_with_new_models: list[Battle],
-) -> None:
-    rows = by_model_and_method(rate(arena_with_new_models))
-    models = all_models(arena_with_new_models)
-    human = {m: rows[m, "human"]["rating"] for m in voted_models(arena_with_new_models)}
-    for base in ("hard", "soft"):
-        judge = {model: rows[model, base]["rating"] for model in models}
-        for model in models:
-            for ruler in ("recalibrated", "rescaled"):
-                row = rows[model, f"{base}-{ruler}"]
-                rating, slope = recalibrated(judge, human, model, through_1500=ruler == "rescaled")
-                assert row["rating"] == pytest.approx(rating, abs=1e-7)
-                stretched = abs(slope) * rows[model, base]["std_error_analytic"]
-                assert row["std_error_analytic"] == pytest.approx(stretched, rel=1e-9)
-                if model in human:
-                    assert row["residual"] == pytest.approx(rating - human[model], abs=1e-7)
-
-
 def test_a_model_that_always_wins_is_finite_and_flagged() -> None:
     rng = np.random.default_rng(22)
     rest = play(rng, random_pairs(rng, 5, 100), rng.normal(0, 1, 5))
@@ -195,41 +182,180 @@ def test_a_model_that_holds_the_graph_together_has_no_rating_and_says_so() -> No
     assert math.isfinite(rows[name(1), "hard"]["rating"])
 
 
-def test_a_new_model_that_met_no_anchor_has_no_rating_and_says_so() -> None:
-    rng = np.random.default_rng(23)
-    rest = play(rng, random_pairs(rng, 5, 100), rng.normal(0, 1, 5))
-    newcomers = [Battle("new-1", "new-2", None, 1.0, 2.0)] * 5
-    rows = by_model_and_method(rate([*rest, *newcomers]))
-    for model in ("new-1", "new-2"):
-        assert math.isnan(rows[model, "soft"]["rating"])
-        assert {"no-votes", "no-battles-with-anchors"} <= set(
-            rows[model, "soft"]["flags"].split(";")
-        )
-
-
-def test_one_fold_without_a_temperature_costs_that_model_only() -> None:
-    """Only the first model's votes ever contradict the judge: its own fold is separable."""
-    rng = np.random.default_rng(26)
-    battles = []
-    for battle in play(rng, random_pairs(rng, 12, 240), rng.normal(0, 1, 12)):
-        agrees = 0.5 + 0.5 * float(np.sign(battle.score))
-        human = battle.human if name(0) in battle.models() else agrees
-        battles.append(Battle(battle.model_a, battle.model_b, human, battle.judge, battle.score))
-    assert beta_without(battles, name(0))[1] == "separable"
-    assert beta_without(battles, name(1))[1] == "ok"
-    assert_like_the_twin(battles, l2=0.01)
-
-
-def test_a_judge_that_contradicts_humans_has_no_soft_rating() -> None:
+def test_a_judge_that_contradicts_humans_is_on_no_human_ruler() -> None:
     rng = np.random.default_rng(24)
     battles = play(rng, random_pairs(rng, 5, 200), rng.normal(0, 2, 5))
     contrary = [Battle(b.model_a, b.model_b, b.human, 1 - b.judge, -b.score) for b in battles]
-    coded = code(contrary)
-    folds = fit_beta_folds(coded)
-    assert set(folds.status.tolist()) == {"contradicts-humans"}
-    rows = by_model_and_method(fit_heldout_ratings(coded, folds, NO_BOOTSTRAP))
-    for (_, method), row in rows.items():
-        assert math.isnan(row["rating"]) is method.startswith("soft")
+    assert set(fit_beta_folds(code(contrary)).status.tolist()) == {"contradicts-humans"}
+    for (_, method), row in by_model_and_method(rate(contrary)).items():
+        assert math.isfinite(row["rating"]) is (method in ("human", *PLAIN) and method != "soft")
+        assert {"no-slope", "no-ruler", "no-weights"} <= set(row["flags"].split(";"))
+
+
+# ------------------------------------------------------------------ newcomers
+
+
+NUMBERS = ("rating", "std_error", "std_error_analytic", "vote_std_error", "beta")
+BOOTSTRAPPED = RatingSettings(n_resamples=20, stream=("corpus", "judge"))
+
+
+def test_no_newcomer_moves_another_model_but_through_the_judges_own_strengths() -> None:
+    battles = dense_battles(36)
+    fresh = [Battle("a-newcomer", name(k % 12), None, float(k % 3 > 0), 1.0) for k in range(30)]
+    both = [Battle("a-newcomer", "b-newcomer", None, 1.0, 9.0)] * 20  # neither is an anchor
+    more = by_model_and_method(rate([*battles, *fresh, *both], BOOTSTRAPPED))
+    for key, row in by_model_and_method(rate([*battles, *fresh], BOOTSTRAPPED)).items():
+        if key[1] not in ("gap", "auto"):
+            for n in NUMBERS:
+                assert more[key][n] == pytest.approx(row[n], rel=1e-9, nan_ok=True), key
+    assert math.isnan(more["b-newcomer", "auto"]["rating"])
+    assert more["b-newcomer", "auto"]["flags"] == "no-votes;no-battles-with-anchors"
+
+
+def test_rows_of_some_models_are_their_rows_of_all() -> None:
+    battles = dense_battles(36)
+    some = rate(battles, BOOTSTRAPPED, models=[name(3), name(7)])
+    every = by_model_and_method(rate(battles, BOOTSTRAPPED))
+    assert set(some.model.tolist()) == {name(3), name(7)}
+    for key, row in by_model_and_method(some).items():
+        assert all(np.array_equal(row[n], every[key][n], equal_nan=True) for n in NUMBERS)
+
+
+# ------------------------------------------------------------------ other scorings
+
+
+NEW = (3, 6)
+
+
+@pytest.fixture(scope="module")
+def battles() -> list[Battle]:
+    rng = np.random.default_rng(77)
+    pairs = random_pairs(rng, 10, 500)
+    return play(rng, pairs, rng.normal(0, 1, 10), unvoted=NEW, vote_share=0.8)
+
+
+def learnt_outcomes(battles: list[Battle]) -> np.ndarray:
+    """Outcomes that differ from fold to fold, and not between the models without votes."""
+    learnt = np.random.default_rng(5).random((len(all_models(battles)), len(battles)))
+    learnt[NEW[1]] = learnt[NEW[0]]
+    return learnt
+
+
+def test_outcomes_of_every_fold_rate_like_the_slow_twin(battles: list[Battle]) -> None:
+    learnt = learnt_outcomes(battles)
+    row_of = {id(battle): row for row, battle in enumerate(battles)}
+    rows = by_model_and_method(rate(battles, methods={"learnt": ScoringMethod(outcome=learnt)}))
+    for fold, model in enumerate(all_models(battles)):
+        share = learnt[fold]
+        expected = held_out(battles, model, lambda b, p=share: float(p[row_of[id(b)]]), 0.01)
+        assert_rating(rows[model, "learnt"], expected)
+
+
+def test_the_judge_as_a_scoring_method_is_hard_and_soft(battles: list[Battle]) -> None:
+    coded = code(battles)
+    beta, points = fit_beta_folds(coded).beta, coded.rubric_points()
+    methods = {
+        "as-outcome": ScoringMethod(outcome=coded.judge_outcome / 4),
+        "as-score": ScoringMethod(score_difference=0.013 * points),
+        "as-folds": ScoringMethod(outcome=expit(beta[:, None] * points)),
+    }
+    rows = by_model_and_method(rate(battles, methods=methods))
+    pairs = {"as-outcome": "hard", "as-score": "soft", "as-folds": "soft"}
+    for model in all_models(battles):
+        for method, known in pairs.items():
+            for suffix in ("", "-rescaled"):
+                found, wanted = rows[model, method + suffix], rows[model, known + suffix]
+                for number in ("rating", "std_error_analytic"):
+                    assert found[number] == pytest.approx(wanted[number], rel=1e-6)
+        slope = 0.013 * rows[model, "as-score"]["beta"]
+        assert slope == pytest.approx(rows[model, "soft"]["beta"], rel=1e-6)
+    assert 0.013 * fit_score_slopes(coded, 0.013 * points).beta == pytest.approx(beta, rel=1e-6)
+
+
+@pytest.mark.parametrize("lacking", [(0,), NEW])
+def test_a_fold_without_outcomes_costs_its_models_only(
+    battles: list[Battle], lacking: tuple[int, ...]
+) -> None:
+    learnt = learnt_outcomes(battles)
+    whole = by_model_and_method(rate(battles, methods={"learnt": ScoringMethod(outcome=learnt)}))
+    less = learnt.copy()
+    less[list(lacking)] = np.nan
+    rows = by_model_and_method(rate(battles, methods={"learnt": ScoringMethod(outcome=less)}))
+    for code_, model in enumerate(all_models(battles)):
+        found, known = (table[model, "learnt"]["rating"] for table in (rows, whole))
+        assert math.isnan(found) if code_ in lacking else found == pytest.approx(known, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "complaint"),
+    [
+        (ScoringMethod(outcome=np.full(500, 1.2)), r"is 1\.2; expected A's share"),
+        (ScoringMethod(outcome=np.zeros((2, 500))), r"shape \(2, 500\); expected"),
+        (ScoringMethod(score_difference=np.zeros(3)), r"shape \(3,\); expected"),
+        (ScoringMethod(score_difference=np.full(500, np.nan)), "battle 0 by 'odd' is nan"),
+    ],
+)
+def test_impossible_scores_are_refused(
+    battles: list[Battle], method: ScoringMethod, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        rate(battles, methods={"odd": method})
+
+
+def test_a_method_is_one_thing_under_a_name_of_its_own(battles: list[Battle]) -> None:
+    with pytest.raises(ValueError, match="either outcomes or score differences"):
+        ScoringMethod()
+    with pytest.raises(ValueError, match="'hard', which is made from the battles"):
+        rate(battles, methods={"hard": ScoringMethod(outcome=np.zeros(500))})
+
+
+# ------------------------------------------------------------------ a model's own votes
+
+OWN = {
+    "reversed": lambda b, k: None if b.human is None else 1 - b.human,
+    "deleted": lambda b, k: None,
+    "half deleted": lambda b, k: b.human if k % 2 else None,
+    "invented": lambda b, k: (1.0, 0.5, 0.0)[k % 3],
+}
+OF_PEOPLE = {"no-votes", "humans-always-prefer", "humans-never-prefer"}
+
+
+@st.composite
+def votes_changed(draw: st.DrawFn) -> tuple[list[Battle], list[Battle], str]:
+    """Battles, the same with other votes on one model, and that model.
+
+    The other models with votes are the same: they are the anchors.
+    """
+    battles = draw(arenas())
+    model, change = draw(st.sampled_from(all_models(battles))), OWN[draw(st.sampled_from([*OWN]))]
+    changed = [
+        replace(b, human=change(b, k)) if model in b.models() else b for k, b in enumerate(battles)
+    ]
+    others, still = (set(voted_models(each)) - {model} for each in (battles, changed))
+    assume(others == still and is_rateable(battles) and is_rateable(changed))
+    return battles, changed, model
+
+
+@given(votes_changed(), st.booleans())
+@settings(max_examples=sized(1500, 150))
+def test_no_vote_on_a_model_has_a_say_in_what_the_judge_says_of_it(
+    changed: tuple[list[Battle], list[Battle], str], clustered: bool
+) -> None:
+    """To the last bit, by every method."""
+    before, after, model = changed
+    cluster = np.arange(len(before)) // 3 if clustered else None
+    tables = [
+        by_model_and_method(rate(each, BOOTSTRAPPED, cluster=cluster, models=[model]))
+        for each in (before, after)
+    ]
+    for method in JUDGE_METHODS:
+        rows = [table[model, method] for table in tables]
+        for number in NUMBERS:
+            assert np.array_equal(*(row[number] for row in rows), equal_nan=True), (method, number)
+        flags = [set(row["flags"].split(";")) - OF_PEOPLE - {""} for row in rows]
+        assert flags[0] == flags[1]
+        assert rows[0]["basis"] == rows[1]["basis"]
+        assert rows[0]["n_battles"] == rows[1]["n_battles"]
 
 
 # ------------------------------------------------------------------ invariances
@@ -244,7 +370,9 @@ def assert_same(first: HeldOutRatings, second: HeldOutRatings, *, elo: float = 1
             assert ours.tolist() == theirs.tolist(), field
 
 
-BOOTSTRAPPED = RatingSettings(n_resamples=20, stream=("corpus", "judge"))
+def without_gap(heldout: HeldOutRatings) -> HeldOutRatings:
+    kept = ~np.isin(heldout.method, ["gap", "auto"])
+    return HeldOutRatings._make(column[kept] for column in heldout)
 
 
 @given(arenas().filter(is_rateable), st.randoms(use_true_random=False))
@@ -258,8 +386,12 @@ def test_the_order_of_battles_changes_nothing(battles: list[Battle], random: Any
 @given(arenas().filter(is_rateable), st.integers(0, 2**16))
 @settings(max_examples=20)
 def test_swapping_sides_changes_nothing(battles: list[Battle], mask: int) -> None:
-    some_swapped = [b.swapped() if mask >> (k % 16) & 1 else b for k, b in enumerate(battles)]
-    assert_same(rate(battles, BOOTSTRAPPED), rate(some_swapped, BOOTSTRAPPED))
+    """Of some battles; of all of them where ratings rest on standard deviations over battles."""
+    swapped = [b.swapped() for b in battles]
+    some = [(b, b.swapped())[mask >> (k % 16) & 1] for k, b in enumerate(battles)]
+    plain = [without_gap(rate(each, BOOTSTRAPPED)) for each in (battles, some)]
+    assert_same(*plain)
+    assert_same(rate(battles, BOOTSTRAPPED), rate(swapped, BOOTSTRAPPED), elo=1e-9)
 
 
 def test_other_smoothing_levels_change_no_other_method() -> None:
@@ -285,18 +417,6 @@ def test_renaming_models_renames_rows_only() -> None:
         assert twin["rating"] == pytest.approx(row["rating"], abs=1e-6, nan_ok=True)
 
 
-def test_doubling_battles_halves_the_squared_error_without_a_penalty() -> None:
-    battles = dense_battles(5)
-    settings = RatingSettings(l2=0.0, n_resamples=0)
-    once = by_model_and_method(rate(battles, settings))
-    twice = by_model_and_method(rate([*battles, *battles], settings))
-    for key, row in once.items():
-        assert twice[key]["rating"] == pytest.approx(row["rating"], abs=1e-5)
-        assert twice[key]["std_error_analytic"] == pytest.approx(
-            row["std_error_analytic"] / math.sqrt(2), rel=1e-6
-        )
-
-
 @example(scale=3.0)
 @example(scale=1 / 7)
 @given(scale=st.floats(0.05, 20))
@@ -307,11 +427,6 @@ def test_the_unit_of_scores_does_not_matter(scale: float) -> None:
     plain, other = by_model_and_method(rate(battles)), by_model_and_method(rate(scaled))
     for key, row in plain.items():
         assert other[key]["rating"] == pytest.approx(row["rating"], abs=1e-5)
-
-
-def test_the_same_call_gives_the_same_numbers() -> None:
-    battles = stress_battles("hub")
-    assert_same(rate(battles, BOOTSTRAPPED), rate(battles, BOOTSTRAPPED), elo=0.0)
 
 
 # ------------------------------------------------------------------ refusals
@@ -330,28 +445,9 @@ def test_battles_without_any_vote_are_refused() -> None:
 
 
 def test_folds_of_other_battles_are_refused() -> None:
-    coded = code(stress_battles("hub"))
     others = fit_beta_folds(code(stress_battles("hub")[:3]))
     with pytest.raises(ValueError, match="beta folds"):
-        fit_heldout_ratings(coded, others, NO_BOOTSTRAP)
-
-
-@pytest.mark.parametrize("method", ["human", "hard"])
-def test_strengths_that_do_not_exist_raise(method: str) -> None:
-    """Without a penalty a model that always wins has no finite strength."""
-    rng = np.random.default_rng(25)
-    rest = play(rng, random_pairs(rng, 5, 200), rng.normal(0, 1, 5))
-    champion = [
-        Battle(
-            "champion",
-            name(k % 5),
-            *((1.0, float(k > 9)) if method == "human" else (float(k > 9), 1.0)),
-            1.0,
-        )
-        for k in range(20)
-    ]
-    with pytest.raises(RuntimeError):
-        rate([*rest, *champion], RatingSettings(l2=0.0, n_resamples=0))
+        rate(stress_battles("hub"), beta_folds=others)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +470,7 @@ def test_a_cluster_per_battle_is_no_clustering() -> None:
     battles = stress_battles("hub")
     plain = rate(battles)
     alone = rate(battles, cluster=np.arange(len(battles)))
-    assert_same(plain, alone, elo=1e-6)
+    assert_same(plain, alone, elo=1e-4)
 
 
 def test_a_cluster_column_of_another_length_is_refused() -> None:

@@ -1,16 +1,23 @@
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanes import sized
 from ratings_by_hand import Rated, heldout_of
+from scipy.stats import norm, studentized_range
 
-from judgeline.leaderboard import Leaderboard, rank_models
+from judgeline.leaderboard import Leaderboard, rank_intervals, rank_models
+
+rank = partial(rank_models, method="soft")
 
 
 def rows_of(board: Leaderboard) -> dict[str, dict[str, Any]]:
     return {
-        str(row[1]): dict(zip(board._fields, row, strict=True)) for row in zip(*board, strict=True)
+        str(row[3]): dict(zip(board._fields, row, strict=True)) for row in zip(*board, strict=True)
     }
 
 
@@ -21,7 +28,7 @@ def nine_calibrators() -> list[Rated]:
 
 def test_a_new_model_gets_the_threshold_of_all_voted_models() -> None:
     new = Rated("new", 1600.0, None, 20.0, flags="no-votes")
-    row = rows_of(rank_models(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
+    row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
     # nine scores at 90 %: the ninth smallest, 0.9 standard errors of 20 points
     assert (row["lower"], row["upper"]) == pytest.approx((1582.0, 1618.0))
     assert row["flags"] == "no-votes"
@@ -29,45 +36,97 @@ def test_a_new_model_gets_the_threshold_of_all_voted_models() -> None:
 
 
 def test_a_voted_model_does_not_calibrate_its_own_interval() -> None:
-    board = rows_of(rank_models(heldout_of(nine_calibrators()), miscoverage=0.2))
+    board = rows_of(rank(heldout_of(nine_calibrators()), miscoverage=0.2))
     # eight others at 80 %: rank ceil(0.8 * 9) = 8, the largest of the others
     assert board["voted9"]["upper"] - board["voted9"]["rating"] == pytest.approx(8.0)
     assert board["voted1"]["upper"] - board["voted1"]["rating"] == pytest.approx(9.0)
 
 
 def test_too_few_voted_models_give_the_whole_line() -> None:
-    board = rank_models(heldout_of(nine_calibrators()), miscoverage=0.1)
+    board = rank(heldout_of(nine_calibrators()), miscoverage=0.1)
     assert np.isneginf(board.lower).all()
     assert np.isposinf(board.upper).all()
-    assert set(board.tier.tolist()) == {1}
+    assert set(board.best_rank.tolist()) == {1}
+    assert set(board.worst_rank.tolist()) == {9}
 
 
 def test_rows_are_ranked_by_rating_and_ties_by_name() -> None:
     rows = [
         Rated(name, rating, None, 1.0) for name, rating in zip("dbca", (9, 7, 9, 8), strict=True)
     ]
-    board = rank_models(heldout_of(rows))
+    board = rank(heldout_of(rows))
     assert board.rank.tolist() == [1, 2, 3, 4]
     assert board.model.tolist() == ["c", "d", "a", "b"]
 
 
-def test_tiers_count_the_models_clearly_above() -> None:
-    """By hand: threshold 1, so intervals are rating +- std_error."""
-    calibrators = [Rated(f"v{k}", 1.0, 0.0, 1.0) for k in range(9)]
-    new = [
-        Rated("top", 1700.0, None, 20.0),  # 1680..1720
-        Rated("near", 1670.0, None, 20.0),  # 1650..1690 overlaps the top
-        Rated("below", 1640.0, None, 20.0),  # 1620..1660 below the top only
-        Rated("wide", 1640.0, None, 50.0),  # 1590..1690 below nobody
-        Rated("low", 1500.0, None, 10.0),  # 1490..1510 below all four
-        Rated("touching", 1470.0, None, 20.0),  # 1450..1490 touches low: not clearly below it
+# ------------------------------------------------------------------ ranks that chance allows
+
+
+def test_ranks_of_three_models_by_hand() -> None:
+    """Standard errors of 10 at 90 %: two of three models are apart from 29.02 points on."""
+    half_width = np.full(3, 10 * norm.ppf(0.95))
+    apart = 10 * studentized_range.ppf(0.9, 3, np.inf)
+    assert apart == pytest.approx(29.02, abs=0.01)  # printed tables: 2.902
+    for gap, best, worst in (
+        (apart + 1, [1, 2, 3], [1, 2, 3]),
+        (apart - 1, [1, 1, 2], [2, 3, 3]),
+        (apart / 2 - 1, [1, 1, 1], [3, 3, 3]),
+    ):
+        ratings = [1500 + gap, 1500.0, 1500 - gap]
+        found = rank_intervals(ratings, half_width, miscoverage=0.1)
+        assert [side.tolist() for side in found] == [best, worst]
+
+
+@given(st.integers(0, 12), st.integers(0, 10_000), st.floats(0.01, 0.5))
+@settings(max_examples=40)
+def test_rank_intervals_hold_the_rank_and_follow_the_ratings(
+    n_models: int, seed: int, miscoverage: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    rating = np.sort(rng.normal(1500, 100, n_models))[::-1]
+    half_width = rng.exponential(60, n_models)
+    best, worst = rank_intervals(rating, half_width, miscoverage=miscoverage)
+    ranks = np.arange(1, n_models + 1)
+    assert ((best >= 1) & (best <= ranks) & (ranks <= worst) & (worst <= n_models)).all()
+    assert (np.diff(best) >= 0).all()
+    assert (np.diff(worst) >= 0).all()
+    open_ended = rank_intervals(rating, np.full(n_models, math.inf), miscoverage=miscoverage)
+    assert [side.tolist() for side in open_ended] == [[1] * n_models, [n_models] * n_models]
+
+
+@pytest.mark.parametrize("spread", [0.0, 20.0])
+def test_all_true_ranks_lie_within_at_once_at_the_stated_rate(spread: float) -> None:
+    """Of equal models any order is true: chance alone parts two of them in 10 %, exactly."""
+    rng, n_models, n_draws = np.random.default_rng(7), 6, sized(4000, 400)
+    half_width = np.full(n_models, 10 * norm.ppf(0.95))
+    truth, hits = -spread * np.arange(n_models), []
+    for _ in range(n_draws):
+        rating = truth + rng.normal(0, 10, n_models)
+        order = np.argsort(-rating)
+        best, worst = rank_intervals(rating[order], half_width, miscoverage=0.1)
+        ranks = 1 + order
+        inside = (best <= ranks) & (ranks <= worst) if spread else (best == 1) & (worst == n_models)
+        hits.append(inside.all())
+    within = 4 * math.sqrt(0.09 / n_draws)
+    assert np.mean(hits) >= 0.9 - within
+    assert spread or np.mean(hits) == pytest.approx(0.9, abs=within)
+
+
+# ------------------------------------------------------------------ whose residuals count
+
+
+def test_a_models_own_residual_does_not_move_its_own_interval() -> None:
+    rows = [
+        Rated(f"m{k:02d}", 1500.0 + 9 * k, 1500.0 + 8 * k, 10.0, human_error=3.0, vote_error=5.0)
+        for k in range(14)
     ]
-    tier = {
-        m: row["tier"] for m, row in rows_of(rank_models(heldout_of([*calibrators, *new]))).items()
-    }
-    assert {model: int(tier[model]) for model, *_ in new} == {
-        "top": 1, "near": 1, "below": 2, "wide": 1, "low": 5, "touching": 5,
-    }  # fmt: skip
+    boards = [
+        rows_of(rank(heldout_of([rows[0]._replace(human=human), *rows[1:]])))
+        for human in (1500.0, 900.0)
+    ]
+    for side in ("lower", "upper"):
+        assert boards[0]["m00"][side] == boards[1]["m00"][side]
+    assert boards[0]["m01"]["upper"] < boards[1]["m01"]["upper"]
 
 
 def test_other_methods_stand_beside_the_ranking_one() -> None:
@@ -77,7 +136,7 @@ def test_other_methods_stand_beside_the_ranking_one() -> None:
         Rated("voted1", 1400.0, 1400.0, 3.0, method="human"),
     ]
     rows[0] = rows[0]._replace(beta=0.7)
-    row = rows_of(rank_models(heldout_of(rows), method="soft"))["voted1"]
+    row = rows_of(rank(heldout_of(rows)))["voted1"]
     assert (row["rating"], row["soft_rating"], row["hard_rating"]) == (1401.0, 1401.0, 1300.0)
     assert (row["human_rating"], row["beta"], row["std_error"]) == (1400.0, 0.7, 10.0)
     assert row["method"] == "soft"
@@ -85,21 +144,20 @@ def test_other_methods_stand_beside_the_ranking_one() -> None:
 
 def test_a_model_without_a_rating_comes_last_with_its_flag() -> None:
     rows = [*nine_calibrators(), Rated("lost", math.nan, None, math.nan, flags="no-battles")]
-    board = rank_models(heldout_of(rows), miscoverage=0.2)
+    board = rank(heldout_of(rows), miscoverage=0.2)
     assert board.model.tolist()[-1] == "lost"
     lost = rows_of(board)["lost"]
     assert lost["flags"] == "no-battles"
     assert all(math.isnan(lost[field]) for field in ("rating", "lower", "upper"))
     assert np.isfinite(board.lower[:-1]).all()
 
-    assert math.isnan(lost["rank"])
-    assert math.isnan(lost["tier"])
+    assert all(math.isnan(lost[place]) for place in ("rank", "best_rank", "worst_rank"))
 
 
 @pytest.mark.parametrize("std_error", [0.0, math.nan])
 def test_a_model_whose_battles_show_no_spread_gets_the_whole_line(std_error: float) -> None:
     new = Rated("new", 1900.0, None, std_error, flags="no-votes")
-    row = rows_of(rank_models(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
+    row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
     assert (row["rank"], row["rating"]) == (1, 1900.0)
     assert (row["lower"], row["upper"]) == (-math.inf, math.inf)
     assert row["flags"] == "no-votes;no-spread"
@@ -115,7 +173,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones(method: str) -> None:
 def test_the_bootstrap_error_can_scale_the_intervals() -> None:
     rows = [row._replace(bootstrap=5.0) for row in nine_calibrators()]
     new = Rated("new", 1600.0, None, 20.0, bootstrap=10.0)
-    board = rows_of(rank_models(heldout_of([*rows, new]), std_error="bootstrap"))
+    board = rows_of(rank(heldout_of([*rows, new]), std_error="bootstrap"))
     # residual 9 points of 5: 1.8 standard errors of 10 points
     assert board["new"]["upper"] == pytest.approx(1618.0)
     assert board["new"]["std_error"] == 10.0

@@ -14,13 +14,26 @@ from judgeline.battle_strata import (
     strength_strata,
 )
 from judgeline.battles import CodedBattles
-from judgeline.model_win_rates import ADJUSTMENTS, ModelWinRates, adjust_models
+from judgeline.model_win_rates import (
+    ADJUSTMENTS,
+    HEADLINE_RULE,
+    LABEL_SHIFT,
+    ModelWinRates,
+    adjust_models,
+)
 from judgeline.outcome_tables import (
     Design,
     OutcomeTables,
+    decisive,
     decisive_counts,
     design_of,
+    has_own_votes,
     tabulate_outcomes,
+)
+from judgeline.prediction_powered import (
+    difference_estimate,
+    difference_estimates,
+    power_tuned_estimate,
 )
 
 from win_rate_worlds import coded, world  # isort: skip
@@ -28,16 +41,20 @@ from win_rate_worlds import coded, world  # isort: skip
 PLACE = {1.0: 0, 0.5: 1, 0.0: 2}
 
 
+def by_strength(battles: CodedBattles, question: np.ndarray) -> OutcomeTables:
+    stratum_a, stratum_b = strength_strata(battles)
+    return tabulate_outcomes(
+        battles, question, stratum_a=stratum_a, stratum_b=stratum_b, n_strata=N_STRENGTHS
+    )
+
+
 def adjust(
     battles: CodedBattles, question: np.ndarray, *, miscoverage: float = 0.1
 ) -> ModelWinRates:
-    stratum_a, stratum_b = strength_strata(battles)
     return adjust_models(
         tabulate_outcomes(battles, question),
         by_length=None,
-        by_strength=tabulate_outcomes(
-            battles, question, stratum_a=stratum_a, stratum_b=stratum_b, n_strata=N_STRENGTHS
-        ),
+        by_strength=by_strength(battles, question),
         miscoverage=miscoverage,
     )
 
@@ -95,7 +112,8 @@ def test_counts_are_those_of_going_battle_by_battle(small) -> None:
                 if model not in battle[:2] and meant < 3:
                     others[side, stratum[side], said, meant] += 1
         assert (tables.own[at] == own).all()
-        assert (tables.others[at] == others[0 if sides[0] >= sides[1] else 1]).all()
+        assert (tables.others[:, at] == others).all()
+        assert tables.usual_side[at] == (0 if sides[0] >= sides[1] else 1)
         assert tables.n_questions[at] == len(questions)
     assert tables.whole.sum() == len(plain)
 
@@ -110,13 +128,19 @@ def test_naming_the_other_side_a_changes_nothing_of_a_models_own_battles() -> No
     )
     ours, theirs = (tabulate_outcomes(each, question) for each in (battles, swapped))
     assert (ours.own == theirs.own).all()
-    assert (ours.others == theirs.others).all()  # seen by the side of the model, whatever its name
+    assert (ours.others == theirs.others[::-1]).all()
+    for model in range(8):  # seen by the side of the model, whatever its name
+        first, second = (design_of(tables, model) for tables in (ours, theirs))
+        assert (first.labelled == second.labelled).all()
 
 
 def test_ties_of_either_are_left_out_of_the_binary_counts() -> None:
     labelled = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]  # rows: judge's win, tie, loss
     counts = decisive_counts([10, 20, 30], labelled)
     assert [int(part) for part in counts] == [40, 10, 12, 9, 8, 1]
+    left = decisive(Design(np.array([[10, 20, 30]]), np.array([labelled]), "others"))
+    assert left.test.tolist() == [[10, 0, 30]]
+    assert left.labelled.tolist() == [[[1, 0, 3], [0, 0, 0], [7, 0, 9]]]
 
 
 def test_longer_answers_than_the_median_are_the_second_stratum() -> None:
@@ -140,8 +164,8 @@ def test_strength_strata_mirror_between_the_two_sides() -> None:
 def _one_model(n_unvoted: int, n_won: int, n_lost: int) -> OutcomeTables:
     own = np.zeros((1, 1, 3, 4), int)
     own[0, 0, 0, [0, 2, 3]] = n_won, n_lost, n_unvoted
-    others = np.full((1, 1, 3, 3), 5)
-    return OutcomeTables(("m",), own, others, own[0], np.array([9]))
+    others = np.full((2, 1, 1, 3, 3), 5)
+    return OutcomeTables(("m",), own, others, np.array([0]), own[0], np.array([9]))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +174,9 @@ def _one_model(n_unvoted: int, n_won: int, n_lost: int) -> OutcomeTables:
         (50, 10, 10, "own", 50),
         (21, 10, 10, "own", 21),
         (20, 10, 10, "others", 40),  # as many votes as battles without
-        (50, 9, 10, "others", 69),  # too few votes won
-        (50, 20, 9, "others", 79),
+        (50, 4, 10, "others", 64),  # too few votes won
+        (50, 20, 4, "others", 74),
+        (50, 5, 5, "own", 50),
         (50, 0, 0, "others", 50),
         (0, 30, 30, "others", 60),
     ],
@@ -159,7 +184,10 @@ def _one_model(n_unvoted: int, n_won: int, n_lost: int) -> OutcomeTables:
 def test_own_votes_calibrate_where_they_are_enough_and_the_judge_does_most(
     unvoted: int, won: int, lost: int, calibration: str, n_test: int
 ) -> None:
-    design = design_of(_one_model(unvoted, won, lost), 0)
+    tables = _one_model(unvoted, won, lost)
+    design = design_of(tables, 0)
+    assert has_own_votes(tables.own[0]) is (min(won, lost) >= 5)
+    assert design_of(tables, 0, hidden=True).calibration == "others"
     assert design.calibration == calibration
     assert design.test.sum() == n_test
     assert design.labelled.sum() == (won + lost if calibration == "own" else 45)
@@ -194,51 +222,90 @@ def test_intervals_cover_where_the_judge_errs_alike_and_naive_win_rates_do_not(
     assert abs(np.mean(naive, axis=0)).max() > 0.1  # a strong model looks weaker than it is
 
 
-def test_only_strata_by_strength_stand_in_for_votes_when_errors_depend_on_strength() -> None:
-    hits: dict[str, list[bool]] = {"binary": [], "binary-by-strength": []}
-    for seed in range(20):
-        battles, question, human = world(seed, accuracy=None)
+@pytest.mark.parametrize("accuracy", [None, 0.8])
+def test_the_difference_helps_where_naive_rates_fail_and_holds_where_corrections_fail(
+    accuracy: float | None,
+) -> None:
+    hits: list[bool] = []
+    errors: dict[str, list[float]] = {"binary": [], "difference": [], "naive": []}
+    for seed in range(12):
+        battles, question, human = world(seed, accuracy=accuracy, n_models=14, n_battles=5000)
         found = adjust(battles, question)
-        for name, held in hits.items():
-            of_way = rows(found, name)
-            truth = [_decisive(human, battles, m, hidden=False) for m in range(8)]
-            inside = (of_way.win_rate_lower <= truth) & (truth <= of_way.win_rate_upper)
-            held += list(inside[of_way.status == "ok"])
-            assert set(of_way.status) <= {"ok", "chance"}
-    assert len(hits["binary"]) == 160
-    assert np.mean(hits["binary"]) < 0.3
-    # Where one side nearly always wins, a judge can be no better than chance: a fifth withheld.
-    assert len(hits["binary-by-strength"]) > 110
-    assert np.mean(hits["binary-by-strength"]) > 0.9 - 3 * math.sqrt(0.9 * 0.1 / 110)
+        truth = np.array([_decisive(human, battles, m, hidden=False) for m in range(14)])
+        of_difference = rows(found, "difference")
+        lower, upper = of_difference.win_rate_lower, of_difference.win_rate_upper
+        hits += list((lower <= truth) & (truth <= upper))
+        errors["difference"] += list(abs(of_difference.win_rate - truth))
+        errors["naive"] += list(abs(of_difference.naive_win_rate - truth))
+        errors["binary"] += list(abs(rows(found, "binary").win_rate - truth))
+    naive, binary, difference = (np.mean(errors[k]) for k in ("naive", "binary", "difference"))
+    # The rank of 13 scores: 13 of 14 models, nearly whatever the errors are.
+    assert np.mean(hits) == pytest.approx(13 / 14, abs=0.03)
+    if accuracy is None:  # the judge errs with strength, and its own rates are unbiased
+        assert difference < 1.15 * naive
+        assert binary > 5 * difference
+    else:  # it errs alike: the correction is right, and naive rates lean towards one half
+        assert difference < 0.6 * naive
 
 
-def test_a_new_model_gets_a_value_from_votes_on_others_and_says_so() -> None:
+def test_a_model_with_votes_shows_its_own_and_a_new_one_those_on_others() -> None:
     battles, question, _ = world(3, n_new=1, share_voted=0.3)
     found = adjust(battles, question)
     new = found.model == "m07"
-    assert set(found.calibration[new]) == {"others"}
+    assert set(found.calibration[new & (found.status == "ok")]) == {"others"}
     assert (found.n_votes[new] == 0).all()
     assert np.isnan(found.human_win_rate[new]).all()
     ok = new & (found.status == "ok")
     assert ok.any()
-    assert all(note.startswith("transported") for note in found.note[ok])
+    assert all("transported" in note for note in found.note[ok])
     shown = headlines(found)
-    assert shown.estimator[shown.model == "m07"] == "mean-outcome-by-strength"
-    assert set(shown.estimator[shown.model != "m07"]) == {"mean-outcome"}
+    assert shown.model.tolist() == [f"m{at:02d}" for at in range(8)]
+    assert shown.estimator.tolist() == ["prediction-powered"] * 7 + ["difference"]
+    own = rows(found, "prediction-powered")
+    assert own.status[own.model == "m07"] == "few-own-votes"
+    assert "0 of its own votes are won" in own.note[own.model == "m07"][0]
 
 
-def test_without_ties_the_rows_that_are_shown_are_the_binary_ones() -> None:
+def test_basis_states_the_rule_of_the_headline_and_the_assumption_beneath() -> None:
     found = adjust(*world(3, n_new=1, share_voted=0.3)[:2])
-    for shown, binary in (
-        ("mean-outcome", "binary"),
-        ("mean-outcome-by-strength", "binary-by-strength"),
-    ):
-        ours, theirs = rows(found, shown), rows(found, binary)
-        together = np.char.find(ours.note, "taken together") >= 0
-        both = (ours.status == "ok") & (theirs.status == "ok") & ~together
-        assert both.any()
-        for name in ("win_rate", "win_rate_lower", "win_rate_upper", "naive_win_rate"):
-            np.testing.assert_allclose(getattr(ours, name)[both], getattr(theirs, name)[both])
+    assert all(HEADLINE_RULE in basis for basis in headlines(found).basis)
+    for estimator in ("mean-outcome", "ternary", "binary"):
+        assert set(rows(found, estimator).basis) == {LABEL_SHIFT}
+        assert not rows(found, estimator).headline.any()
+
+
+def test_rows_are_the_estimators_of_the_models_counts() -> None:
+    battles, question, _ = world(3, share_voted=0.3, ties=0.2)
+    found, tables = adjust(battles, question), tabulate_outcomes(battles, question)
+    own = rows(found, "prediction-powered")
+    transferred = rows(found, "difference")
+    strata = by_strength(battles, question)
+    for at in range(8):
+        table = tables.own[at, 0]
+        powered = power_tuned_estimate(table[:, :3], table[:, 3])
+        assert own.win_rate[at] == powered.win_rate
+        assert own.std_error[at] ** 2 == pytest.approx(powered.variance)
+        expected = difference_estimate(strata.own[at].sum(axis=2), strata.others[:, at].sum(axis=0))
+        assert transferred.win_rate[at] == expected.win_rate
+        assert transferred.n_labelled[at] == tables.others[0, at].sum()
+        assert transferred.n_battles[at] == table.sum()
+
+
+def test_reversed_votes_on_a_model_leave_its_difference_estimate_bit_for_bit() -> None:
+    battles, question, _ = world(9, share_voted=0.5, ties=0.1)
+    of_third = (battles.model_a == 3) | (battles.model_b == 3)
+    votes = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
+    turned = coded(
+        battles.model_a,
+        battles.model_b,
+        np.where(of_third, 1 - votes, votes),
+        battles.judge_outcome / 4,
+    )
+    ours, theirs = (difference_estimates(by_strength(b, question)) for b in (battles, turned))
+    assert ours.win_rate[3] == theirs.win_rate[3]
+    assert ours.variance[3] == theirs.variance[3]
+    assert ours.human_win_rate[3] != theirs.human_win_rate[3]
+    assert (np.delete(ours.win_rate != theirs.win_rate, 3)).all()
 
 
 N_WORLDS = 20
@@ -257,8 +324,8 @@ def _without_votes(ties: float, *, torn: bool) -> dict[str, tuple[np.ndarray, np
         of_all = np.concatenate([human[battles.model_a == 7], 1 - human[battles.model_b == 7]])
         table = adjust(battles, question)
         for name, truth in (
-            ("mean-outcome-by-strength", of_all.mean()),
-            ("binary-by-strength", of_all[of_all != 0.5].mean()),
+            ("mean-outcome", of_all.mean()),
+            ("binary", of_all[of_all != 0.5].mean()),
         ):
             row = rows(table, name)
             at = row.model == "m07"
@@ -269,50 +336,43 @@ def _without_votes(ties: float, *, torn: bool) -> dict[str, tuple[np.ndarray, np
 
 
 @pytest.mark.parametrize("ties", [0.0, 0.15, 0.3])
-def test_ties_of_people_do_not_move_the_shown_rate_of_a_model_without_votes(ties: float) -> None:
+def test_ties_of_people_do_not_move_the_mean_outcome_of_a_model_without_votes(ties: float) -> None:
     found = _without_votes(ties, torn=True)
-    errors, hits = found["mean-outcome-by-strength"]
+    errors, hits = found["mean-outcome"]
     error_of_mean = errors.std(ddof=1) / math.sqrt(N_WORLDS)
     assert abs(errors.mean()) < 4 * error_of_mean
     assert hits.mean() > 0.9 - 3 * math.sqrt(0.9 * 0.1 / N_WORLDS)
-    errors, hits = found["binary-by-strength"]
+    errors, hits = found["binary"]
     if ties:  # half of the ties count as lost: (1/2 - 0.77) x ties
         assert errors.mean() == pytest.approx(-0.27 * ties, abs=0.02)
     if ties == 0.3:
-        assert hits.mean() < 0.1
-
-
-def test_a_judge_that_leans_on_ties_leaves_the_strongest_model_a_small_error() -> None:
-    # It errs differently on ties of models further apart than any that calibrate, so that the
-    # assumption fails: what is left of the error of the strongest model is told here.
-    found = _without_votes(0.3, torn=False)
-    assert 0 < found["mean-outcome-by-strength"][0].mean() < 0.03
+        assert hits.mean() < 0.3
 
 
 def test_binary_rows_say_that_they_do_not_apply_where_people_tie() -> None:
     found = adjust(*world(4, n_new=1, ties=0.25)[:2])
     for way in ADJUSTMENTS:
         told = ["does not apply: people tie" in note for note in rows(found, way).note]
-        assert all(told) if way in ("binary", "binary-by-strength") else not any(told)
+        assert all(told) if way == "binary" else not any(told)
 
 
 def test_strata_with_few_votes_are_taken_together_and_a_note_says_so() -> None:
     test = np.array([[5, 0, 5], [9, 1, 9], [0, 0, 0]])
     labelled = np.zeros((3, 3, 3), int)
-    labelled[:, 0, 0], labelled[:, 2, 2] = (30, 40, 0), (9, 40, 0)
+    labelled[:, 0, 0], labelled[:, 2, 2] = (5, 40, 0), (4, 40, 0)
     merged = merge_sparse_strata(Design(test, labelled, "others"))
     assert merged.test.tolist() == [[14, 1, 14], [0, 0, 0]]  # the last tests nothing
     assert merged.labelled.sum(axis=0).tolist() == labelled.sum(axis=0).tolist()
-    few, question, _ = world(6, n_new=1, n_battles=200)
-    shown = headlines(adjust(few, question))
-    noted = ["are taken together" in note for note in shown.note]
+    few, question, _ = world(6, n_new=1, n_battles=60, n_models=5)
+    noted = [
+        "are taken together" in note for note in rows(adjust(few, question), "difference").note
+    ]
     assert any(noted)
 
 
-def test_with_ties_the_mean_outcome_is_shown_and_counts_them_half() -> None:
+def test_with_ties_the_mean_outcome_counts_them_half() -> None:
     battles, question, _ = world(4, share_voted=0.4, ties=0.25, n_battles=6000)
     found = adjust(battles, question)
-    assert set(headlines(found).estimator) == {"mean-outcome"}
     shown, ternary, binary = (rows(found, name) for name in ("mean-outcome", "ternary", "binary"))
     assert (shown.n_ties == 0).all()
     assert (shown.human_win_rate == ternary.human_win_rate).all()
@@ -351,7 +411,11 @@ def test_all_ties_leave_nothing_to_adjust() -> None:
     battles, question, human = world(6)
     tied = coded(battles.model_a, battles.model_b, np.full(human.size, 0.5), human)
     found = _statuses(tied, question)
-    assert found["binary"] == found["ternary"] == {"all-ties"}
+    assert found["binary"] == {"all-ties"}
+    assert found["ternary"] == {"all-ties"}
+    shown = headlines(adjust(tied, question))
+    assert set(shown.estimator) == {"difference"}
+    assert abs(shown.win_rate - 0.5).mean() < 0.05  # as all votes say
 
 
 def test_a_judge_that_only_ties_is_told() -> None:
@@ -365,18 +429,103 @@ def test_an_absent_class_is_told() -> None:
     a_wins = coded(battles.model_a, battles.model_b, np.ones(human.size), human)
     found = rows(adjust(a_wins, question), "binary")
     assert set(found.status) == {"class-absent"}
-    assert all("label battles that were" in note for note in found.note)
+    assert all("label some" in note for note in found.note)
 
 
 def test_a_judge_at_chance_gives_no_win_rate() -> None:
     battles, question, human = world(6)
     wrong = coded(battles.model_a, battles.model_b, human, 1 - human)
     found = adjust(wrong, question)
+    published = found.basis == LABEL_SHIFT
     assert set(rows(found, "binary").status) == {"chance"}
-    assert np.isnan(found.win_rate).all()
-    assert np.isnan(found.win_rate_lower).all()
+    assert np.isnan(found.win_rate[published]).all()
+    assert np.isnan(found.win_rate_lower[published]).all()
     assert (~np.isnan(found.naive_win_rate)).all()
     assert "no better than chance" in rows(found, "binary").note[0]
+    shown = headlines(found)  # every battle has a vote: the headline is the votes
+    np.testing.assert_allclose(shown.win_rate, shown.human_win_rate)
+
+
+@pytest.mark.parametrize("always", [1.0, 0.5])
+def test_a_judge_with_constant_verdicts_leaves_what_votes_say(always: float) -> None:
+    battles, question, human = world(6, n_models=12, n_battles=3000, n_new=1)
+    votes = np.where(battles.human_outcome < 0, np.nan, human)
+    constant = coded(battles.model_a, battles.model_b, votes, np.full(human.size, always))
+    found = adjust(constant, question)
+    assert set(rows(found, "mean-outcome").status) == {"chance"}
+    new = headlines(found).model == "m11"
+    shown = ModelWinRates(*(column[new] for column in headlines(found)))
+    assert shown.estimator == ["difference"]
+    assert abs(shown.win_rate[0] - 0.5) < 0.1  # the judge says nothing of it: one half
+    assert shown.win_rate_upper[0] - shown.win_rate_lower[0] > 0.5  # as strange as others are
+
+
+def test_few_voted_models_leave_the_whole_range_and_the_note_says_how_many_are_needed() -> None:
+    battles, question, _ = world(6, n_models=6, n_new=1)
+    found = rows(adjust(battles, question), "difference")
+    assert (found.win_rate_lower == 0).all()
+    assert (found.win_rate_upper == 1).all()
+    assert "5 other voted models calibrate the interval; 9 are needed" in found.note[-1]
+    assert np.isfinite(found.win_rate).all()
+    wider = rows(adjust(battles, question, miscoverage=0.25), "difference")
+    assert (wider.win_rate_upper - wider.win_rate_lower < 1).all()  # 3 are needed
+
+
+def test_votes_on_one_pair_only_rate_neither_of_the_two_by_votes_on_others() -> None:
+    rng = np.random.default_rng(1)
+    a, b = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [0, 3]]).repeat(40, axis=0).T
+    judge = rng.integers(2, size=a.size).astype(float)
+    human = np.where((a == 0) & (b == 1), rng.integers(2, size=a.size), np.nan)
+    found = adjust(coded(a, b, human, judge), np.arange(a.size))
+    transferred = rows(found, "difference")
+    assert transferred.status.tolist() == ["no-votes", "no-votes", "ok", "ok"]
+    assert np.isnan(transferred.win_rate[:2]).all()
+    assert (transferred.win_rate_upper - transferred.win_rate_lower)[2:].tolist() == [1, 1]
+    assert set(headlines(found).estimator[:2]) == {"prediction-powered"}
+    assert set(headlines(found).status[:2]) == {"ok"}
+
+
+def test_votes_on_battles_of_one_model_only_rate_it_by_its_own_votes_or_not_at_all() -> None:
+    battles, question, human = world(6, n_models=12, n_battles=4000)
+    of_first = (battles.model_a == 0) | (battles.model_b == 0)
+    votes = np.where(of_first, human, np.nan)
+    found = adjust(
+        coded(battles.model_a, battles.model_b, votes, battles.judge_outcome / 4), question
+    )
+    transferred = rows(found, "difference")
+    assert transferred.status.tolist() == ["no-votes"] + ["ok"] * 11
+    assert "label some" in transferred.note[0]
+    first = headlines(found)
+    assert (first.estimator[0], first.status[0]) == ("prediction-powered", "ok")
+
+
+def test_without_any_vote_no_row_has_a_value_and_each_says_what_to_do() -> None:
+    battles, question, human = world(6)
+    unvoted = coded(battles.model_a, battles.model_b, np.full(human.size, np.nan), human)
+    found = adjust(unvoted, question)
+    assert np.isnan(found.win_rate).all()
+    assert set(found.status) == {"no-battles", "few-own-votes"}
+    assert all(any(word in note for word in ("judge some", "needed")) for note in found.note)
+
+
+def test_one_vote_is_no_headline_of_its_own_and_calibrates_nobody() -> None:
+    battles, question, human = world(6, n_models=13, n_battles=4000, n_new=1)
+    first = np.flatnonzero((battles.model_a == 12) & (battles.model_b < 12))[0]
+    votes = np.where(battles.human_outcome < 0, np.nan, human)
+    votes[first] = 1.0
+    found = adjust(
+        coded(battles.model_a, battles.model_b, votes, battles.judge_outcome / 4), question
+    )
+    shown = headlines(found)
+    assert shown.estimator[-1] == "difference"
+    assert shown.n_votes[-1] == 1
+    assert shown.human_win_rate[-1] == 1
+    assert np.isfinite(shown.win_rate[-1])
+    one_vote = coded(battles.model_a, battles.model_b, votes, battles.judge_outcome / 4)
+    assert difference_estimates(by_strength(one_vote, question)).calibrating.tolist() == [
+        *[True] * 12,
+        False,
+    ]
 
 
 def test_one_question_is_no_sample() -> None:
@@ -390,8 +539,9 @@ def test_without_lengths_and_without_opponents_that_were_voted_on() -> None:
     two_new = coded(
         np.array([0, 1, 2]), np.array([1, 0, 3]), np.array([1, 0, np.nan]), np.array([1.0, 0, 1])
     )
-    found = rows(adjust(two_new, np.arange(3)), "binary")
-    assert found.status.tolist() == ["no-votes", "no-votes", "no-battles", "no-battles"]
+    for estimator in ("binary", "difference"):
+        found = rows(adjust(two_new, np.arange(3)), estimator)
+        assert found.status.tolist() == ["no-votes", "no-votes", "no-battles", "no-battles"]
 
 
 @pytest.mark.parametrize(

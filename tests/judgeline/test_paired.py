@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from lanes import sized
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
@@ -129,7 +130,7 @@ def test_a_balanced_judge_has_the_slope_zero():
 @pytest.mark.parametrize("n", [20, 50])
 def test_without_a_change_no_p_value_of_a_slope_is_too_small(n, noise):
     """Strong judges, whose few contradicted votes make slopes large and their ratio wild."""
-    rng, n_trials, level = np.random.default_rng(n), 4000, 0.01
+    rng, n_trials, level = np.random.default_rng(n), sized(4000, 1000), 0.01
     small = 0
     for _ in range(n_trials):
         truth = rng.normal(0, 3, n)

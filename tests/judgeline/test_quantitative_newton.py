@@ -5,6 +5,7 @@ from quantitative_twin import logistic_weights, spreads
 from judgeline.quantitative_newton import coordinates, fit_many
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rows", "n_features"), [(40, 384), (40, 39), (40, 38), (60, 5)])
 @pytest.mark.parametrize("penalty", [0.1, 10.0])
 def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(

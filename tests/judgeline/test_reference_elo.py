@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lanes import sized
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betainc, betaln, polygamma
@@ -187,11 +188,21 @@ def test_both_estimates_share_their_gap(preference: list[float]) -> None:
     assert ours.lower < ours.gap < ours.upper
 
 
+def test_half_a_prompt_won_and_half_a_prompt_lost_count_in_the_spread() -> None:
+    # Squares 1/16 twice, and 1/4 of either half prompt: (1/8 + 1/4) / 3^2 = 1/24, whose Beta of
+    # mean 1/2 has 1/4 * 24 - 1 = 5 prompts.
+    elo = anchored_elo_of_preferences([0.25, 0.75], miscoverage=0.1)
+    assert elo.gap == 0
+    assert elo.std_error == pytest.approx(POINTS * 4 / math.sqrt(24), rel=1e-12)
+    assert elo.share_lower == pytest.approx(beta.ppf(0.05, 2.5, 2.5), rel=1e-12)
+
+
 def test_std_error_of_preferences_is_the_delta_method_on_their_mean() -> None:
     preference = np.array([0.1, 0.4, 0.9, 0.2, 0.5])
     elo = anchored_elo_of_preferences(preference)
-    share = (2.1 + 0.5) / 6  # and the mean of 5 prompts weighs 5/6 in it
-    error_of_share = 5 / 6 * np.std(preference, ddof=1) / math.sqrt(5)
+    prompts, weight = np.array([*preference, 0.0, 1.0]), np.array([1, 1, 1, 1, 1, 0.5, 0.5])
+    share = np.average(prompts, weights=weight)
+    error_of_share = math.sqrt((weight * (prompts - share) ** 2).sum()) / 6
     assert elo.std_error == pytest.approx(
         POINTS * error_of_share / (share * (1 - share)), rel=1e-12
     )
@@ -209,12 +220,9 @@ def _beta_with(mean: float, std: float) -> tuple[float, float]:
 def test_both_std_errors_agree_on_wins_and_losses() -> None:
     outcome = np.repeat([1.0, 0.0], [240, 565])
     ours = anchored_elo_of_preferences(outcome).std_error
-    # Sample variance over the Beta's: 1 + O(1/n), exactly n^2 m(1-m) (n+2) / ((n-1)(n+1)^2 p(1-p))
-    n, mean, share = 805, 240 / 805, 240.5 / 806
-    ratio = n**2 * mean * (1 - mean) * (n + 2) / ((n - 1) * (n + 1) ** 2 * share * (1 - share))
+    # The two half prompts make it a count of wins and losses: p (1 - p) / (n + 1), the Beta n + 2.
     jeffreys = anchored_elo(240, 0, 565).std_error
-    assert (ours / jeffreys) ** 2 == pytest.approx(ratio, rel=1e-12)
-    assert ratio == pytest.approx(1, abs=3 / n)
+    assert (ours / jeffreys) ** 2 == pytest.approx(807 / 806, rel=1e-12)
 
 
 @pytest.mark.parametrize("shapes", [(0.2, 0.6), (2.0, 3.0), (0.05, 0.5)])
@@ -466,6 +474,59 @@ def test_std_error_of_soft_preferences_is_a_bootstraps(
     _, preference = arena
     spread = bootstrap_std_error(preference, 4000)
     assert anchored_elo_of_preferences(preference).std_error == pytest.approx(spread, rel=0.12)
+
+
+def spread_of_prompts_alone(preference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """90 % intervals, in Elo, from the sample variance: two half prompts in the mean only."""
+    n = preference.shape[-1]
+    share = (preference.sum(axis=-1) + 0.5) / (n + 1)
+    spread = preference.std(axis=-1, ddof=1) * math.sqrt(n) / (n + 1)
+    ends = beta.ppf(np.array([0.05, 0.95])[:, None], *_beta_with(share, spread))
+    with np.errstate(divide="ignore"):  # a share of 0 is minus infinity
+        return 400 * np.log10(ends[0] / (1 - ends[0])), 400 * np.log10(ends[1] / (1 - ends[1]))
+
+
+def coverage_of_draws(preference: np.ndarray, n_prompts: int, n_draws: int) -> tuple[float, float]:
+    """Shares of 90 % intervals from few prompts that hold the gap on all of a model's prompts.
+
+    By the prompts' own spread alone, and with the two half prompts in it.
+    """
+    rng = np.random.default_rng(n_prompts)
+    held = []
+    for row in preference:
+        known = row[np.isfinite(row)]
+        drawn = rng.choice(known, size=(n_draws, n_prompts))
+        drawn = drawn[np.ptp(drawn, axis=1) > 0]
+        truth = elo_points(known.mean())
+        lower, upper = spread_of_prompts_alone(drawn)
+        elo = anchored_elo_of_preferences(drawn, miscoverage=0.1)
+        held.append(
+            (
+                ((lower <= truth) & (truth <= upper)).mean(),
+                ((elo.lower <= truth) & (truth <= elo.upper)).mean(),
+            )
+        )
+    alone, ours = np.mean(held, axis=0)
+    return float(alone), float(ours)
+
+
+@pytest.mark.parametrize(
+    ("n_prompts", "alone", "expected"),
+    [
+        (25, 0.74, 0.93),
+        (50, 0.84, 0.92),
+        pytest.param(100, 0.88, 0.91, marks=pytest.mark.full),
+        pytest.param(200, 0.89, 0.90, marks=pytest.mark.full),
+        pytest.param(400, 0.90, 0.91, marks=pytest.mark.full),
+    ],
+)
+def test_few_prompts_of_real_models_hold_the_gap_at_the_rate(
+    arena: tuple[list[str], np.ndarray], n_prompts: int, alone: float, expected: float
+) -> None:
+    n_draws = sized(1000, 200)
+    found = coverage_of_draws(arena[1], n_prompts, n_draws)
+    monte_carlo_error = math.sqrt(0.09 / (29 * n_draws))
+    assert found == pytest.approx((alone, expected), abs=0.012 + 4 * monte_carlo_error)
 
 
 def test_jeffreys_std_error_overstates_that_of_soft_preferences(

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgeline.battles import code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.conformal import calibration_residuals, conformal_quantile, nonconformity_scores
-from judgeline.heldout import fit_heldout_ratings
+from judgeline.conformal import calibrating_models
+from judgeline.heldout import rate
 from judgeline.rating_settings import RatingSettings
 from judgeline.settled import settled_models, with_settled_votes
 
@@ -103,10 +102,8 @@ def coded(model_a, model_b, votes, score):
 
 
 def threshold_of(battles) -> float:
-    settings = RatingSettings(n_resamples=0)
-    heldout = fit_heldout_ratings(battles, fit_beta_folds(battles), settings)
-    scores = nonconformity_scores(*calibration_residuals(heldout, "soft", "analytic"))
-    return conformal_quantile(scores, miscoverage=0.1)
+    heldout = rate(battles, RatingSettings(n_resamples=0))
+    return calibrating_models(heldout, "soft", "analytic").threshold(0.1)
 
 
 def test_two_models_with_one_vote_each_take_no_interval_from_the_others():

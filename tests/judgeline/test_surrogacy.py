@@ -1,27 +1,46 @@
 import numpy as np
 import pytest
 from arenas import code, name
+from lanes import sized
+from scipy.optimize import minimize
 from scipy.special import expit
 from twins import Battle
 
-from judgeline.battles import CodedBattles
-from judgeline.surrogacy import fit_surrogacy
+from judgeline.battles import CodedBattles, code_battles
+from judgeline.bradley_terry import fit_strengths
+from judgeline.surrogacy import fit_surrogacy, surrogacy_finding
+from judgeline.tally import tally_outcomes
 
 SIZE = 12
 
 
-def arena(gamma: float, seed: int, n: int = 6000, noise: float = 2.0) -> CodedBattles:
+def arena(
+    gamma: float,
+    seed: int,
+    n: int = 6000,
+    noise: float = 2.0,
+    *,
+    size: int = SIZE,
+    spread: float = 1.0,
+    ties: float = 0.0,
+) -> CodedBattles:
     """Votes on beta 0.5 times the score plus `gamma` times the true gap of the models."""
-    rng = np.random.default_rng(seed)
-    strengths = rng.normal(0, 1, SIZE)
-    battles = []
-    for _ in range(n):
-        a, b = rng.choice(SIZE, 2, replace=False)
-        gap = strengths[a] - strengths[b]
-        score = round(12 * np.clip(gap + noise * rng.standard_normal(), -9, 9)) / 12
-        vote = float(rng.random() < expit(0.5 * score + gamma * gap))
-        battles.append(Battle(name(int(a)), name(int(b)), vote, float(score > 0), score))
-    return code(battles)
+    rng = np.random.default_rng([seed, size])
+    strengths = rng.normal(0, spread, size)
+    a = rng.integers(size, size=n)
+    b = (a + rng.integers(1, size, size=n)) % size
+    gap = strengths[a] - strengths[b]
+    score = np.round(12 * np.clip(gap + noise * rng.standard_normal(n), -9, 9)) / 12
+    vote = (rng.random(n) < expit(0.5 * score + gamma * gap)).astype(float)
+    vote[rng.random(n) < ties] = 0.5
+    names = np.array([name(model) for model in range(size)])
+    return code_battles(
+        names[a],
+        names[b],
+        human_outcome=vote,
+        judge_outcome=(score > 0).astype(float),
+        score_difference=score,
+    )
 
 
 def fit(battles: CodedBattles, seed: int = 0):
@@ -81,3 +100,101 @@ def test_scores_that_do_not_vary_cannot_be_told_from_nothing() -> None:
     votes = (rng.random(400) < 0.7).astype(float)
     with pytest.raises(RuntimeError, match="cannot be told apart"):
         fit(code([Battle(name(0), name(1), float(vote), 0.5, 0.0) for vote in votes]))
+
+
+# ------------------------------------------------------------------ the standard error
+
+
+def slopes_of(battles: CodedBattles, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes and inverse information with the strengths taken as known, by scipy: a slow twin."""
+    strength = np.array([strengths_of(battles.take(part != held_out)) for held_out in range(5)])
+    gap = strength[part, battles.model_a] - strength[part, battles.model_b]
+    rows = (battles.human_outcome != 1) & np.isfinite(gap)
+    design = np.column_stack([battles.rubric_points(), gap])[rows]
+    sign = battles.human_outcome[rows] - 1.0
+    found = minimize(
+        lambda slopes: np.logaddexp(0, -sign * (design @ slopes)).sum(), [0.3, 0.3], tol=1e-10
+    )
+    chance = expit(design @ found.x)
+    return found.x, np.linalg.inv(design.T @ (design * (chance * (1 - chance))[:, None]))
+
+
+def strengths_of(battles: CodedBattles) -> np.ndarray:
+    votes = tally_outcomes(battles).human
+    strength = fit_strengths(votes.sum(axis=2), (votes @ [0, 0.5, 1]).sum(axis=1))
+    return np.where(battles.voted_models(), strength, np.nan)
+
+
+def jackknife_twin(battles: CodedBattles, seed: int = 0) -> float:
+    """Refit strengths and slopes from nothing without each model, on the same fifths."""
+    part = np.random.default_rng(seed).permutation(len(battles)) % 5
+    rest = [(battles.model_a != m) & (battles.model_b != m) for m in range(len(battles.models))]
+    gammas = np.array([slopes_of(battles.take(kept), part[kept])[0][1] for kept in rest])
+    factor = (len(rest) - 2) / (2 * len(rest))
+    known = slopes_of(battles, part)[1][1, 1]
+    return float(np.sqrt(max(factor * ((gammas - gammas.mean()) ** 2).sum(), known)))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "size", "ties"), [(0.0, 10, 0.2), (0.8, 10, 0.0), (0.4, 25, 0.1)]
+)
+def test_std_error_is_that_of_deleting_one_model_at_a_time(
+    gamma: float, size: int, ties: float
+) -> None:
+    battles = arena(gamma, 1, 3000, size=size, ties=ties)
+    assert fit(battles).gamma_std_error == pytest.approx(jackknife_twin(battles), rel=1e-5)
+
+
+def test_std_error_holds_the_error_of_the_strengths() -> None:
+    """Few votes on each of many models: strengths taken as known would be far too sure."""
+    battles = arena(0.0, 3, 1000, size=30, spread=0.3)
+    part = np.random.default_rng(0).permutation(len(battles)) % 5
+    known = np.sqrt(slopes_of(battles, part)[1][1, 1])
+    assert fit(battles).gamma_std_error > 1.3 * known
+
+
+def false_alarms(size: int, n_arenas: int) -> tuple[float, float]:
+    """Shares of arenas whose votes depend on the score alone and whose gamma says otherwise.
+
+    With strengths taken as known, and by the jackknife: 1,000 votes, a third of them ties.
+    """
+    alarms = []
+    for seed in range(n_arenas):
+        battles = arena(0.0, seed, 1000, size=size, spread=0.3, ties=0.33)
+        part = np.random.default_rng(0).permutation(len(battles)) % 5
+        slopes, inverse = slopes_of(battles, part)
+        known = inverse[1, 1] ** 0.5
+        alarms.append(np.abs(slopes[1]) > 2 * np.array([known, fit(battles).gamma_std_error]))
+    known_share, jackknife_share = np.mean(alarms, axis=0)
+    return float(known_share), float(jackknife_share)
+
+
+@pytest.mark.parametrize("size", [10, 30])
+def test_false_alarms_are_rare(size: int) -> None:
+    n_arenas = sized(200, 40)
+    known, jackknife = false_alarms(size, n_arenas)
+    monte_carlo_error = np.sqrt(0.05 * 0.95 / n_arenas)
+    assert jackknife <= 0.05 + 3 * monte_carlo_error
+    assert known > jackknife
+
+
+def test_a_model_whose_votes_carry_the_finding_is_named() -> None:
+    rng = np.random.default_rng(0)
+    star = [
+        Battle(name(0), name(int(other)), float(rng.random() < 0.6), 0.5, float(score))
+        for other, score in zip(rng.integers(1, 6, 200), rng.integers(-3, 4, 200), strict=True)
+    ]
+    with pytest.raises(ValueError, match=f"without the votes on {name(0)}: 0 decisive votes"):
+        fit(code(star))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "said"),
+    [
+        (0.62, "votes depend on the models beyond the scores (gamma 0.62, SE 0.08): raw soft"),
+        (-0.3, "may lie too far apart"),
+        (0.1, "no sign that votes depend on the models beyond the scores (gamma 0.10, SE 0.08)"),
+    ],
+)
+def test_finding_is_one_sentence(gamma: float, said: str) -> None:
+    assert said in surrogacy_finding(gamma, 0.08)

@@ -7,20 +7,26 @@ from judgeline.leaderboard import Leaderboard, withheld_reason, withhold
 
 REASON = "kappa 0.05 < 0.20, parse_rate 0.40 < 0.90"
 JUDGED = {
-    "rank", "rating", "std_error", "lower", "upper", "tier", "hard_rating", "soft_rating", "beta",
+    "rank", "best_rank", "worst_rank", "rating", "std_error", "lower", "upper", "hard_rating",
+    "soft_rating", "beta", "judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper",
 }  # fmt: skip
 """What a judge has a say in, by hand."""
 
 BOARD = Leaderboard(
     rank=np.array([1.0, 2.0, np.nan]),
+    best_rank=np.array([1.0, 1.0, np.nan]),
+    worst_rank=np.array([2.0, 2.0, np.nan]),
     model=np.array(["cat", "ant", "bee"]),
     method=np.array(["soft"] * 3),
+    basis=np.array([""] * 3),
     rating=np.array([1600.0, 1400.0, np.nan]),
     std_error=np.array([10.0, 12.0, np.nan]),
     lower=np.array([1580.0, -np.inf, np.nan]),
     upper=np.array([1620.0, np.inf, np.nan]),
-    tier=np.array([1.0, 2.0, np.nan]),
     human_rating=np.array([1590.0, np.nan, 1500.0]),
+    judge_and_votes=np.array([1595.0, np.nan, np.nan]),
+    judge_and_votes_lower=np.array([1580.0, np.nan, np.nan]),
+    judge_and_votes_upper=np.array([1610.0, np.nan, np.nan]),
     hard_rating=np.array([1700.0, 1300.0, np.nan]),
     soft_rating=np.array([1600.0, 1400.0, np.nan]),
     beta=np.array([0.8, 0.9, np.nan]),

@@ -7,7 +7,7 @@ Strengths are in logits, ratings in Elo points.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -193,6 +193,7 @@ class Placement:
     opponent: np.ndarray
     y: np.ndarray
     l2: float
+    common_error: float = 0.0  # logits that all of the outcomes are off by together
 
     @property
     def rating(self) -> float:
@@ -204,7 +205,10 @@ class Placement:
             return math.nan
         p = expit(self.strength - self.opponent)
         spread = max(0.0, np.sum((self.y - p) ** 2) - np.sum(self.y - p) ** 2 / len(p))
-        return ELO_PER_LOGIT * math.sqrt(spread) / (float(np.sum(p * (1 - p))) + 2 * self.l2)
+        own = math.sqrt(spread) / (float(np.sum(p * (1 - p))) + 2 * self.l2)
+        return ELO_PER_LOGIT * (
+            math.hypot(own, self.common_error) if spread > len(p) * 2.0**-29 else own
+        )
 
     def bootstrap(self, rng: np.random.Generator, n_resamples: int) -> np.ndarray:
         """Ratings of resampled sets of the model's own battles, one full refit each."""
@@ -226,22 +230,45 @@ def used_battles(battles: Sequence[Battle], model: str) -> list[Battle]:
     return [b for b in battles if b.model_a in taking_part and b.model_b in taking_part]
 
 
+def fold_anchors(
+    battles: Sequence[Battle], model: str, outcome: Outcome, l2: float, *, only_votes: bool = False
+) -> dict[str, float] | None:
+    """Strengths of the voted models other than this one by the battles between them.
+
+    None if those battles leave them in groups with no battle between.
+    """
+    anchors = [name for name in voted_models(battles) if name != model]
+    without = [
+        b
+        for b in battles
+        if set(b.models()) <= set(anchors) and not (only_votes and b.human is None)
+    ]
+    if not tied_together(without, anchors):
+        return None
+    return bradley_terry(without, anchors, outcome, l2)
+
+
+def placed_among(
+    battles: Sequence[Battle],
+    model: str,
+    anchors: dict[str, float] | None,
+    outcome: Outcome,
+    l2: float,
+    *,
+    only_votes: bool = False,
+) -> Placement | None:
+    """The model among fixed anchors; None if it never met one, or the anchors are not one group."""
+    own = [b for b in battles if model in b.models() and not (only_votes and b.human is None)]
+    opponent, y = placement_rows(own, model, anchors or {}, outcome)
+    return Placement(place(opponent, y, l2), opponent, y, l2) if len(y) else None
+
+
 def held_out(
     battles: Sequence[Battle], model: str, outcome: Outcome, l2: float, *, only_votes: bool = False
 ) -> Placement | None:
-    """Algorithm 1 for one model and one kind of outcome.
-
-    None where there is no such rating: the model never met an anchor, or its anchors fall
-    into groups without a battle between them once its own battles are gone.
-    """
-    used = [b for b in used_battles(battles, model) if not (only_votes and b.human is None)]
-    anchors = [name for name in voted_models(battles) if name != model]
-    without = [battle for battle in used if model not in battle.models()]
-    if len(without) == len(used) or not tied_together(without, anchors):
-        return None
-    strengths = bradley_terry(without, anchors, outcome, l2)
-    opponent, y = placement_rows(used, model, strengths, outcome)
-    return Placement(place(opponent, y, l2), opponent, y, l2)
+    """Algorithm 1 for one model and one kind of outcome."""
+    anchors = fold_anchors(battles, model, outcome, l2, only_votes=only_votes)
+    return placed_among(battles, model, anchors, outcome, l2, only_votes=only_votes)
 
 
 def human_outcome(battle: Battle) -> float:
@@ -284,21 +311,111 @@ def judge_placement(
     return held_out(battles, model, smoothed_outcome(level), l2)
 
 
-# ------------------------------------------------------------------ recalibration
+# ------------------------------------------------------------------ on the human ruler
 
 
-def recalibrated(
-    judge: dict[str, float], human: dict[str, float], model: str, *, through_1500: bool
-) -> tuple[float, float]:
-    """The model's rating on the others' judge-to-human line, and the slope of that line."""
-    others = [name for name in human if name != model]
-    x = np.array([judge[name] for name in others])
-    y = np.array([human[name] for name in others])
-    if through_1500:
-        slope = float(np.sum((x - 1500) * (y - 1500)) / np.sum((x - 1500) ** 2))
-        return 1500 + slope * (judge[model] - 1500), slope
-    slope = float(np.sum((x - x.mean()) * (y - y.mean())) / np.sum((x - x.mean()) ** 2))
-    return float(y.mean() + slope * (judge[model] - x.mean())), slope
+@dataclass(frozen=True)
+class Mixed:
+    """A rating made of placements: each one's distance from 1500 times its weight, summed."""
+
+    parts: Sequence[tuple[float, Placement]]
+
+    @property
+    def rating(self) -> float:
+        return 1500 + sum(weight * (part.rating - 1500) for weight, part in self.parts)
+
+    def std_error(self) -> float:
+        return sum(weight * part.std_error() for weight, part in self.parts)
+
+
+def ruler_slope(judge: dict[str, float] | None, human: dict[str, float] | None) -> float:
+    """Slope through the origin from judge to human strengths of a fold's anchors; NaN for none."""
+    if judge is None or human is None or len(human) < 2:
+        return math.nan
+    product = sum(judge[name] * human[name] for name in human)
+    square = sum(u * u for u in judge.values())
+    return product / square if product > 1e-9 * square else math.nan
+
+
+def gap_features(battles: Sequence[Battle], l2: float) -> np.ndarray:
+    """Score difference and the judge's strength gap in standard deviations, (n, 2): no votes."""
+    strength = bradley_terry(battles, all_models(battles), judge_outcome, l2 or 0.01)
+    rows = np.array([[b.score, strength[b.model_a] - strength[b.model_b]] for b in battles])
+    return np.asarray(rows / np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0))
+
+
+def gap_weights(z: np.ndarray, y: np.ndarray, penalty: float = 1.0) -> np.ndarray:
+    """Highest likelihood less half the squared weights over weights that are not negative."""
+
+    def loss(w: np.ndarray) -> float:
+        return float(
+            -np.sum(y * log_expit(z @ w) + (1 - y) * log_expit(-z @ w)) + penalty / 2 * w @ w
+        )
+
+    def slope(w: np.ndarray) -> np.ndarray:
+        return z.T @ (expit(z @ w) - y) + penalty * w
+
+    def bend(w: np.ndarray) -> np.ndarray:
+        p = expit(z @ w)
+        return (z.T * (p * (1 - p))) @ z + penalty * np.eye(2)
+
+    both = optimize.root(slope, np.zeros(2), jac=bend, tol=1e-14).x
+    if (both >= 0).all():
+        return both
+    options = [np.zeros(2)]
+    for axis in np.eye(2):
+        if axis @ slope(np.zeros(2)) < 0:
+            top = optimize.brentq(lambda w, axis=axis: axis @ slope(w * axis), 0, 1e3, xtol=1e-14)
+            options.append(top * axis)
+    return min(options, key=loss)
+
+
+def gap_placement(
+    battles: Sequence[Battle], model: str, human: dict[str, float] | None, l2: float
+) -> Placement | None:
+    """The model by its gap outcomes among the human anchors of its fold."""
+    z = gap_features(battles, l2)
+    rows = [k for k, b in enumerate(battles) if b.human is not None and model not in b.models()]
+    weights = gap_weights(z[rows], np.array([battles[k].human for k in rows], dtype=float))
+    share = {id(battle): float(expit(z[k] @ weights)) for k, battle in enumerate(battles)}
+    found = (
+        placed_among(battles, model, human, lambda b: share[id(b)], l2) if any(weights) else None
+    )
+    return found and replace(found, common_error=weights[1] * own_gap_error(battles, model, l2))
+
+
+def own_gap_error(battles: Sequence[Battle], model: str, l2: float) -> float:
+    """Error of the model's strength by the judge, the others held, in deviations of the gap."""
+    strength = bradley_terry(battles, all_models(battles), judge_outcome, l2 or 0.01)
+    gaps = np.array([strength[b.model_a] - strength[b.model_b] for b in battles])
+    of_model = np.array([model in b.models() for b in battles])
+    gap, y = gaps[of_model], np.array([judge_outcome(b) for b in battles])[of_model]
+    p = expit(gap)
+    error = math.sqrt(np.sum((y - p) ** 2)) / (np.sum(p * (1 - p)) + 2 * (l2 or 0.01))
+    return float(error / (gaps.std() or 1.0))
+
+
+def headline_ratings(
+    battles: Sequence[Battle], model: str, l2: float
+) -> dict[str, Placement | Mixed | None]:
+    """Every rating of a model on the human ruler, by method."""
+    human = fold_anchors(battles, model, human_outcome, l2, only_votes=True)
+    beta_m, _ = beta_without(battles, model)
+    kinds = {"hard": judge_outcome, "soft": None if beta_m is None else soft_outcome(beta_m)}
+    parts: dict[str, tuple[float, Placement | None]] = {}
+    for kind, outcome in kinds.items():
+        judge = None if outcome is None else fold_anchors(battles, model, outcome, l2)
+        found = None if outcome is None else placed_among(battles, model, judge, outcome, l2)
+        parts[kind] = ruler_slope(judge, human), found
+    known = {kind: pair for kind, pair in parts.items() if pair[1] and pair[0] > 0}
+    found: dict[str, Placement | Mixed | None] = {
+        f"{kind}-rescaled": Mixed([known[kind]]) if kind in known else None for kind in kinds
+    }
+    halves = [(slope / 2, placed) for slope, placed in known.values()]
+    found["average"] = Mixed(halves) if len(halves) == 2 else None
+    found["gap"] = gap_placement(battles, model, human, l2)
+    found["auto"] = found["average" if len(set(voted_models(battles)) - {model}) >= 20 else "gap"]
+    return found
 
 
 # ------------------------------------------------------------------ conformal

@@ -1,8 +1,10 @@
 """A tiny arena with some judges, and a way to run the lineage on it."""
 
 import io
+import json
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from pipelines.instance import open_instance
 from pipelines.outcome import RunOutcome
 from pipelines.run import run_lineage
 from resources.catalog import Catalog
@@ -128,6 +131,55 @@ def make_workshop(
             return Workshop(tmp_path_factory.mktemp("home"), instance)
 
         yield make
+
+
+@contextmanager
+def copied(finished: Path, folder: Path) -> Iterator[Workshop]:
+    """Give a workshop that goes on from a finished one: a copy of its home and of its runs."""
+    shutil.copytree(finished, folder, dirs_exist_ok=True)
+    told = json.loads((folder / "told.json").read_text(encoding="utf-8"))
+    printed = told["printed"].replace(told["home"], str(folder))
+    with kept_in(folder / "home") as instance:
+        yield Workshop(folder / "home", instance, printed)
+
+
+def kept_in(home: Path) -> dg.DagsterInstance:
+    """Open the instance that commands with this home would."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGELINE_HOME", str(home))
+        patch.delenv("DAGSTER_HOME", raising=False)
+        return open_instance()
+
+
+@pytest.fixture(scope="session")
+def finished_home(once: Callable[..., Path]) -> Path:
+    """The tiny arena as two judges rate it, run once: its home, its runs and what was printed."""
+
+    def fill(folder: Path) -> None:
+        with kept_in(folder / "home") as instance:
+            workshop = Workshop(folder / "home", instance)
+            outcome = workshop.run()
+        assert (outcome.exit_code, outcome.errors) == (0, ()), workshop.printed
+        assert outcome.judges == ("careful", "hasty")
+        assert outcome.report == workshop.home / "reports" / "tiny.html"
+        told = {"home": str(folder), "printed": workshop.printed}
+        (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+
+    return once("finished-arena", fill)
+
+
+@pytest.fixture(scope="module")
+def finished(finished_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """The tiny arena as two judges rated it, for the tests of a module that only look."""
+    with copied(finished_home, tmp_path_factory.mktemp("finished")) as workshop:
+        yield workshop
+
+
+@pytest.fixture
+def finished_workshop(finished_home: Path, tmp_path: Path) -> Iterator[Workshop]:
+    """The same for one test, which may change it."""
+    with copied(finished_home, tmp_path / "finished") as workshop:
+        yield workshop
 
 
 @pytest.fixture

@@ -427,7 +427,7 @@ def test_a_run_that_places_by_itself_is_left_alone(watch: Watch) -> None:
     requests = watch.chosen(tags={PLACES_TAG: "careful,strict"}).run_requests
     assert [one.partition_key for one in requests] == ["tiny|hasty"]
     watch.place(requests[0])
-    assert "careful: whoever started run" in watch.look().skip_message
+    assert "careful: the command that started run" in watch.look().skip_message
 
 
 def test_only_the_sensor_asks_a_judge_about_candidates(watch: Watch) -> None:
@@ -581,7 +581,7 @@ def test_a_starter_on_another_host_is_waited_for_some_hours(
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
     tags = {PLACES_TAG: "careful", HOST_TAG: "another-host"}
-    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    assert "careful: the command that started run" in watch.chosen(tags=tags).skip_message
     monkeypatch.setattr(candidate_record, "ELSEWHERE_S", -1.0)
     assert len(watch.look().run_requests) == 1
 
@@ -592,7 +592,7 @@ def test_a_command_that_was_killed_places_no_more(
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
     tags = {PLACES_TAG: "careful", HOST_TAG: this_host()}
-    assert "careful: whoever started run" in watch.chosen(tags=tags).skip_message
+    assert "careful: the command that started run" in watch.chosen(tags=tags).skip_message
     monkeypatch.setattr(workers, "_is_alive", lambda worker: worker.pid != os.getpid())
     assert len(watch.look().run_requests) == 1
 
@@ -608,7 +608,7 @@ def test_a_command_of_before_keeps_nobody_from_a_later_drop(watch: Watch) -> Non
 def test_a_placing_that_its_starter_saw_fail_is_told(watch: Watch) -> None:
     watch.have_leaderboards("careful")
     drop(watch.folder, watch.entrant)
-    assert "whoever started run" in watch.chosen(tags={PLACES_TAG: "careful"}).skip_message
+    assert "the command that started run" in watch.chosen(tags={PLACES_TAG: "careful"}).skip_message
     own = dg.RunRequest(partition_key=corpus_judge_key("tiny", "careful"))
     run = watch.fail(own)
     told = watch.look().skip_message
@@ -750,26 +750,28 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whenever the sensor looks while `judgeline run` is at work, for a changed judge too."""
-    seen: list[dg.SensorResult | dg.SkipReason] = []
+    looks: list[tuple[str, dg.SensorResult | dg.SkipReason]] = []
     begin = run.RunReporter.begin
 
-    def looking(self: run.RunReporter, *args: Any) -> None:
-        seen.append(watch.look())
-        begin(self, *args)
+    def looking(self: run.RunReporter, job: str, n_steps: int) -> None:
+        looks.append((job, watch.look()))
+        begin(self, job, n_steps)
 
     monkeypatch.setattr(run.RunReporter, "begin", looking)
     drop(watch.folder, watch.entrant)
     watch.rest()
-    for seed in (1, 101):
+    of_careful = {"judge job tiny|careful", "candidate job tiny", "placing job tiny|careful"}
+    of_hasty = {"judge job tiny|hasty", "placing job tiny|hasty"}
+    for seed, expected in ((1, {"corpus job tiny"} | of_careful | of_hasty), (101, of_careful)):
         change("careful", watch, monkeypatch, seed)
-        seen.clear()
+        looks.clear()
         outcome = watch.workshop.run("careful", "hasty", select=["+leaderboard"])
         assert outcome.errors == ()
-        told = [getattr(one, "skip_message", one) for one in seen]
-        assert len(told) == 6  # the corpus, two judges, the candidates, two placings
-        assert not [one for one in told if not isinstance(one, str)]
+        assert {job for job, _ in looks} == expected  # the second time only what has changed
+        assert not [one for _, one in looks if not isinstance(one, dg.SkipReason)]
         assert "judged these battles" in watch.look().skip_message
-    assert "careful: whoever started run" in told[2]  # it has judged the corpus as another
+    messages = [one.skip_message for job, one in looks if job == "candidate job tiny"]
+    assert "careful: the command that started run" in messages[0]  # the judge is another now
 
 
 # judges and corpora that are no partitions

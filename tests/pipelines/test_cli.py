@@ -1,5 +1,6 @@
 """The command line: exit codes, messages that say what to do, and what stays unloaded."""
 
+import html
 import json
 import subprocess
 import sys
@@ -245,6 +246,14 @@ def test_a_leaderboard_that_is_not_there_names_the_command(capsys: Capture) -> N
     assert "judgeline run --corpus arena" in complaint(capsys)
 
 
+@pytest.mark.usefixtures("stored_board")
+def test_judges_together_without_a_board_name_the_remedy(capsys: Capture) -> None:
+    assert main(["leaderboard", "--corpus", "arena", "--judge", "pooled"]) == 1
+    told = complaint(capsys)
+    assert "two judges" in told
+    assert "judgeline run --corpus arena --judge" in told
+
+
 @pytest.fixture
 def stored_board(home: Path) -> pd.DataFrame:
     """One stored leaderboard of the built-in arena, with an infinite bound and a missing vote."""
@@ -257,7 +266,9 @@ def stored_board(home: Path) -> pd.DataFrame:
             "std_error": [5.0, 6.0],
             "lower": [-np.inf, 1480.0],
             "upper": [np.inf, 1500.0],
-            "tier": [1, 1],
+            "best_rank": [1, 1],
+            "worst_rank": [2, 2],
+            "basis": "",
             "human_rating": [np.nan, 1490.0],
             "n_battles": [10, 12],
             "n_votes": [0, 12],
@@ -275,7 +286,7 @@ def stored_board(home: Path) -> pd.DataFrame:
     [
         ("csv", lambda text: text.splitlines()[1].split(",")[2]),
         ("json", lambda text: json.loads(text)[0]["model"]),
-        ("md", lambda text: text.splitlines()[2].split("|")[3].strip()),
+        ("md", lambda text: html.unescape(text.splitlines()[2].split("|")[3].strip())),
         ("table", lambda text: "[b]old" if "[b]old" in text and "-∞ to ∞" in text else text),
     ],
 )

@@ -6,6 +6,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationPlanned,
     AssetCheckEvaluationTargetMaterializationData,
 )
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.definitions.partitions.subset.default import DefaultPartitionsSubset
 from dagster._core.events import DagsterEvent
 from dagster._core.utils import make_new_run_id
@@ -49,16 +50,19 @@ class World:
 
     def __init__(self, instance, graph):
         self.instance, self.graph = instance, graph
-        self.cursor, self.ever = None, set()
+        self.cursor, self.ever, self.version = None, set(), 0
 
-    def make(self, keys, judge="old"):
+    def make(self, keys, judge="old", *, changed=True):
         """Say that tables of a corpus and a judge were made and passed their checks."""
+        self.version += changed
         ordered = [key for level in self.graph.toposorted_asset_keys_by_level for key in level]
         for key in (key for key in ordered if key in keys):
             of_corpus = self.graph.get(key).partitions_def == CORPUS
             partition = "c" if of_corpus else corpus_judge_key("c", judge)
             self.instance.report_runless_asset_event(
-                dg.AssetMaterialization(key, partition=partition)
+                dg.AssetMaterialization(
+                    key, partition=partition, tags={DATA_VERSION_TAG: str(self.version)}
+                )
             )
             for check in self.graph.get_check_keys_for_assets({key}):
                 self._pass(check, partition)
@@ -147,6 +151,16 @@ def test_cheap_tables_follow_to_the_end_and_nothing_asks(world, graph):
         world.make(set(map(dg.AssetKey, changed)))
         assert world.follow() == set.union(*(cheap_after(graph, one) for one in changed))
     assert world.ever & (ASKING | BY_HAND) == set()
+
+
+def test_content_that_did_not_change_moves_nothing(world, graph):
+    """As where a run reads a corpus again, finds it as it was, and fails at the judge."""
+    world.make(graph.executable_asset_keys)
+    world.tick()
+    world.make({dg.AssetKey("raw_battles"), dg.AssetKey("verdicts")}, changed=False)
+    assert world.follow() == set()
+    world.make({dg.AssetKey("raw_battles")})
+    assert "leaderboard" in world.follow()
 
 
 def test_a_judge_that_was_just_added_is_asked_nothing(world, graph):

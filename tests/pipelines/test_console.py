@@ -1,9 +1,12 @@
 import io
+import logging
+import threading
 
 import dagster as dg
 import pytest
 from rich.console import Console
 
+from assets.asking import _say, _warn
 from pipelines.console import RunReporter, cause
 
 
@@ -62,6 +65,16 @@ def test_what_was_made_is_told_with_its_rows():
     assert "done works (1,200 rows)" in _ran(works)[1]
 
 
+def test_a_leaderboard_says_how_many_intervals_hold():
+    @dg.asset
+    def leaderboard() -> dg.MaterializeResult:
+        return dg.MaterializeResult(metadata={"kept": "9 of 10 intervals hold"})
+
+    lines = _ran(leaderboard)[1].splitlines()
+    place = lines.index("  done leaderboard")
+    assert lines[place + 1].strip() == "9 of 10 intervals hold"
+
+
 def test_a_warning_is_told_as_one():
     assert "warn checked: is odd" in _ran(checked)[1]
 
@@ -71,7 +84,10 @@ def test_names_are_text_and_never_markup():
     with RunReporter(Console(file=out, width=20)) as reporter:
         reporter.begin("job [red]arena", 3)
         reporter.line("done", "[bold]table[/bold] with a name longer than the line")
+        reporter.line("warn", "\x1b]0;title\x07", "\u202e\x9b31m [red]seen")
     assert "job [red]arena" in out.getvalue()
+    assert "[red]seen" in out.getvalue()
+    assert not {*"\x1b\x07\u202e\x9b"} & {*out.getvalue()}
     assert "[bold]table[/bold] with a name longer than the line" in out.getvalue()
 
 
@@ -81,3 +97,34 @@ def test_a_terminal_gets_a_bar_that_disappears():
         reporter.begin("judge job", 3)
         reporter.message("judging: careful answered 500 of 600 presentations")
     assert "\x1b[2K" in out.getvalue()  # the line of the bar is cleared
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(
+    is_terminal: bool,
+) -> None:
+    @dg.asset
+    def asking(context: dg.AssetExecutionContext) -> None:
+        for _ in range(3):
+            _say(context, "j", "answered 5 of 600")
+        said = "HTTP 429, waits 120 s, attempt 2 of 8"
+        requests = threading.Thread(target=_warn, args=(context, "j", said))
+        requests.start()  # a thread of its own sends them
+        requests.join()
+
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=is_terminal, no_color=True)
+    with dg.DagsterInstance.ephemeral() as instance, RunReporter(console) as reporter:
+        definitions = dg.Definitions(
+            [asking], jobs=[dg.define_asset_job("job")], loggers={"console": reporter.logger()}
+        )
+        run = definitions.resolve_job_def("job").execute_in_process(
+            instance=instance, run_config={"loggers": {"console": {"config": {}}}}
+        )
+        logged = [
+            entry.user_message
+            for entry in instance.all_logs(run.run_id)
+            if entry.level == logging.WARNING
+        ]
+    assert out.getvalue().count("warn j: HTTP 429, waits 120 s, attempt 2 of 8") == 1
+    assert logged == ["judging: j: HTTP 429, waits 120 s, attempt 2 of 8"]

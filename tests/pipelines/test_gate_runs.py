@@ -28,15 +28,15 @@ def shown(monkeypatch) -> list[tuple]:
 
 
 @pytest.fixture(scope="module")
-def finished(make_workshop):
+def gated(make_workshop):
     """The tiny arena with a panel, judged with care and by pure noise."""
     workshop = make_workshop()
     workshop.tiny["panel"] = PANEL
     return workshop, workshop.run("careful", "noise")
 
 
-def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(finished):
-    _, outcome = finished
+def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
+    _, outcome = gated
     assert outcome.exit_code == 2
     assert outcome.errors == ()
     (gate,) = [check for check in outcome.failed_checks if check.is_gate]
@@ -47,58 +47,68 @@ def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(finished):
     )
     assert "kappa" in gate.description
     assert "single_run_reliability" in gate.description
-    assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in finished[0].printed
+    assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in gated[0].printed
 
 
-def test_its_leaderboard_has_reasons_in_the_place_of_ratings(finished):
-    board = finished[0].stored("leaderboard", "tiny", "noise")
-    numbers = ["rank", "rating", "lower", "upper", "tier", "hard_rating", "soft_rating", "beta"]
+def test_its_leaderboard_has_reasons_in_the_place_of_ratings(gated):
+    board = gated[0].stored("leaderboard", "tiny", "noise")
+    numbers = [
+        "rank",
+        "rating",
+        "lower",
+        "upper",
+        "best_rank",
+        "worst_rank",
+        "hard_rating",
+        "soft_rating",
+        "beta",
+    ]
     assert board[numbers].isna().all(axis=None)
     assert board["flags"].str.startswith("withheld: ").all()
     assert board["human_rating"].notna().sum() == 12
     assert board["model"].is_monotonic_increasing
 
 
-def test_a_careful_judge_passes_and_is_rated(finished):
-    board = finished[0].stored("leaderboard", "tiny", "careful")
+def test_a_careful_judge_passes_and_is_rated(gated):
+    board = gated[0].stored("leaderboard", "tiny", "careful")
     assert board["rating"].notna().all()
-    gate = finished[0].stored("judge_gate", "tiny", "careful").set_index("criterion")
+    gate = gated[0].stored("judge_gate", "tiny", "careful").set_index("criterion")
     assert gate.loc[gate["withholds"], "passed"].all()
     assert gate.loc["icc_average", "value"] > 0.9
 
 
-def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(finished):
-    table = finished[0].stored("judge_comparison", "tiny").set_index("judge")
+def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(gated):
+    table = gated[0].stored("judge_comparison", "tiny").set_index("judge")
     assert table.loc["noise", ["mae", "spearman", "coverage", "median_width"]].isna().all(axis=None)
     assert table.loc["noise", "kappa"].notna().all()
     assert table.loc["careful", "mae"].notna().all()
-    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("judge_comparison"))
+    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("judge_comparison"))
     assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
 
 
-def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(finished):
-    table = finished[0].stored("method_comparison", "tiny").set_index("judge")
+def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
+    table = gated[0].stored("method_comparison", "tiny").set_index("judge")
     noise, careful = table.loc["noise"], table.loc["careful"]
     assert noise[list(FIGURES)].isna().all(axis=None)
     assert noise["note"].str.startswith("withheld: ").all()
     assert noise.set_index("method").loc["hard", "n_calls"] == N_CALLS
     assert careful.set_index("method").loc[["hard", "soft"], "mae"].notna().all()
     assert not careful["note"].str.contains("withheld").any()
-    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("method_comparison"))
+    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("method_comparison"))
     assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
 
 
-def test_no_rating_system_places_models_by_a_withheld_judge(finished):
-    systems = finished[0].stored("rating_systems", "tiny")
+def test_no_rating_system_places_models_by_a_withheld_judge(gated):
+    systems = gated[0].stored("rating_systems", "tiny")
     assert set(systems["judge"]) == {"careful"}
-    event = finished[0].instance.get_latest_materialization_event(dg.AssetKey("rating_systems"))
+    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("rating_systems"))
     metadata = event.asset_materialization.metadata
     assert metadata["left_out"].value == ["noise"]
     assert "kappa" in metadata["withheld noise"].value
 
 
-def test_the_page_places_no_model_by_a_withheld_judge(finished):
-    page = finished[1].report.read_text(encoding="utf-8")
+def test_the_page_places_no_model_by_a_withheld_judge(gated):
+    page = gated[1].report.read_text(encoding="utf-8")
     start, end = page.index("Judge <bdi>noise</bdi>"), page.index('id="comparison"')
     careful, noise = page[:start], page[start:end]
     for title in ("Against a reference", "Adjusted win rates"):
@@ -123,14 +133,14 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(make_workshop):
     assert workshop.stored("method_comparison", "tiny")["mae"].notna().any()
 
 
-def test_the_report_says_why_and_shows_no_rating(finished):
-    page = finished[1].report.read_text(encoding="utf-8")
+def test_the_report_says_why_and_shows_no_rating(gated):
+    page = gated[1].report.read_text(encoding="utf-8")
     noise = page[page.index("Judge <bdi>noise</bdi>") : page.index('id="comparison"')]
     careful = page[: page.index("Judge <bdi>noise</bdi>")]
     assert "The ratings of this judge are withheld, since it failed its gate: " in noise
     assert "<figure>" in careful
     assert "<figure>" not in noise
-    ratings = finished[0].stored("heldout_ratings", "tiny", "noise")
+    ratings = gated[0].stored("heldout_ratings", "tiny", "noise")
     soft = ratings.loc[ratings["method"].eq("soft"), "rating"]
     human = ratings["human_rating"].dropna().round()
     told = {f">{value:.0f}<" for value in soft[~soft.round().isin(human)]}
@@ -138,8 +148,8 @@ def test_the_report_says_why_and_shows_no_rating(finished):
     assert not [text for text in told if text in noise]
 
 
-def test_the_terminal_says_why_instead_of_numbers(finished, monkeypatch, capsys):
-    workshop, _ = finished
+def test_the_terminal_says_why_instead_of_numbers(gated, monkeypatch, capsys):
+    workshop, _ = gated
     monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
     monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
     for variable in ("JUDGELINE_TABLES", "DAGSTER_HOME"):
@@ -153,9 +163,8 @@ def test_the_terminal_says_why_instead_of_numbers(finished, monkeypatch, capsys)
     assert "withheld" not in capsys.readouterr().out
 
 
-def test_what_is_not_measured_withholds_nothing_and_is_said(workshop):
-    outcome = workshop.run("careful")  # no panel is configured
-    assert outcome.exit_code == 0
+def test_what_is_not_measured_withholds_nothing_and_is_said(finished_workshop):
+    workshop = finished_workshop  # no panel is configured
     assert workshop.stored("reliability_panel", "tiny", "careful").empty
     gate = workshop.stored("judge_gate", "tiny", "careful").set_index("criterion")
     assert pd.isna(gate.loc["single_run_reliability", "passed"])

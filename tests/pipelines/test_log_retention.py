@@ -7,7 +7,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.log_retention import DEFAULT_DAYS, kept_days, prune, prune_logs, weekly_pruning
+from pipelines import log_retention
+from pipelines.log_retention import (
+    DEFAULT_DAYS,
+    kept_days,
+    old_evaluations,
+    prune,
+    prune_logs,
+    weekly_pruning,
+)
 
 FUTURE = datetime.now(UTC) + timedelta(days=1)
 PAST = datetime.now(UTC) - timedelta(days=1)
@@ -81,3 +89,22 @@ def test_the_job_runs_weekly_without_being_switched_on(instance):
     assert prune_logs.execute_in_process(instance=instance).success
     assert weekly_pruning.default_status == dg.DefaultScheduleStatus.RUNNING
     assert weekly_pruning.cron_schedule == "30 3 * * 0"
+
+
+@dg.asset(automation_condition=dg.AutomationCondition.eager())
+def follower():
+    pass
+
+
+def test_evaluations_of_conditions_are_kept_for_minutes(instance, monkeypatch):
+    found = dg.evaluate_automation_conditions(defs=[follower], instance=instance).results
+    storage = instance.schedule_storage
+    storage.add_auto_materialize_asset_evaluations(
+        1, [one.serializable_evaluation.with_run_ids(set()) for one in found]
+    )
+    look = dg.build_sensor_context(instance=instance)
+    old_evaluations(look)
+    assert len(storage.get_auto_materialize_asset_evaluations(follower.key, limit=5)) == 1
+    monkeypatch.setattr(log_retention, "EVALUATIONS_KEPT", timedelta(seconds=-5))
+    old_evaluations(look)
+    assert storage.get_auto_materialize_asset_evaluations(follower.key, limit=5) == []

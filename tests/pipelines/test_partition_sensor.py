@@ -1,4 +1,4 @@
-"""Partitions are what the configuration holds: added, retired, and never lost to a broken file."""
+"""Partitions are what is configured and in use: added, retired, never lost to a broken file."""
 
 import dagster as dg
 import pytest
@@ -17,23 +17,30 @@ RATINGS = (
     "conformal_calibration",
     "leaderboard",
 )
-JUDGE = "{display_name: J, family: f, kind: recorded}"
+TRAITS = (
+    "noise: 1, mood: 0, taste: 0, style_taste: 0, position_bias: 0, verbosity_bias: 0, "
+    "family_bias: 0, malformed_rate: 0, refusal_rate: 0, truncated_rate: 0, seed: 1"
+)
+JUDGE = f"{{display_name: J, family: f, kind: builtin, builtin: {{{TRAITS}}}}}"
+PAID = "{display_name: J, family: f, kind: openai, model: m, base_url: http://127.0.0.1:9/v1}"
 
 
 class Office:
-    """A configuration that changes, and an instance that a sensor looks after."""
+    """A configuration that changes, and an instance that a sensor looks after; `c` was read."""
 
     def __init__(self, folder, instance):
         self.folder, self.instance = folder, instance
         self.cursor = None
         self.configure(corpora=["c"], judges=["one", "two"])
+        instance.report_runless_asset_event(dg.AssetMaterialization("raw_battles", partition="c"))
 
-    def configure(self, *, corpora=None, judges=None):
+    def configure(self, *, corpora=None, judges=None, paid=()):
         if corpora is not None:
             text = "\n".join(f"{slug}: {{reader: arena}}" for slug in corpora)
             (self.folder / "corpora.yaml").write_text(text)
         if judges is not None:
-            text = "\n".join(f"{slug}: {JUDGE}" for slug in judges)
+            entries = {**dict.fromkeys(judges, JUDGE), **dict.fromkeys(paid, PAID)}
+            text = "\n".join(f"{slug}: {entry}" for slug, entry in entries.items())
             (self.folder / "judges.yaml").write_text(text)
 
     @property
@@ -86,6 +93,41 @@ def test_configured_names_become_partitions_once(office):
     assert "1 corpora and 2 judges, all known" in second.skip_reason.skip_message
 
 
+def test_only_what_is_in_use_is_a_partition(office):
+    office.configure(corpora=["c", "never-read"], judges=["one"], paid=["asked", "never-asked"])
+    office.rated("asked")
+    office.look()
+    assert office.judges == ["asked", "one"]
+    assert office.instance.get_dynamic_partitions("corpus") == ["c"]
+
+
+def test_what_is_named_or_new_in_the_configuration_is_a_partition_and_stays(office):
+    office.configure(judges=["one"], paid=["named", "never-asked"])
+    register(office.instance, judges=["named"])
+    office.cursor = '{"configured": {"corpus": ["c"], "judge": ["one", "named", "never-asked"]}}'
+    office.look()
+    assert office.judges == ["named", "one"]
+    office.configure(judges=["one"], paid=["named", "never-asked", "new"])
+    for _ in range(3):
+        office.look()
+    assert office.judges == ["named", "new", "one"]
+
+
+def test_what_an_older_version_registered_unused_is_retired_once(office):
+    office.configure(corpora=["c", "never-read"], judges=["one"], paid=["asked", "never-asked"])
+    office.rated("asked")
+    register(office.instance, corpora=["c", "never-read"], judges=["one", "asked", "never-asked"])
+    office.cursor = '{"corpus": [], "judge": []}'
+    for _ in range(3):
+        office.look()
+    assert office.judges == ["asked", "one"]
+    assert office.instance.get_dynamic_partitions("corpus") == ["c"]
+    register(office.instance, judges=["never-asked"])  # by hand, from now on
+    for _ in range(3):
+        office.look()
+    assert office.judges == ["asked", "never-asked", "one"]
+
+
 def test_a_judge_that_is_gone_is_retired_and_comes_back_as_it_was(office):
     office.look()
     office.rated("one")
@@ -125,10 +167,11 @@ def test_only_what_the_tables_of_other_judges_are_enough_for_is_compared(office)
     office.rated("two")
     office.configure(judges=["two"])
     office.look()
-    assert selected(office.look()) == {"judge_comparison", "report"}
+    compared = {"judge_comparison", "pooled_leaderboard", "report"}
+    assert selected(office.look()) == compared
     office.rated("two", "scoring_methods", "reference_ratings")
     office.configure(judges=["one", "two"])
-    assert selected(office.look()) == {"judge_comparison", "method_comparison", "report"}
+    assert selected(office.look()) == {*compared, "method_comparison"}
 
 
 def test_half_a_file_that_is_whole_yaml_retires_nobody(office):

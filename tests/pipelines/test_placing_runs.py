@@ -122,9 +122,9 @@ def test_nothing_of_the_others_moves(placed):
     }  # fmt: skip
     board = workshop.stored("leaderboard", "tiny", "careful")
     heldout = workshop.stored("heldout_ratings", "tiny", "careful")
-    soft = heldout[heldout["method"].eq("soft")].set_index("model")["rating"]
-    old = board[board["model"].isin(soft.index)].set_index("model")
-    pd.testing.assert_series_equal(old["rating"], soft[old.index], check_names=False)
+    own = heldout[heldout["method"].eq("auto")].set_index("model")["rating"]
+    old = board[board["model"].isin(own.index)].set_index("model")
+    pd.testing.assert_series_equal(old["rating"], own[old.index], check_names=False)
 
 
 def test_the_same_again_asks_nothing(placed, asked):

@@ -73,12 +73,12 @@ class Desk:
         return step
 
     def buy(self, n_battles: int, status: str = "ok", n_runs: int = 1) -> None:
-        """Store answers to both orders of the first battles: 100 and 10 tokens each."""
+        """Store answers to both orders of the first battles: 400 and 10 tokens each."""
         capabilities = Capabilities("max_tokens", True, False, None)
         remember(self.folder / "home" / "endpoints", URL, "tiny", capabilities)
         opened = open_judge(self.judge, self.corpus)
         battles = pd.read_parquet(self.folder / "battles.parquet").head(n_battles)
-        answer = Answer("{}", None if status == "ok" else status, 100, 10)
+        answer = Answer("{}", None if status == "ok" else status, 400, 10)
         rows = [
             {
                 "identity": call_identity(opened, shown),
@@ -133,9 +133,9 @@ def test_stored_answers_are_subtracted_and_tell_what_the_others_take(desk: Desk)
     step = desk.plan()
     assert (step.n_calls, step.n_stored) == (80, 40)
     # equal texts, equal tokens: what the endpoint counted for one holds for each
-    assert (step.tokens.prompt_tokens, step.tokens.completion_tokens) == (80 * 100, 80 * 10)
+    assert (step.tokens.prompt_tokens, step.tokens.completion_tokens) == (80 * 400, 80 * 10)
     assert step.tokens.basis == "estimated from 40 answers of this judge"
-    assert step.money == pytest.approx(80 * (100 * 3 + 10 * 15) / 1e6, rel=1e-12)
+    assert step.money == pytest.approx(80 * (400 * 3 + 10 * 15) / 1e6, rel=1e-12)
     desk.buy(N_BATTLES)
     done = desk.plan()
     assert (done.n_calls, done.n_stored, done.tokens, done.money) == (0, 120, None, None)

@@ -37,7 +37,7 @@ def test_sqlite_is_what_nobody_chose(home, monkeypatch):
     monkeypatch.delenv("DAGSTER_PG_HOST", raising=False)
     prepare_home()
     written = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8"))
-    assert list(written["storage"]) == ["sqlite"]
+    assert written["storage"]["custom"]["class"] == "SqliteStorage"
 
 
 def test_the_file_names_variables_and_holds_no_value_of_theirs(chosen, monkeypatch):

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,36 @@ def test_layouts_agree(layout: str, battles_csv: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(from_csv, from_other)
 
 
+def test_hostile_names_are_inert_in_every_file(tmp_path: Path) -> None:
+    names = [
+        "=cmd|'/C calc'!A0",
+        "+1",
+        "-2+3",
+        "@SUM(A1)",
+        "\u202etxt.exe",
+        "red\x1b[31m",
+        "c\x9b31m",
+    ]
+    table = simulated_battles(n_battles=300, n_models=len(names))
+    known = {f"model-{place:02d}": name for place, name in enumerate(names)}
+    table = table.assign(model_a=table["model_a"].map(known), model_b=table["model_b"].map(known))
+    table = table.astype(object)
+    table.loc[len(table)] = ["=bad", "red\x1b[31m", "=1+1", 1]
+    path = tmp_path / "=battles.csv"
+    table.to_csv(path, index=False)
+    found = rank_file(path, tmp_path / "out", QUICK, report=True)
+    for name in ("heldout.csv", "leaderboard.csv", "quarantine.csv", "report.html"):
+        text = found.files[name].read_text(encoding="utf-8")
+        assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text) is None
+        rows = csv.reader(text.splitlines()) if name.endswith("csv") else []
+        assert not [cell for row in rows for cell in row if cell[:1] in "=+@" and cell]
+    heldout = pd.read_csv(found.files["heldout.csv"])
+    assert {"'=cmd|'/C calc'!A0", "'-2+3", "red\N{REPLACEMENT CHARACTER}[31m"} <= {
+        *heldout["model"]
+    }
+    assert heldout["residual"].lt(0).any()
+
+
 def test_swapping_sides_changes_no_rating() -> None:
     table = simulated_battles()
     mirrored = table.assign(
@@ -150,11 +181,15 @@ def _scored(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def test_method_chooses_what_is_written_and_what_ranks(battles_csv: Path, tmp_path: Path) -> None:
-    settings = RankSettings(n_resamples=0, methods=("hard",))
-    rank_file(battles_csv, tmp_path / "out", settings, report=False)
+@pytest.mark.parametrize("method", ["hard", "soft", "average"])
+def test_method_chooses_what_is_written_and_what_ranks(
+    battles_csv: Path, tmp_path: Path, method: str
+) -> None:
+    settings = RankSettings(n_resamples=0, methods=(method,))
+    rank_file(battles_csv, tmp_path / "out", settings)
     for name in ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv"):
-        assert set(pd.read_csv(tmp_path / "out" / name)["method"]) == {"hard"}
+        assert set(pd.read_csv(tmp_path / "out" / name)["method"]) == {method}
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
 
 
 def test_recorded_outcomes_are_those_of_the_file_and_derived_ones_are_not(tmp_path: Path) -> None:
@@ -231,13 +266,35 @@ def test_a_file_of_two_judges_asks_which(battles_csv: Path, tmp_path: Path) -> N
 
 
 def test_a_failure_names_the_rows_that_were_set_aside(tmp_path: Path) -> None:
-    table = simulated_battles()
-    coded = table["human_outcome"].astype(object).where(table.index % 3 > 0, "model_a")
-    coded = coded.where(table.index % 3 == 0, None)  # all that is left has no vote
-    table.assign(human_outcome=coded).to_csv(tmp_path / "words.csv", index=False)
-    with pytest.raises(QualityGateError, match=r"no-decisive-votes.*300 of 900 rows.*'model_a'"):
-        rank_file(tmp_path / "words.csv", tmp_path / "out", QUICK, report=False)
+    table = simulated_battles().assign(human_outcome=None)  # all that is left has no vote
+    words = table["score_difference"].astype(object).where(table.index % 3 > 0, "high")
+    table.assign(score_difference=words).to_csv(tmp_path / "words.csv", index=False)
+    with pytest.raises(QualityGateError, match=r"no-decisive-votes.*300 of 900 rows.*'high'"):
+        rank_file(
+            tmp_path / "words.csv", tmp_path / "out", QUICK, report=False, allow_quarantine=True
+        )
     assert len(pd.read_csv(tmp_path / "out" / "quarantine.csv")) == 300
+
+
+@pytest.mark.parametrize(("a", "b", "tie"), [(1, -1, 0), (1, 2, 0), ("A", "B", "tie")])
+def test_a_board_of_another_coding_is_that_of_the_usual_one(
+    tmp_path: Path, a: object, b: object, tie: object
+) -> None:
+    usual = simulated_battles()
+    usual.loc[usual.index % 10 == 0, "human_outcome"] = 0.5
+    coded = usual.assign(human_outcome=usual["human_outcome"].map({1.0: a, 0.0: b, 0.5: tie}))
+    boards = []
+    for name, table in (("usual", usual), ("coded", coded)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+        out = tmp_path / name
+        command = ["rank", f"{out}.csv", "--out", str(out), "--no-report", "--n-resamples", "0"]
+        stated = [] if name == "usual" else ["--outcomes", f"{a}/{b}/{tie}"]
+        if stated:
+            assert main(command) == 1
+            assert not (out / "leaderboard.csv").exists()
+        assert main([*command, *stated]) == 0
+        boards.append((out / "leaderboard.csv").read_text())
+    assert boards[0] == boards[1]
 
 
 def test_recorded_outcomes_that_are_not_there_are_asked_for(battles_csv: Path) -> None:

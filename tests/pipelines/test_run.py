@@ -10,6 +10,7 @@ import yaml
 from dagster._core.events import EngineEventData
 
 from assets.partitions import register
+from pipelines.cli import main
 from pipelines.definitions import build_definitions
 from pipelines.instance import prepare_home, recover
 from resources.paths import ROOT
@@ -53,65 +54,78 @@ OF_CORPUS = {
     "battles",
     "sampled_battles",
     "judge_comparison",
+    "pooled_leaderboard",
     "method_comparison",
     "rating_systems",
 }
 
 
-@pytest.fixture(scope="module")
-def finished(make_workshop):
-    """The tiny arena with two judges, run once for the tests that only look."""
-    workshop = make_workshop()
-    outcome = workshop.run()
-    return workshop, outcome
+def report_of(workshop):
+    return workshop.home / "reports" / "tiny.html"
 
 
 def test_whole_lineage_succeeds(finished):
-    workshop, outcome = finished
-    assert outcome.errors == ()
-    assert not [check for check in outcome.failed_checks if check.is_gate]
-    assert outcome.exit_code == 0
-    assert outcome.judges == ("careful", "hasty")
-    assert set(workshop.files()) == {
+    assert "Gate: " not in finished.printed  # nor has it errors, or the fixture had failed
+    assert set(finished.files()) == {
         *(f"{name}/tiny.parquet" for name in OF_CORPUS),
         *(f"{name}/tiny/{judge}.parquet" for name in JUDGED for judge in ("careful", "hasty")),
     }
 
 
 def test_report_is_a_file_of_its_own_and_no_table(finished):
-    workshop, outcome = finished
-    assert outcome.report == workshop.home / "reports" / "tiny.html"
-    page = outcome.report.read_text(encoding="utf-8")
+    page = report_of(finished).read_text(encoding="utf-8")
     assert "Careful" in page
     assert "Hasty" in page
     assert "simulat" in page.lower()
 
 
 def test_every_contestant_is_on_the_leaderboard_the_new_ones_without_votes(finished):
-    board = finished[0].stored("leaderboard", "tiny", "careful")
+    board = finished.stored("leaderboard", "tiny", "careful")
     assert len(board) == 14
     assert board["human_rating"].isna().sum() == 2
     assert board["n_votes"].eq(0).sum() == 2
 
 
 def test_comparison_has_both_judges(finished):
-    table = finished[0].stored("judge_comparison", "tiny")
-    assert set(table["judge"]) == {"careful", "hasty"}
-    assert table["n_verdicts"].eq(600).all()
+    table = finished.stored("judge_comparison", "tiny")
+    assert set(table["judge"]) == {"careful", "hasty", "pooled"}
+    assert table.loc[table["judge"].ne("pooled"), "n_verdicts"].eq(600).all()
     assert set(table["method"]) >= {"hard", "soft"}
 
 
+def test_judges_together_have_a_board_in_table_report_and_terminal(finished, monkeypatch, capsys):
+    assert finished.catalog  # its files lie in the home
+    monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+    pooled = finished.stored("pooled_leaderboard", "tiny")
+    assert len(pooled) == 14
+    assert pooled["rating"].is_monotonic_decreasing
+    assert pooled[["lower", "upper", "best_rank", "worst_rank"]].notna().all(axis=None)
+    assert set(pooled["basis"]) == {"regression of votes on the mean score and gap of 2 judges"}
+    row = finished.stored("judge_comparison", "tiny").set_index("judge").loc["pooled"]
+    assert row["mae"] == pytest.approx(pooled["residual"].abs().mean())
+    assert (row["method"], row["n_scored"]) == ("pooled", 300)
+    page = report_of(finished).read_text(encoding="utf-8")
+    board = page[page.index('<section id="pooled">') : page.index('<section id="comparison">')]
+    assert "of 12 intervals hold the human rating (90 % promised)." in board
+    assert all(model in board for model in pooled["model"])
+    assert main(["leaderboard", "--corpus", "tiny", "--judge", "pooled"]) == 0
+    printed = capsys.readouterr().out
+    assert "judged by pooled" in printed
+    assert "mean score and gap of 2 judges" in printed
+
+
 def test_a_line_is_printed_per_step_and_check(finished):
-    printed = finished[0].printed
+    printed = finished.printed
     assert "judge job tiny|careful" in printed
     assert "done verdicts (600 rows)" in printed
     assert "ok   verdicts: both orders are present" in printed
     assert "Traceback" not in printed
-    assert f"Report: {finished[1].report}" in printed
+    assert f"Report: {report_of(finished)}" in printed
 
 
 def test_runs_are_on_record_in_the_instance(finished):
-    runs = finished[0].instance.get_runs()
+    runs = finished.instance.get_runs()
     assert sorted(run.job_name for run in runs) == [
         "comparison_job",
         "corpus_job",
@@ -121,7 +135,7 @@ def test_runs_are_on_record_in_the_instance(finished):
 
 
 def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
-    instance = finished[0].instance
+    instance = finished.instance
     event = instance.get_latest_materialization_event(dg.AssetKey("leaderboard"))
     metadata = event.asset_materialization.metadata
     assert isinstance(metadata["median_half_width"].value, float)
@@ -135,7 +149,7 @@ def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
 
 
 def test_checks_of_each_judge_are_in_the_report(finished):
-    page = finished[1].report.read_text(encoding="utf-8")
+    page = report_of(finished).read_text(encoding="utf-8")
     assert "most answers parse" in page.replace("_", " ")
 
 
@@ -144,7 +158,7 @@ def test_running_one_judge_again_leaves_every_other_table_alone(workshop):
     folder = workshop.home / "tables"
     for name in workshop.files():
         os.utime(folder / name, ns=(0, 0))
-    workshop.run("hasty", select=["verdicts", "scored_battles"])
+    workshop.run("hasty", select=["verdicts", "scored_battles"], force=True)
     written = {name for name in workshop.files() if (folder / name).stat().st_mtime_ns > 0}
     assert written == {"verdicts/tiny/hasty.parquet", "scored_battles/tiny/hasty.parquet"}
 
@@ -168,17 +182,19 @@ def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop
     assert outcome.report.is_file()
 
 
-def test_a_judge_whose_last_run_was_stopped_leaves_the_comparison(workshop):
-    workshop.run("careful", "hasty")
+def test_a_judge_whose_last_run_was_stopped_leaves_the_comparison(finished_workshop):
+    workshop = finished_workshop
     path = workshop.home / "tables" / "scored_battles" / "tiny" / "hasty.parquet"
     scored = pd.read_parquet(path)
     scored.assign(score_difference=-scored["score_difference"]).to_parquet(path)
-    outcome = workshop.run("hasty", select=["beta_folds", "heldout_ratings"])
+    outcome = workshop.run("hasty", select=["beta_folds", "heldout_ratings"], force=True)
     assert [check.check for check in outcome.failed_checks] == ["beta_is_usable"]
     assert "contradicts-humans" in outcome.failed_checks[0].description
-    assert set(workshop.stored("judge_comparison", "tiny")["judge"]) == {"careful", "hasty"}
-    workshop.run("careful", select=["judge_comparison"])
+    before = set(workshop.stored("judge_comparison", "tiny")["judge"])
+    assert before == {"careful", "hasty", "pooled"}
+    workshop.run("careful", select=["pooled_leaderboard", "judge_comparison"])
     assert set(workshop.stored("judge_comparison", "tiny")["judge"]) == {"careful"}
+    assert workshop.stored("pooled_leaderboard", "tiny").empty
 
 
 def test_a_failed_step_is_explained_in_one_paragraph_and_exits_with_one(workshop):
@@ -289,15 +305,21 @@ def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
     }
     # leaderboard and gate do not wait for the panel, which nobody asked for; without choices there
     # are no scoring methods to compare
-    assert after("scored_battles+ and not group:comparison") == {"judge_comparison", "report"}
-    assert after("judge_comparison", "report") == set()
+    assert after("scored_battles+ and not group:comparison") == {
+        "judge_comparison",
+        "pooled_leaderboard",
+        "report",
+    }
+    assert after("judge_comparison", "pooled_leaderboard", "report") == set()
     assert after("reliability_panel") == {
         "judge_gate",
         "leaderboard",
         "predictions",
         "attack_controls",  # it shows no number that the gate withholds
     }
+    workshop.tiny["sample_size"] = 350
     assert "scored_battles" in after("sampled_battles")
+    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_battles": 390}
     assert "battles" in after("raw_battles")
     assert not any("verdicts" in tables for tables in requested)
     assert not any("raw_battles" in tables for tables in requested)
@@ -320,7 +342,7 @@ def test_home_has_an_instance_file_with_absolute_folders(home):
     assert prepare_home() == home
     text = (home / "dagster.yaml").read_text(encoding="utf-8")
     settings = yaml.safe_load(text)
-    assert settings["storage"]["sqlite"]["base_dir"] == str(home / "storage")
+    assert settings["storage"]["custom"]["config"]["base_dir"] == str(home / "storage")
     assert settings["telemetry"]["enabled"] is False
     assert settings["nux"]["enabled"] is False
     assert ".judgeline/" not in text.replace(str(home), "")
@@ -336,7 +358,7 @@ def test_a_chosen_dagster_home_is_left_alone(home, tmp_path, monkeypatch):
 def test_state_of_the_root_file_stays_out_of_the_repository():
     settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     folders = [
-        settings["storage"]["sqlite"]["base_dir"],
+        settings["storage"]["custom"]["config"]["base_dir"],
         settings["local_artifact_storage"]["config"]["base_dir"],
         settings["compute_logs"]["config"]["base_dir"],
     ]

@@ -41,7 +41,7 @@ def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, asked):
     assert asked == [N_CALLS]
     seen = _metadata(workshop)
     assert (seen["n_asked"], seen["n_resumed"], seen["n_retried"]) == (N_CALLS, 0, 0)
-    assert workshop.run("careful", select=["verdicts"]).exit_code == 0
+    assert workshop.run("careful", select=["verdicts"], force=True).exit_code == 0
     assert sum(asked) == N_CALLS
     pd.testing.assert_frame_equal(workshop.stored("verdicts", "tiny", "careful"), first)
     seen = _metadata(workshop)

@@ -22,15 +22,6 @@ HOSTILE = (
 )
 
 
-@pytest.fixture(scope="module")
-def finished(make_workshop):
-    """The tiny arena as one judge rates it, run once."""
-    workshop = make_workshop()
-    outcome = workshop.run("careful")
-    assert outcome.errors == ()
-    return workshop
-
-
 @pytest.fixture
 def ask(finished, monkeypatch, tmp_path):
     """Ask why, over a copy of the tables that a test may change."""
@@ -62,8 +53,9 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     why = ask(best, top=2, instance=finished.instance)
     row = finished.stored("leaderboard", "tiny", "careful").iloc[0]
     assert why.rating["rating"] == row["rating"]
-    reach = why.rating["threshold"] * why.rating["std_error"]
-    assert row["upper"] - row["rating"] == pytest.approx(reach)
+    assert row["upper"] - row["rating"] == pytest.approx(
+        why.rating["threshold"] * why.rating["spread"]
+    )
     assert why.rating["n_calibrating"] == 11  # twelve with votes, itself left out
     folds = finished.stored("beta_folds", "tiny", "careful").set_index("held_out_model")
     assert why.fold["beta"] == folds.loc[best, "beta"]
@@ -71,11 +63,33 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     assert why.raises[0].influence > why.raises[1].influence > 0 > why.lowers[1].influence
     strongest = why.raises[0]
     assert [reading.order for reading in strongest.readings] == ["AB", "BA"]
-    points = np.mean([reading.difference for reading in strongest.readings])
-    assert strongest.outcome == pytest.approx(1 / (1 + np.exp(-why.fold["beta"] * points)))
+    soft = ask(best, top=1, method="soft").raises[0]
+    points = np.mean([reading.difference for reading in soft.readings])
+    assert soft.outcome == pytest.approx(1 / (1 + np.exp(-why.fold["beta"] * points)))
     assert all('"response_1"' in reading.answer for reading in strongest.readings)
     assert strongest.instruction
     assert strongest.completion != strongest.opponent_completion
+
+
+def test_an_interval_is_a_threshold_times_a_spread_of_three_parts(ask, finished, best):
+    why = ask(best, top=0)
+    own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
+    row = ratings[ratings["model"].eq(best) & ratings["method"].eq("auto")].iloc[0]
+    assert own["vote_std_error"] == pytest.approx(row["vote_std_error"])
+    parts = [own["std_error"], own["vote_std_error"], own["excess_sd"]]
+    assert own["spread"] == pytest.approx(np.linalg.norm(parts))
+    text = printed(why)
+    assert f": {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side" in text
+    assert f"rank 1, between 1 and {own['worst_rank']}" in text
+
+
+def test_auto_names_the_method_that_it_stands_for_with_the_ratings_by_every_method(ask, best):
+    why = ask(best, top=0)
+    assert {"human", "hard", "soft", "hard-rescaled", "gap", "average", "auto"} <= {*why.by_method}
+    assert why.by_method["auto"] == why.by_method["gap"] == why.rating["rating"]
+    text = printed(why)
+    assert "auto is gap: 11 other models have votes, fewer than 20; " in text
+    assert f"hard {why.by_method['hard']:.1f}" in text
 
 
 def test_the_runs_and_what_they_said_are_told(ask, finished, best):
@@ -132,7 +146,7 @@ def test_tables_of_before_are_explained_without_influences_or_runs(ask, best):
 def test_a_withheld_rating_shows_no_battle_and_no_number(ask, best):
     file = ask.tables / "leaderboard" / "tiny" / "careful.parquet"
     board = pd.read_parquet(file)
-    hidden = ["rank", "rating", "std_error", "lower", "upper", "tier"]
+    hidden = ["rank", "rating", "std_error", "lower", "upper", "best_rank"]
     board[hidden] = np.nan
     board.assign(flags="withheld: kappa 0.05 < 0.20").to_parquet(file)
     why = ask(best, method="hard")
@@ -155,7 +169,7 @@ def test_what_stands_on_no_leaderboard_is_withheld_with_it(ask, finished):
     why = ask(name)
     assert why.withheld == "kappa 0.05 < 0.20"
     assert (why.raises, why.lowers, why.fold) == ([], [], {})
-    judged = ("rating", "lower", "upper", "std_error", "rank", "tier", "threshold")
+    judged = ("rating", "lower", "upper", "std_error", "rank", "best_rank", "threshold")
     assert [why.rating[one] for one in judged] == [None] * 7
 
 
@@ -194,11 +208,12 @@ def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
     text = printed(why)
     assert "no human votes" in text
     assert "brand-new.jsonl" in text
-    with pytest.raises(ValueError, match="candidates are rated by 'soft' alone"):
+    with pytest.raises(ValueError, match="candidates are rated by 'auto' alone"):
         ask(new, method="hard")
 
 
 def test_unknown_names_have_close_matches(ask, best):
+    (ask.tables / "leaderboard" / "tiny" / "hasty.parquet").unlink()
     with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):
         ask(f"{best}x")
     for corpus, judge, told in (

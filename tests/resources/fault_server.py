@@ -24,6 +24,9 @@ from judgeline.rubric import RESPONSES
 KEY = "sk-secret-0123456789abcdef"
 FENCED = re.compile(r"<<<([0-9a-f]{32})\n(.*?)\n\1>>>", re.DOTALL)
 
+USAGE = (400, 40)
+"""Tokens that replies state: about what their texts have."""
+
 Body = dict[str, Any]
 Fault = Callable[["FaultServer", Body], Any]
 
@@ -64,8 +67,13 @@ def completion(
         "created": 0,
         "model": body["model"],
         "choices": [choice],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+        "usage": stated(USAGE),
     }
+
+
+def stated(tokens: tuple[int, int]) -> Body:
+    """The usage that a reply states: tokens of the prompt, and of the answer."""
+    return {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
 
 
 def error(status: int, message: str, code: str | None = None, **headers: str) -> JSONResponse:
@@ -176,6 +184,7 @@ class FaultServer:
     latency_s: float = 0.0
     slow_s: float = 5.0
     answer: Callable[[Body], str] = judged
+    usage: tuple[int, int] = USAGE
     url: str = ""
     bodies: list[Body] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
@@ -215,11 +224,13 @@ class FaultServer:
         await asyncio.sleep(self.latency_s)
         texts = shown_texts(body)
         if not texts:
-            return JSONResponse(completion(body, self._small_talk(body)))
+            reply = completion(body, self._small_talk(body))
+            return JSONResponse({**reply, "usage": stated((20, 10))})
         name = self.fault(texts, self.asked[texts])
         self.asked[texts] += 1
         if name is None:
-            return JSONResponse(completion(body, self.answer(body)))
+            reply = completion(body, self.answer(body))
+            return JSONResponse({**reply, "usage": stated(self.usage)})
         if name == "slow":
             return await slow(self, body)
         final = {key: fault for key, (_, fault) in FINAL.items()}

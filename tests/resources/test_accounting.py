@@ -118,6 +118,7 @@ def judged(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
     return battles, verdicts_of({battle: draw(orders) for battle in ids})
 
 
+@pytest.mark.slow
 @given(tables=judged())
 @settings(max_examples=60)
 def test_classes_add_up_in_every_grouping_and_nothing_is_counted_twice(tables) -> None:
@@ -133,6 +134,7 @@ def test_classes_add_up_in_every_grouping_and_nothing_is_counted_twice(tables) -
     assert account[["n_battles", "n_verdicts"]].sum(axis=1).gt(0).all()
 
 
+@pytest.mark.slow
 @given(tables=judged(), seed=st.integers(0, 99))
 @settings(max_examples=30)
 def test_the_order_of_verdicts_does_not_matter(tables, seed: int) -> None:

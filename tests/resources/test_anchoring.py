@@ -105,7 +105,7 @@ def test_with_ties_the_error_is_that_of_drawing_prompts_again(thirds: list[float
     assert row["upper"] - row["lower"] < 0.92 * (upper - lower)
 
 
-@pytest.mark.parametrize("values", [[1, 0.5, 0.5, 0], [0.5] * 9])
+@pytest.mark.parametrize("values", [[0.5] * 9, [0.7]])
 def test_a_spread_that_is_not_known_leaves_the_interval_of_counts(values: list[float]) -> None:
     row = rate(values, "rubric")
     wins = sum(values)

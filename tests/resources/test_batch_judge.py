@@ -2,6 +2,8 @@
 
 import json
 import logging
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,7 +13,18 @@ from typing import Any
 import pytest
 from answering import answered as all_answers
 from batch_server import BatchServer, Line, answered, turned_down
-from fault_server import FINAL, KEY, UNREADABLE, Body, FaultServer, error, judged, serving
+from fault_server import (
+    FINAL,
+    KEY,
+    UNREADABLE,
+    USAGE,
+    Body,
+    FaultServer,
+    error,
+    judged,
+    serving,
+    stated,
+)
 from starlette.responses import JSONResponse, Response
 from test_served_client import QUICK, TEMPLATE, presentation
 
@@ -23,9 +36,11 @@ from resources.judges.batch.live import LiveJudge
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.endpoint import Endpoint, EndpointError
+from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.served.fields import Price, ServedFields
 from resources.judges.served.served import ServedJudge
+
+pytestmark = pytest.mark.slow
 
 SHOWN = [presentation(i, order) for i in range(15) for order in ("AB", "BA")]
 FIELDS: dict[str, Any] = {"model": "tiny", "timeout_s": 5.0, "endpoint_name": "here"}
@@ -37,6 +52,7 @@ def batch_judge(
     limits: Limits | None = None,
     tell: Callable[[str], None] | None = None,
     outage_s: float = 600.0,
+    warn: Callable[[str], None] = logging.warning,
     **fields: Any,
 ) -> BatchJudge:
     return BatchJudge(
@@ -50,6 +66,7 @@ def batch_judge(
         limits=limits,
         pace=Pace(0.001, 0.004, outage_s),
         tell=tell,
+        warn=warn,
     )
 
 
@@ -359,6 +376,32 @@ class Outage:
         return error(503, "the network is down")
 
 
+def test_a_provider_that_is_gone_is_given_up_at_the_limit_that_was_said(tmp_path: Path) -> None:
+    said: list[str] = []
+    ends: list[BaseException] = []
+
+    def hold(step: str) -> None:
+        for batch in list(server.batches.values()):
+            batch["status"] = "in_progress"
+
+    def ask() -> None:
+        try:
+            judge = batch_judge(server, tmp_path, tell=said.append, warn=said.append, outage_s=1.0)
+            all_answers(judge, SHOWN)
+        except OutOfReachError as error:
+            ends.append(error)
+
+    asking = threading.Thread(target=ask)
+    with serving(BatchServer(before=hold)) as server:
+        asking.start()
+        while "look" not in server.steps:
+            time.sleep(0.01)
+    asking.join(15)
+    assert [server.url in str(error) for error in ends] == [True]
+    assert any("tried again for 1 s at most" in text for text in said)
+    assert "batches with 30 requests go on" in said[-1]
+
+
 @pytest.mark.parametrize(("step", "n_well"), [("look", 1), ("content", 0)])
 def test_an_outage_while_batches_are_under_way_is_waited_for(
     step: str, n_well: int, tmp_path: Path
@@ -366,7 +409,7 @@ def test_an_outage_while_batches_are_under_way_is_waited_for(
     news: list[str] = []
     outage = Outage(step, n_well, 5 * QUICK.attempts)
     with serving(BatchServer(before=outage)) as server:
-        given = all_answers(batch_judge(server, tmp_path, tell=news.append), SHOWN)
+        given = all_answers(batch_judge(server, tmp_path, warn=news.append), SHOWN)
     assert {answer.failure for answer in given} == {None}
     assert outage.left == 0
     assert sum("the network is down" in line for line in news) == 1
@@ -505,9 +548,9 @@ def test_the_budget_is_reserved_before_and_settled_after(tmp_path: Path) -> None
     assert sorted(given) == list(range(12))
     assert server.submitted.total() == 12
     assert budget.spent.calls == 12
-    assert budget.spent.prompt_tokens == 1200
-    assert budget.spent.completion_tokens == 120
-    assert budget.spent.money == pytest.approx(12 * (0.1 + 0.05))
+    assert budget.spent.prompt_tokens == 12 * USAGE[0]
+    assert budget.spent.completion_tokens == 12 * USAGE[1]
+    assert budget.spent.money == pytest.approx(12 * (USAGE[0] + 5 * USAGE[1]) / 1000)
     assert budget.n_open == 0
 
 
@@ -517,7 +560,25 @@ def test_what_a_batch_left_over_buys_another(tmp_path: Path) -> None:
         given = by_index(batch_judge(server, tmp_path), SHOWN, budget)
     assert sorted(given) == list(range(30))
     assert len(server.batches) > 2
-    assert budget.spent.prompt_tokens + budget.spent.completion_tokens == 30 * 110
+    assert budget.spent.prompt_tokens + budget.spent.completion_tokens == 30 * sum(USAGE)
+
+
+def test_implausible_usage_counts_as_reserved_in_batches_too(tmp_path: Path) -> None:
+    def stating_little(body: Body) -> Body:
+        result = answered(body)
+        result["response"]["body"]["usage"] = stated((1, 1))
+        return result
+
+    budget, warnings = Budget(tokens=60_000), []
+    with serving(BatchServer(line=stating_little)) as server:
+        judge = batch_judge(server, tmp_path, warn=warnings.append)
+        given = by_index(judge, SHOWN, budget)
+    assert {(one.prompt_tokens, one.completion_tokens) for one in given.values()} == {(1, 1)}
+    assert 0 < len(given) < len(SHOWN)
+    assert budget.spent.prompt_tokens + budget.spent.completion_tokens > 1700 * len(given)
+    (warning,) = warnings
+    assert "implausible usage: the endpoint states 1 + 1 tokens" in warning
+    assert judge.counts["implausible_usage"] == len(given)
 
 
 def test_what_was_not_carried_out_costs_nothing(tmp_path: Path) -> None:

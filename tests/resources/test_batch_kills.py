@@ -9,17 +9,21 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
-from fault_server import KEY, serving
+from fault_server import KEY, FaultServer, serving
+from forks import forking
+from managed import is_alive
 from test_batch_judge import as_line, batch_judge, first_is, live_judge
 from upath import UPath
 
 from resources.judges.annotation import annotate
+from resources.judges.batch.lines import Limits
 from resources.judges.buying import Account, Buyer
 from resources.judges.calls import judge_key, present
 from resources.judges.served.served import ServedJudge
@@ -45,10 +49,12 @@ PROGRAM = f"""
     from test_batch_kills import bought
     from test_batch_judge import batch_judge
     from fault_server import FaultServer
+    from pipelines.interrupts import heed_interrupts
     from resources.judges.batch.lines import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
     limits = Limits(int(sys.argv[3]))
+    heed_interrupts()
     bought(batch_judge(FaultServer(url=sys.argv[1]), folder, limits, tell=say), folder)
 """
 
@@ -58,11 +64,33 @@ def bought(judge: ServedJudge, folder: Path) -> pd.DataFrame:
     return annotate(judge, BATTLES, slug="j", buyer=buyer)
 
 
-def start(server: BatchServer, folder: Path, most: int = 30) -> subprocess.Popen[str]:
+def start(
+    server: BatchServer,
+    folder: Path,
+    most: int = 30,
+    begun: Callable[[], object] | None = None,
+) -> subprocess.Popen[str]:
     program = textwrap.dedent(PROGRAM)
     command = [sys.executable, "-c", program, server.url, str(folder), str(most)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, text=True, preexec_fn=begun, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def in_background() -> None:
+    """Ignore SIGINT, as what a shell script starts in the background does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def buy(url: str, folder: Path, most: int) -> None:
+    judge = batch_judge(FaultServer(url=url), folder, Limits(most), tell=lambda text: None)
+    bought(judge, folder)
+
+
+def fork(server: BatchServer, folder: Path, most: int = 30) -> ForkServerProcess:
+    """Start a process that buys, without the time that its imports would take."""
+    process = forking().Process(target=buy, args=(server.url, folder, most))
+    process.start()
+    return process
 
 
 def in_the_end(server: BatchServer, folder: Path) -> pd.DataFrame:
@@ -89,14 +117,17 @@ class Killer:
     def __init__(self, step: str, n: int) -> None:
         self._step, self._left = step, n
         self._lock = threading.Lock()
-        self.process: subprocess.Popen[str] | None = None
+        self.process: ForkServerProcess | None = None
 
     def __call__(self, step: str) -> Any:
         with self._lock:
             self._left -= step == self._step
-            if self._left == 0 and self.process is not None:
+            if self._left == 0:
+                while self.process is None:  # it is quicker than who starts it
+                    time.sleep(0.002)
                 os.kill(self.process.pid, signal.SIGKILL)
-                self.process.wait()
+                while is_alive(self.process.pid):  # who started it is told of its end, once
+                    time.sleep(0.002)
                 self._left = -1
 
 
@@ -109,9 +140,9 @@ def test_a_kill_at_any_step_submits_nothing_twice(
 ) -> None:
     killer = Killer(step, n)
     with serving(BatchServer(**{moment: killer})) as server:  # type: ignore[arg-type]
-        killer.process = start(server, tmp_path)
-        killer.process.communicate(timeout=60)
-        assert killer.process.returncode == -signal.SIGKILL
+        killer.process = fork(server, tmp_path)
+        killer.process.join(60)
+        assert killer.process.exitcode == -signal.SIGKILL
         table = in_the_end(server, tmp_path)
     pd.testing.assert_frame_equal(table, live)
 
@@ -122,14 +153,14 @@ def test_kills_at_random_submit_nothing_twice(tmp_path: Path, live: pd.DataFrame
     n_killed, n_submitted = 0, []
     with serving(BatchServer(before=lambda step: time.sleep(0.03), late_s=0.03)) as server:
         for _ in range(N_KILLS):
-            process = start(server, tmp_path, most=6)
-            n_steps = len(server.steps)
-            while len(server.steps) == n_steps and process.poll() is None:
-                time.sleep(0.002)  # it has to be imported and started first
-            time.sleep(rng.uniform(0.0, 0.25))
+            n_steps = len(server.steps) + rng.randint(1, 8)
+            process = fork(server, tmp_path, most=6)
+            while len(server.steps) < n_steps and process.is_alive():
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0.0, 0.03))
             process.kill()
-            process.communicate()
-            n_killed += process.returncode == -signal.SIGKILL
+            process.join()
+            n_killed += process.exitcode == -signal.SIGKILL
             n_submitted.append(server.submitted.total())
         table = in_the_end(server, tmp_path)
     assert n_killed >= 10
@@ -145,8 +176,8 @@ def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice
     killer = Killer("create", 1)
     with serving(BatchServer(before=killer)) as server:
         server.late_s = 4.0  # accepted, and not there for a while
-        killer.process = start(server, tmp_path)
-        killer.process.communicate(timeout=60)
+        killer.process = fork(server, tmp_path)
+        killer.process.join(60)
         server.late_s = 0.0
         table = in_the_end(server, tmp_path)
         while not [one for one in server.batches.values() if one["input_file_id"] == "file-0"]:
@@ -156,8 +187,9 @@ def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("begun", [None, in_background])
 def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
-    tmp_path: Path, live: pd.DataFrame
+    begun: Callable[[], object] | None, tmp_path: Path, live: pd.DataFrame
 ) -> None:
     def hold(step: str) -> None:
         for batch in server.batches.values():
@@ -165,11 +197,14 @@ def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
 
     server = BatchServer(before=hold)
     with serving(server):
-        process = start(server, tmp_path)
+        process = start(server, tmp_path, begun=begun)
         while "look" not in server.steps and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=20)
+        try:
+            said, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
         assert process.returncode == -signal.SIGINT
         assert "KeyboardInterrupt" in said
         assert "3 batches with 80 requests go on" in said
@@ -178,6 +213,60 @@ def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
         server.before = lambda step: None
         table = in_the_end(server, tmp_path)
     pd.testing.assert_frame_equal(table, live)
+
+
+STORM = f"""
+    import os, random, signal, sys, tempfile, time
+    sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+    from pathlib import Path
+    from test_batch_kills import bought
+    from test_batch_judge import batch_judge, live_judge
+    from fault_server import FaultServer
+    from pipelines.interrupts import heed_interrupts
+    import openai.resources.batches, openai.resources.chat.completions, openai.resources.files
+    heed_interrupts()
+    moments = random.Random(3)
+    for number in range(int(sys.argv[2])):
+        make = (batch_judge, live_judge)[number % 2]
+        begun, begin = os.pipe()
+        child = os.fork()  # a signal that arrives before the fork is done is dropped
+        if child == 0:
+            os.write(begin, b"!")
+            folder = Path(tempfile.mkdtemp(dir=sys.argv[3]))
+            try:
+                bought(make(FaultServer(url=sys.argv[1]), folder), folder)
+            except KeyboardInterrupt:
+                os._exit(130)
+            os._exit(1)
+        os.read(begun, 1)
+        os.close(begun), os.close(begin)
+        time.sleep(moments.uniform(0.0, 0.4))
+        os.kill(child, signal.SIGINT)
+        deadline = time.monotonic() + 15
+        while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if ended[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            ended = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(ended[1]), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_at_any_moment_ends_the_process_within_its_limit(tmp_path: Path) -> None:
+    """What is bought never ends by itself; 15 s: twice what winding up may take."""
+
+    def hold(step: str) -> None:
+        for batch in list(server.batches.values()):
+            batch["status"] = "in_progress"
+
+    server = BatchServer(lambda texts, n: "slow", slow_s=60, before=hold)
+    with serving(server):
+        command = [sys.executable, "-c", textwrap.dedent(STORM), server.url, "40", str(tmp_path)]
+        done = subprocess.run(
+            command, preexec_fn=in_background, capture_output=True, text=True, check=False
+        )
+    assert done.stdout.split() == ["130"] * 40, done.stderr[-2000:]
 
 
 def test_a_second_run_and_a_live_judge_buy_nothing_that_a_batch_bought(tmp_path: Path) -> None:

@@ -399,15 +399,17 @@ def pool(noise: float, threshold: float, n_battles: int = 900) -> tuple[pd.DataF
     heldout = pd.DataFrame(
         {
             "model": ANCHORS,
-            "method": "soft",
+            "method": "auto",
             "human_rating": 1500.0,
             "residual": 3.0,
             "std_error": np.nan,
-            "std_error_analytic": noise / np.sqrt(n_battles),
+            "std_error_analytic": 0.6 * noise / np.sqrt(n_battles),
+            "vote_std_error": 0.8 * noise / np.sqrt(n_battles),
             "n_battles": n_battles,
         }
     )
-    return heldout, pd.DataFrame({"method": ["hard", "soft"], "threshold": [9.0, threshold]})
+    calibration = {"method": ["hard", "auto"], "threshold": [9.0, threshold], "excess_sd": 0.0}
+    return heldout, pd.DataFrame(calibration)
 
 
 def test_the_judge_that_needs_most_decides() -> None:
@@ -435,7 +437,7 @@ def test_nobody_has_more_battles_than_the_models_that_calibrate() -> None:
     needs = needs_of(heldout, calibration, options, RatingOptions())
     assert needs.n_battles == 100  # 144 would do, if the pool of `less` had as many
     assert needs.by_judge["less"].wanted == pytest.approx(144.0)
-    assert needs.by_judge["less"].half_width == pytest.approx(60.0)
+    assert needs.by_judge["less"].half_width(needs.n_battles) == pytest.approx(60.0)
     heldout["less"] = heldout["less"].assign(n_battles=7)
     assert needs_of(heldout, calibration, options, RatingOptions()).n_battles == 20
 

@@ -13,7 +13,13 @@ from resources.corpora.reading import CorpusRead, read_corpus
 
 def read(location: Path) -> CorpusRead:
     return read_corpus(
-        CorpusDefinition(slug="t", display_name="T", reader="battles", location=str(location))
+        CorpusDefinition(
+            slug="t",
+            display_name="T",
+            reader="battles",
+            location=str(location),
+            allow_quarantine=True,
+        )
     )
 
 

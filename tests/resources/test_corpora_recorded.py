@@ -57,6 +57,12 @@ def test_verdicts_beside_battles_come_with_them(read) -> None:
     assert found.quarantine.empty
 
 
+def test_a_published_verdict_keeps_its_identity(read) -> None:
+    assert read(verdict()).verdicts["identity"].tolist() == [
+        "13f7a7fd4b959487105e4b9df752d15d1d874bf7fd25808fbb3d1ba578c600df"
+    ]
+
+
 def test_a_folder_of_both_is_read_as_a_pair(read) -> None:
     found = read(verdict(), location="battles.parquet verdicts.parquet")
     assert (len(found.battles), len(found.verdicts)) == (2, 1)

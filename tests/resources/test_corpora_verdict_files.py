@@ -13,6 +13,7 @@ from resources.corpora.reading import CorpusRead, read_corpus, read_files
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.corpora.verdict_files import joined, labelled, split_answer
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
+from resources.scoring import score_battles
 
 BASE = ArenaHardOptions(baseline="base")
 HARD = {
@@ -400,3 +401,14 @@ def test_parts_of_an_id_cannot_be_confused() -> None:
 def test_only_arena_hard_takes_its_options() -> None:
     corpus = CorpusDefinition(slug="t", reader="mt-bench", location="x")
     assert corpus.arena_hard is None
+
+
+def test_games_of_either_program_are_scored_as_wins_ties_and_losses(write: Write) -> None:
+    """The strength of a label is kept in the answer and is none of an outcome."""
+    games = [[{"score": "B>>A"}, {"score": "A>B"}], [{"score": "A=B"}, None]]
+    read = hard(write(*[{**HARD, "uid": f"u{n}", "games": pair} for n, pair in enumerate(games)]))
+    scored = score_battles(read.battles, read.verdicts)
+    assert scored[["model_a", "score_difference"]].to_numpy().tolist() == [["ant", 1.0]]
+    read = read_files("mt-bench", [write(BENCH)], None)
+    scored = score_battles(read.battles, read.verdicts)
+    assert scored[["model_a", "score_difference"]].to_numpy().tolist() == [["ant", 0.5]]

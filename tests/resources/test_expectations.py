@@ -96,3 +96,20 @@ def test_great_expectations_is_imported_only_when_a_check_runs():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_checks_of_a_process_share_one_data_source(monkeypatch):
+    from great_expectations.datasource.fluent import PandasDatasource
+
+    added, add = [], PandasDatasource.add_dataframe_asset
+
+    def counted(source, name):
+        added.append(name)
+        return add(source, name)
+
+    monkeypatch.setattr(PandasDatasource, "add_dataframe_asset", counted)
+    for limit, passed in ((9, True), (2, False), (9, True)):
+        table = pd.DataFrame({"n": [1, limit - 6]})
+        expectation = gxe.ExpectColumnValuesToBeBetween(column="n", min_value=0)
+        assert evaluate(table, [expectation], ids=[], remedy="none").passed is passed
+    assert len(added) <= 1

@@ -11,7 +11,7 @@ from judgeline.leaderboard import Leaderboard
 from judgeline.missing_bounds import MissingBounds
 from judgeline.model_win_rates import ModelWinRates
 from judgeline.quantitative_curve import LearningCurve
-from judgeline.split_coverage import SplitCoverage
+from judgeline.win_rate_coverage import WinRateCoverage
 from resources.accounting import MISSINGNESS_COLUMNS
 from resources.anchoring import RATING_COLUMNS
 from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
@@ -75,7 +75,7 @@ SHOWN = {
             Diagnostics,
             MissingBounds,
             ModelWinRates,
-            SplitCoverage,
+            WinRateCoverage,
             LabelPlans,
             Gate,
             LearningCurve,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from buyer_process import buy, numbered, tiny_judge
-from fault_server import FaultServer, serving
+from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 from upath import UPath
@@ -22,9 +22,9 @@ from resources.judges.budget import Budget, Cost
 from resources.judges.buying import BudgetError, Buyer
 from resources.verdict_store.store import VerdictStore
 
-PAID = 110  # tokens that the server states per answer: 100 of the prompt, 10 of its own
+PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
-PAID_MONEY = Fraction(100 * 3 + 10 * 15, 10**6)
+PAID_MONEY = Fraction(USAGE[0] * 3 + USAGE[1] * 15, 10**6)
 
 
 # writing a budget
@@ -184,7 +184,7 @@ def server() -> Iterator[FaultServer]:
 def purchase(
     server: FaultServer, folder: Path, budget: Budget, n_battles: int = 100, **fields: object
 ) -> pd.DataFrame:
-    declared = {"concurrency": 16, "decoding": {"max_tokens": 20}, **fields}
+    declared = {"concurrency": 16, "decoding": {"max_tokens": 80}, **fields}
     judge = tiny_judge(server.url, folder, **declared)
     buyer = Buyer(VerdictStore(UPath(folder / "verdicts")), budget)
     return annotate(judge, numbered(n_battles), slug="j", buyer=buyer)
@@ -248,6 +248,52 @@ def test_requests_that_were_lost_count_as_if_they_had_been_billed(tmp_path: Path
         assert PAID * len(server.presentations) < spent <= cap
         assert budget.spent.calls == len(server.presentations)
         assert n_stored(tmp_path) > 0
+
+
+def really_taken(server: FaultServer) -> tuple[int, float]:
+    """The tokens and the money that requests took by the server's count: four bytes a token."""
+    prompts = sum(len(body["messages"][0]["content"]) // 4 for body in server.presentations)
+    answers = sum(len(judged(body)) // 4 for body in server.presentations)
+    return prompts + answers, (prompts * 3.0 + answers * 15.0) / 1e6
+
+
+@pytest.mark.parametrize(
+    "usage", [(1, 1), (10, 20), (400, 1), (1, 40), (0, 0), (10**6, 10**6), (400, 10**6)]
+)
+@pytest.mark.parametrize("cap", [Budget(tokens=60_000), Budget(money=0.3, currency="EUR")])
+def test_a_cap_holds_against_any_usage_that_a_server_states(
+    usage: tuple[int, int], cap: Budget, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    budget = Budget(tokens=cap.tokens, money=cap.money, currency=cap.currency)
+    with serving(FaultServer(usage=usage)) as server, pytest.raises(BudgetError):
+        purchase(
+            server,
+            tmp_path,
+            budget,
+            300,
+            price_per_million=PRICE,
+            decoding={"max_tokens": 300},
+        )
+    assert 10 < len(server.presentations) == budget.spent.calls == n_stored(tmp_path)
+    tokens, money = really_taken(server)
+    if cap.tokens is not None:
+        spent = budget.spent.prompt_tokens + budget.spent.completion_tokens
+        assert max(spent, tokens) <= cap.tokens
+    if cap.money is not None:
+        assert max(budget.spent.money, money) <= cap.money
+    told = [record.message for record in caplog.records if "implausible" in record.message]
+    assert len(told) == (usage != (0, 0))
+    assert all(str(tokens) in told[0].replace(",", "") for tokens in usage if told)
+
+
+def test_a_long_answer_counts_as_long_as_it_is(tmp_path: Path) -> None:
+    """A server that ignores the limit overruns the cap by the answers in flight, and no more."""
+    budget = Budget(tokens=60_000)
+    long = FaultServer(answer=lambda body: judged(body) + "so " * 2000, usage=(400, 2000))
+    with serving(long) as server, pytest.raises(BudgetError):
+        purchase(server, tmp_path, budget, concurrency=4)
+    assert budget.spent.completion_tokens == 2000 * len(server.presentations)
+    assert budget.spent.prompt_tokens + budget.spent.completion_tokens <= 60_000 + 4 * 2400
 
 
 def test_turned_down_requests_cost_nothing(tmp_path: Path) -> None:

@@ -168,3 +168,10 @@ def test_whole_numbers_do_for_fractions(tmp_path: Path) -> None:
     )
     judge = load_judges(file)["j"]
     assert (judge.timeout_s, judge.decoding.temperature, judge.decoding.seed) == (5.0, 1.0, -3)
+
+
+def test_the_name_of_all_judges_together_is_refused(tmp_path: Path) -> None:
+    told = complaint(tmp_path, RECORDED.replace("r:", "pooled:"))
+    assert "line 1" in told
+    assert "'pooled'" in told
+    assert "another name" in told

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from buyer_process import TEMPLATE, numbered, tiny_judge
-from fault_server import FaultServer, serving
+from fault_server import USAGE, FaultServer, serving
 
 from resources.judges.annotation import annotate
 from resources.judges.calls import present
@@ -68,19 +68,19 @@ def test_a_tokenizer_reads_some_of_a_long_list(model_folder: Path) -> None:
 
 
 def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -> None:
-    """The server counts 100 and 10 for whatever it is shown: so must the estimate."""
+    """The server counts the same for whatever it is shown: so must the estimate."""
     battles = numbered(100)
     with serving(FaultServer()) as server:
         verdicts = annotate(tiny_judge(server.url, tmp_path), battles, slug="j")
     calls = present(battles, 1)
     estimate = estimate_tokens(fields(), TEMPLATE, calls, (calls, verdicts))
-    assert (estimate.prompt_tokens, estimate.completion_tokens) == (200 * 100, 200 * 10)
+    assert (estimate.prompt_tokens, estimate.completion_tokens) == (200 * USAGE[0], 200 * USAGE[1])
     assert estimate.basis == "estimated from 200 answers of this judge"
     twice = battles.assign(instruction=battles["instruction"] + "x" * 3000)
     longer = estimate_tokens(fields(), TEMPLATE, present(twice, 1), (calls, verdicts))
     n_bytes = estimate.most_prompt_tokens - 200 * BESIDE
     assert longer.prompt_tokens == pytest.approx(
-        20_000 * (n_bytes + 200 * 3000) / n_bytes, rel=1e-4
+        200 * USAGE[0] * (n_bytes + 200 * 3000) / n_bytes, rel=1e-4
     )
     none = estimate_tokens(fields(), TEMPLATE, calls, ([], verdicts.head(0)))
     assert none.basis.startswith("estimated at 4 bytes")

@@ -42,6 +42,11 @@ def test_progress_states_rate_time_left_failures_and_spend() -> None:
     )
 
 
+def test_progress_states_the_counted_tokens_where_the_server_states_fewer() -> None:
+    told = Ledger("strict", PRICE).told(account(charged=Cost(100, 90_000, 20_000, 0.57)))
+    assert told.endswith("60,000 tokens (110,000 counted), 0.5700 EUR")
+
+
 @pytest.mark.parametrize(("seconds", "left"), [(20, "1:00"), (2000, "1:40:00"), (0.1, "0:00")])
 def test_time_left_is_readable(seconds: float, left: str) -> None:
     assert f", {left} left" in Ledger("strict", None).told(account(seconds=seconds))

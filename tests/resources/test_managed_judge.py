@@ -20,7 +20,10 @@ from resources.judges.managed.options import VllmOptions
 from resources.judges.served.fields import Decoding, ServedFields
 from resources.verdict_store.store import VerdictStore
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only"),
+]
 
 TEMPLATE = "{delimiter} {instruction} {first_completion} {second_completion}"
 FIELDS = ServedFields(model="tiny", concurrency=2)
@@ -97,6 +100,7 @@ def test_answers_that_are_stored_need_no_server(fake, tmp_path):
     place = Hosting(logs=tmp_path / "logs")
     first, bought = buy(tmp_path, place)
     assert first["status"].tolist() == ["ok"] * 20
+    assert first["reply_model"].notna().all()
     assert (starts(fake), bought.account.n_asked) == (1, 20)
     again, bought = buy(tmp_path, place)
     pd.testing.assert_frame_equal(again, first)

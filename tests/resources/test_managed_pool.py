@@ -15,6 +15,8 @@ import pytest
 from resources.judges.managed import pool
 from resources.judges.managed.pool import claimed
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = """
 storage:
   sqlite: {base_dir: %s/storage}

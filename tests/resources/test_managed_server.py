@@ -20,7 +20,10 @@ from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
 from resources.judges.served.fields import ServedFields
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only"),
+]
 
 FIELDS = ServedFields(model="tiny", revision="abc")
 KEEPS_ONE = """

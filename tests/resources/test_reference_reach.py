@@ -125,6 +125,7 @@ def test_runs_are_means_over_complete_orders() -> None:
     assert list(found.columns) == [0]  # run 1 of b0 lacks an order
 
 
+@pytest.mark.slow
 def test_thirty_real_models(data_dir: Path) -> None:
     path = data_dir / "alpacaeval_reference_battles.parquet"
     if not path.is_file():

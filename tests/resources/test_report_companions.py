@@ -18,13 +18,13 @@ def tables() -> dict[str, pd.DataFrame]:
         "upper": 99.0,
     }
     reach = {"diagnostic": "models_within_reach", "value": 0.5, "passed": pd.NA}
-    won = {"model": "ant", "win_rate": 0.875, "headline": True, "status": "ok"}
+    won = {"model": "ant", "estimator": "difference", "win_rate": 0.875, "status": "ok"}
     shared = {"category": "all", "dimension": "overall", "measure": "conflict-ratio", "n": 9}
     return {
         "judge_gate": pd.DataFrame([{**gate, "passed": False, "withholds": True}]),
         "reference_ratings": pd.DataFrame([placed]),
         "reference_diagnostics": pd.DataFrame([reach]),
-        "adjusted_win_rates": pd.DataFrame([won]),
+        "adjusted_win_rates": pd.DataFrame([won | {"headline": True}]),
         "adjustment_coverage": pd.DataFrame([{"grouping": "all", "estimator": "naive"}]),
         "label_plan": pd.DataFrame([{"level": "ant", "plan": "label 10 more"}]),
         "consistency": pd.DataFrame([shared]),
@@ -34,6 +34,12 @@ def tables() -> dict[str, pd.DataFrame]:
 def test_everything_there_is_has_a_section_in_the_order_of_the_page(tables) -> None:
     shown = [part.title for part in companions_of(tables, "j1")]
     assert shown == ["Judge gate", "Adjusted win rates", "Against a reference", "Consistency"]
+
+
+def test_coverage_over_splits_that_an_earlier_release_stored_is_shown_as_a_whole() -> None:
+    stored = pd.DataFrame({"grouping": ["all", "model"], "estimator": ["naive", "difference"]})
+    (section,) = companions_of({"adjustment_coverage": stored}, "j1")
+    assert [len(table.grid.rows) for table in section.tables] == [1]
 
 
 def test_gaps_come_with_the_name_of_their_reference(tables) -> None:

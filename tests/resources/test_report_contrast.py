@@ -11,8 +11,11 @@ STYLE = (Path(resources.report.__file__).parent / "templates" / "style.css").rea
 TEXT, GRAPHIC = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11, level AA
 SURFACES = ("page", "surface")
 WASHES = {"mark-wash": "accent", "warn-wash": "warn", "new-wash": "new"}
-TEXTS = ("ink", "muted", "accent", "warn")
-MARKS = ("faint", "new", "fig-hard", "fig-soft", "fig-new", "fig-ink", "fig-muted")
+TEXTS = ("ink", "muted", "accent", "warn", "fig-missed")
+MARKS = (
+    "faint", "new", "fig-hard", "fig-soft", "fig-headline", "fig-new", "fig-missed", "fig-ink",
+    "fig-muted",
+)  # fmt: skip
 
 Colour = tuple[float, float, float]
 

@@ -31,7 +31,7 @@ def all_figures() -> list[Illustration]:
         residual_figure(tables.heldout_ratings, key="c"),
         reliability_figure(tables.scored_battles, key="d"),
         beta_figure(tables.beta_folds, key="e"),
-        error_figure(tables.summary, key="f", ranking_method="soft"),
+        error_figure(tables.summary, key="f", ranking_method="auto"),
     ]
 
 
@@ -46,6 +46,8 @@ def test_every_colour_follows_the_scheme(figures: list[Illustration]) -> None:
         used = set(re.findall(r"var\(--fig-(\w+)\)", figure.svg))
         assert used <= set(SENTINELS)
         assert {"ink", "muted", "soft"} & used
+    assert "headline" in set(re.findall(r"var\(--fig-(\w+)\)", figures[1].svg))
+    assert {"soft", "hard"} & set(re.findall(r"var\(--fig-(\w+)\)", figures[0].svg)) == set()
 
 
 def test_every_colour_has_a_value_in_both_schemes() -> None:
@@ -76,8 +78,9 @@ def test_drawings_are_deterministic(figures: list[Illustration]) -> None:
 def test_slopes_are_those_of_the_example(figures: list[Illustration]) -> None:
     # hard = 1500 + 1.6 (human - 1500) + the errors that soft = 1500 + 0.97 (...) has too
     said = re.findall(r"[+-]\d+\.\d", figures[2].caption.replace("−", "-"))
-    hard, soft = (float(slope) for slope in said)
+    hard, soft, auto = (float(slope) for slope in said)
     assert hard - soft == pytest.approx(100 * (1.6 - 0.97), abs=0.11)
+    assert auto == soft  # as the example has it
 
 
 def test_unbounded_intervals_are_drawn_and_counted() -> None:

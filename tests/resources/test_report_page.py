@@ -102,17 +102,70 @@ def test_a_simulation_says_so_and_a_corpus_does_not(html: str, tmp_path: Path) -
     assert "simulation" not in write(tmp_path / "real.html").split("</style>")[1].lower()
 
 
-def test_soft_worse_than_hard_is_said_and_better_too(html: str) -> None:
-    worse = "Calibration made this judge worse: the mean absolute error is 61.3 Elo with soft"
-    assert html.count("Calibration made this judge worse") == 1
-    assert worse in html
-    assert "the mean absolute error is 19.5 Elo soft and 57.6 Elo hard" in html
+def test_a_method_that_is_nearer_than_the_one_that_ranks_is_said(html: str) -> None:
+    said = "the mean absolute error is hard 57.6 Elo, and 61.3 Elo by auto (headline), which ranks."
+    assert html.count("Another method is nearer to people here") == 1  # of two judges
+    assert said in html
+
+
+def test_the_headline_counts_the_intervals_that_hold_and_no_split(html: str) -> None:
+    texts = Page(html).texts
+    held = texts[texts.index("intervals hold the human rating (90 % promised)") :]
+    assert next(text for text in held[1:] if text) == "13 of 13"
+    assert "coverage on held-back models" not in html
+    headlines = re.findall(r'<dl class="headline">.*?</dl>', html, re.S)
+    assert len(headlines) == 2
+    assert "100 %" not in "".join(headlines)
+
+
+def test_missed_intervals_carry_a_mark_and_the_word(tmp_path: Path) -> None:
+    tables = example_judge()
+    board = tables.leaderboard
+    off = board.assign(upper=board["upper"].mask(board.index < 2, board["rating"] - 30))
+    html = write(tmp_path / "missed.html", [replace(tables, leaderboard=off)], comparison=None)
+    assert html.count('<span class="badge">missed</span>') == 2
+    assert html.count('<tr class="missed">') == 2
+    assert "11 of 13" in Page(html).texts
+    assert "judge, missed" in Page(html).texts  # the chart's legend
+
+
+def test_ranks_stand_with_those_that_chance_allows_and_no_tier_is_left(html: str) -> None:
+    assert '<td class="number" data-key="9.0">9 (6 to 11)</td>' in html
+    assert not re.search(r"\btiers?\b", html, re.I)
+
+
+def test_the_basis_of_a_board_is_said_once(html: str) -> None:
+    said = "Models are rated by auto; gap: 12 others (13 of 14 models); gap: 13 others (1 of 14"
+    assert html.count(said) == 2  # once a judge
+
+
+def test_coverage_of_random_halves_says_what_it_is_and_groups_below_are_marked(html: str) -> None:
+    texts = Page(html).texts
+    assert "random halves: near its target by design" in texts
+    group = "above the upper third 2 of 5"
+    assert texts.count(f"⚠ {group}; fewer battles 6 of 6") == 4  # two methods of both judges
+    assert html.count(f"unlike those that calibrate them: {group}.") == 2
+
+
+def test_surrogacy_is_said_where_ratings_are(html: str) -> None:
+    assert html.count("(gamma 0.50, SE 0.16)") == 2
+
+
+def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:
+    tables = example_judge()
+    new = ["best_rank", "worst_rank", "basis"]
+    splits = ["excess_sd", "n_structured", "structured_coverage", "structured", "structured_below"]
+    board = tables.leaderboard.drop(columns=new).assign(tier=1, method="soft")
+    conformal = tables.conformal_calibration.drop(columns=splits)
+    old = replace(tables, leaderboard=board, conformal_calibration=conformal)
+    html = write(tmp_path / "old.html", [old], comparison=None)
+    assert "Models are rated by soft. 90 % intervals" in html
 
 
 def test_infinite_thresholds_read_unbounded_with_their_reason(html: str) -> None:
     page = Page(html)
     assert f"Intervals are unbounded: {TOO_FEW}." in page.texts
-    assert f"soft (calibrated): {TOO_FEW}." in page.texts
+    assert f"soft (calibrated), auto (headline): {TOO_FEW}." in page.texts
     assert not {"inf", "nan", "NaN", "−inf"} & set(page.texts)
     assert page.texts.count("unbounded") >= 14  # every interval of the noisy judge
 
@@ -213,3 +266,16 @@ def test_intervals_and_flags_read_as_words() -> None:
     assert span(float("-inf"), float("inf")) == "unbounded"
     assert flag_words("no-votes;brand-new") == ["no human votes", "brand new"]
     assert flag_words("") == []
+
+
+def test_judges_together_have_a_section_with_their_board_alone(tmp_path: Path) -> None:
+    board = example_judge("careful", "Careful").leaderboard.assign(
+        method="pooled", basis="regression of votes on the mean score and gap of 2 judges"
+    )
+    page = write(tmp_path / "pooled.html", pooled=board)
+    section = page[page.index('<section id="pooled">') : page.index('<section id="comparison">')]
+    assert "rated by pooled, regression of votes on the mean score and gap of 2 judges" in section
+    assert re.search(r"\d+ of \d+ intervals hold the human rating \(\d+ % promised\)\.", section)
+    assert section.count("<table") == 1
+    assert '<a href="#pooled">' in page
+    assert 'id="pooled"' not in write(tmp_path / "without.html")

@@ -38,6 +38,7 @@ def _heldout(spread: float) -> pd.DataFrame:
             "human": human,
             "hard": 1500 + 1.6 * (truth - 1500) + error,
             "soft": 1500 + spread * (truth - 1500) + error,
+            "auto": 1500 + spread * (truth - 1500) + error,
         }
         rows += [
             {
@@ -55,14 +56,16 @@ def _heldout(spread: float) -> pd.DataFrame:
 
 
 def _leaderboard(heldout: pd.DataFrame, half_width: float) -> pd.DataFrame:
-    board = heldout[heldout["method"] == "soft"].sort_values("rating", ascending=False)
+    board = heldout[heldout["method"] == "auto"].sort_values("rating", ascending=False)
     board = board.reset_index(drop=True)
     no_votes = board["human_rating"].isna()
     return board.assign(
         rank=np.arange(1, len(board) + 1),
         lower=board["rating"] - half_width,
         upper=board["rating"] + half_width,
-        tier=np.arange(len(board)) // 4 + 1,
+        best_rank=np.maximum(np.arange(len(board)) - 2, 1),
+        worst_rank=np.minimum(np.arange(len(board)) + 3, len(board)),
+        basis=np.where(no_votes, "gap: 13 others", "gap: 12 others"),
         n_battles=143,
         n_votes=np.where(no_votes, 0, 143),
         flags=np.where(
@@ -89,21 +92,24 @@ def _battles(beta: float, seed: int) -> pd.DataFrame:
 def _conformal(threshold: float, note: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "method": ["hard", "soft"],
+            "method": ["hard", "soft", "auto"],
             "miscoverage": 0.1,
-            "threshold": [4.86, threshold],
+            "threshold": [4.86, threshold, threshold],
+            "excess_sd": 11.5,
             "n_models": 13,
             "n_splits": 5,
             "n_calibration": 6,
             "n_test": 7,
-            "split_threshold": [4.1, 3.0],
-            "coverage": [0.857, 0.886],
-            "coverage_min": [0.571, 0.571],
-            "coverage_max": 1.0,
-            "median_width": [306.4, 2 * 14 * threshold],
-            "width_min": [131.8, 62.7],
-            "width_max": [465.0, 122.8],
-            "note": ["", note],
+            "split_threshold": [4.1, 3.0, 3.0],
+            "coverage": [0.857, 0.886, 1.0],
+            "median_width": [306.4, 2 * 14 * threshold, 2 * 14 * threshold],
+            "width_min": [131.8, 62.7, 62.7],
+            "width_max": [465.0, 122.8, 122.8],
+            "n_structured": 26,
+            "structured_coverage": 0.8,
+            "structured": "above the upper third 2 of 5; fewer battles 6 of 6",
+            "structured_below": ["", *["above the upper third 2 of 5"] * 2],
+            "note": ["", note, note],
         }
     )
 
@@ -111,6 +117,8 @@ def _conformal(threshold: float, note: str) -> pd.DataFrame:
 def _diagnostics() -> pd.DataFrame:
     rows = [
         ("kappa", "", 0.412, "kappa", 760),
+        ("surrogacy_gamma", "", 0.5, "share of the model gap", 760),
+        ("surrogacy_gamma_std_error", "", 0.16, "share", 760),
         ("mean-absolute-score-difference", "", 1.131, "rubric points", 800),
         ("position-bias", "", 0.538, "probability", 1600),
         ("residual-by-quartile", "lowest", 8.2, "Elo", 3),
@@ -133,13 +141,13 @@ def _checks() -> pd.DataFrame:
 def _summary(soft_error: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "method": ["hard", "soft"],
+            "method": ["hard", "soft", "auto"],
             "n_models": 13,
-            "mae": [57.6, soft_error],
-            "spearman": [0.960, 0.969],
-            "kendall": [0.868, 0.912],
-            "mean_beta": [math.nan, 0.655],
-            "bias": [2.2, -0.4],
+            "mae": [57.6, soft_error, soft_error],
+            "spearman": [0.960, 0.969, 0.969],
+            "kendall": [0.868, 0.912, 0.912],
+            "mean_beta": [math.nan, 0.655, math.nan],
+            "bias": [2.2, -0.4, -0.4],
         }
     )
 
@@ -263,8 +271,8 @@ def example_comparison() -> pd.DataFrame:
 
 def test_a_missing_column_is_named_with_its_table_and_judge() -> None:
     tables = example_judge()
-    with pytest.raises(ValueError, match="leaderboard of judge 'careful' lacks tier, flags"):
-        replace(tables, leaderboard=tables.leaderboard.drop(columns=["tier", "flags"]))
+    with pytest.raises(ValueError, match="leaderboard of judge 'careful' lacks upper, flags"):
+        replace(tables, leaderboard=tables.leaderboard.drop(columns=["upper", "flags"]))
 
 
 def test_an_empty_leaderboard_is_refused() -> None:
@@ -274,4 +282,4 @@ def test_an_empty_leaderboard_is_refused() -> None:
 
 
 def test_the_ranking_method_is_the_leaderboards_own() -> None:
-    assert example_judge().ranking_method == "soft"
+    assert example_judge().ranking_method == "auto"

@@ -148,11 +148,65 @@ def test_impossible_verdicts_are_named(rows: list[dict[str, Any]], message: str)
         score_battles(battles("b"), table(*rows))
 
 
-def test_outcomes_without_scores_are_not_scored() -> None:
-    bare = verdict("p", "AB", 1, 1, recorded_outcome=1.0) | dict.fromkeys(SCORE_COLUMNS)
-    said = table(bare, bare | {"order": "BA"}, verdict("q", "AB", 7, 6), verdict("q", "BA", 7, 6))
-    with pytest.raises(ValueError, match="without rubric scores: 2 of 4 of judge 'j'"):
-        score_battles(battles("p", "q"), said)
+def bare(battle: str, order: str, outcome: float, **columns: Any) -> dict[str, Any]:
+    """A plain verdict: an outcome without rubric scores."""
+    return verdict(battle, order, 1, 1, **columns) | {
+        **dict.fromkeys(SCORE_COLUMNS),
+        "recorded_outcome": outcome,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ab", "ba", "score", "outcome"),
+    [
+        (1, 1, 1.0, 1.0),
+        (0, 0, -1.0, 0.0),
+        (0.5, 0.5, 0.0, 0.5),
+        (1, 0.5, 0.5, 1.0),  # one order without a preference
+        (1, 0, 0.0, 0.5),  # the orders disagree
+    ],
+)
+def test_plain_verdicts_count_as_score_differences(
+    ab: float, ba: float, score: float, outcome: float
+) -> None:
+    scored = score_battles(battles("b"), table(bare("b", "AB", ab), bare("b", "BA", ba)))
+    assert scored[["score_difference", "judge_outcome"]].to_numpy().tolist() == [[score, outcome]]
+    assert scored["recorded_outcome"].tolist() == [(ab + ba) / 2]
+    assert scored[["difference_ab", "difference_ba"]].to_numpy().tolist() == [
+        [2 * ab - 1, 2 * ba - 1]
+    ]
+
+
+def test_plain_verdicts_need_both_orders_and_average_replicates() -> None:
+    said = table(
+        bare("p", "AB", 1),
+        bare("p", "AB", 0.5, replicate=1),
+        bare("p", "BA", 1),
+        bare("half", "AB", 1),
+        failed("half", "BA"),
+        bare("once", "mean", 0.75),
+    )
+    scored = score_battles(battles("p", "half", "once"), said)
+    assert scored["battle_id"].tolist() == ["p", "once"]
+    assert scored["score_difference"].tolist() == [0.75, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [bare("p", "AB", 1), bare("p", "BA", 1), verdict("q", "AB", 7, 6)],
+            "2 of 3 of judge 'j'.*name two judges",
+        ),
+        ([bare("p", "mean", 1), bare("q", "mean", 0.7)], "2 of 2 of judge 'j'.*0.7.*rubric"),
+        ([bare("p", "AB", 0.3), bare("p", "BA", 1)], "One is 0.3"),
+    ],
+)
+def test_outcomes_that_are_no_plain_verdicts_are_refused(
+    rows: list[dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        score_battles(battles("p", "q"), table(*rows))
 
 
 def test_a_failed_verdict_with_a_published_outcome_is_a_failed_verdict() -> None:

@@ -116,6 +116,7 @@ def test_nothing_compared_is_an_empty_table() -> None:
     assert found.dtypes.astype(str).tolist() == list(CONSISTENCY_DTYPES.values())
 
 
+@pytest.mark.slow
 @given(
     st.integers(3, 6).flatmap(
         lambda n: st.tuples(

@@ -20,6 +20,7 @@ from fault_server import (
     KEY,
     TRANSIENT,
     UNREADABLE,
+    USAGE,
     FaultServer,
     error,
     judged,
@@ -32,11 +33,14 @@ from judgeline.rubric import parse_answer
 from resources.judges.budget import Budget
 from resources.judges.catalog import read_template
 from resources.judges.judge import Answer, Presentation
+from resources.judges.served import asking
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.served import ServedJudge
 from resources.judges.served.troubles import RetryPolicy, retry_after
 from resources.paths import ROOT
+
+pytestmark = pytest.mark.slow
 
 TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
 QUICK = RetryPolicy(attempts=8, base_s=0.002, cap_s=0.01)
@@ -53,10 +57,16 @@ def texts(shown: Presentation) -> tuple[str, ...]:
 
 
 def judge(
-    server: FaultServer, folder: Path, policy: RetryPolicy = QUICK, **fields: Any
+    server: FaultServer,
+    folder: Path,
+    policy: RetryPolicy = QUICK,
+    *,
+    warn: Callable[[str], None] = logging.warning,
+    **fields: Any,
 ) -> ServedJudge:
     declared = ServedFields(model="tiny", timeout_s=2.0, **fields)
-    return ServedJudge("j", declared, TEMPLATE, Endpoint(server.url, KEY), folder, policy)
+    endpoint = Endpoint(server.url, KEY)
+    return ServedJudge("j", declared, TEMPLATE, endpoint, folder, policy, warn=warn)
 
 
 def answers(server: FaultServer, folder: Path, n: int = 1, **fields: Any) -> list[Answer]:
@@ -79,7 +89,7 @@ def test_answers_belong_to_their_presentations_and_read_as_scores(tmp_path: Path
         assert answer.failure is None
         expected = scores_of(texts(one))
         assert list(parse_answer(answer.text or "").first) == list(expected["response_1"].values())
-        assert (answer.prompt_tokens, answer.completion_tokens) == (100, 10)
+        assert (answer.prompt_tokens, answer.completion_tokens) == USAGE
     assert server.keys == {f"Bearer {KEY}"}
 
 
@@ -95,7 +105,8 @@ def test_what_passes_is_tried_again(name: str, tmp_path: Path) -> None:
 def test_what_does_not_pass_is_a_transport_failure(name: str, tmp_path: Path) -> None:
     with serving(FaultServer(always(name))) as server:
         (answer,) = answers(server, tmp_path)
-    assert answer == Answer(None, "transport", 0, 0)
+    assert answer == Answer(None, "transport", 0, 0, said=answer.said)
+    assert answer.said
     assert len(server.presentations) == QUICK.attempts
 
 
@@ -120,7 +131,7 @@ def test_an_unreadable_answer_is_asked_for_once_more(name: str, tmp_path: Path) 
         (answer,) = answers(server, tmp_path)
     assert answer.failure is None
     assert answer.text == judged(server.presentations[0])
-    assert answer.prompt_tokens == 200  # both requests were paid for
+    assert answer.prompt_tokens == 2 * USAGE[0]  # both requests were paid for
     roles = [message["role"] for message in server.presentations[1]["messages"]]
     assert roles == ["user", "assistant", "user"]
 
@@ -182,6 +193,26 @@ def test_retry_after_holds_everybody_back(tmp_path: Path) -> None:
     assert given == [None] * 3
     assert server.asked.total() == 4
     assert time.monotonic() - started >= 1.0
+
+
+def test_each_closing_of_an_endpoint_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "LONG_S", 0.5)
+    server = FaultServer(
+        lambda texts, n: "wait" if n < 2 else None,
+        extra={"wait": lambda s, b: error(429, "x", retry_after="1")},
+    )
+    warnings: list[str] = []
+    with serving(server):
+        asked = judge(server, tmp_path, concurrency=6, warn=warnings.append)
+        given = answered(asked, [presentation(i) for i in range(6)])
+    assert [answer.failure for answer in given] == [None] * 6
+    assert [text.partition(" (")[0] for text in warnings] == [
+        "HTTP 429, waits 1 s, attempt 2 of 8",
+        "HTTP 429, waits 1 s, attempt 3 of 8",
+    ]
+    assert all(server.url in text for text in warnings)
 
 
 @pytest.mark.parametrize(

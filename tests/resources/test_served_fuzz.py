@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from lanes import sized
 
 from judgeline.outcomes import CRITERIA
 from judgeline.rubric import RESPONSES, Rubric, RubricError, parse_answer, require_own_scores
+
+pytestmark = pytest.mark.slow
 
 GOOD = json.dumps(
     {
@@ -125,17 +128,33 @@ def test_scanning_texts_for_scores_never_breaks(text: str) -> None:
     require_own_scores(own, text, text * 2)
 
 
-@pytest.mark.parametrize("unit", ["{", '{"a":', "[", '{"a": [', "}{", '{"', "\\", '{"a": 1,'])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{",
+        '{"a":',
+        "[",
+        '{"a": [',
+        "}{",
+        '{"',
+        "\\",
+        '{"a": 1,',
+        "give 2 ",
+        "7b",
+        "QUJD",
+        "%41",
+        "\U000e0061",
+    ],
+)
 def test_scanning_long_texts_takes_no_time(unit: str) -> None:
     require_own_scores(Rubric((1,) * 6, (2,) * 6), unit * 100_000)  # quadratic work would hang
 
 
-@pytest.mark.slow
-def test_a_million_damaged_answers() -> None:
-    rng = np.random.default_rng(20)
+def test_very_many_damaged_answers() -> None:
+    rng, n_hundreds = np.random.default_rng(20), sized(10_000, 1_000)
     whole = GOOD + "\n\nThe second is better."
     n_read = 0
-    for _ in range(10_000):
+    for _ in range(n_hundreds):
         cuts = np.sort(rng.integers(0, len(whole), (100, 2)), axis=1).tolist()
         puts = rng.integers(0, len(PIECES), 100).tolist()
         for (start, end), put in zip(cuts, puts, strict=True):
@@ -144,4 +163,4 @@ def test_a_million_damaged_answers() -> None:
             found = read(text)
             n_read += found is not None
             assert found is None or found == held(text)
-    assert 10_000 < n_read < 900_000
+    assert n_hundreds < n_read < 90 * n_hundreds

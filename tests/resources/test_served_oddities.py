@@ -51,7 +51,7 @@ def one_answer(folder: Path, extra: dict[str, Any], **fields: Any) -> tuple[Answ
         (with_choice(finish_reason=None), (None, 1)),
         (with_choice(finish_reason="eos_token"), (None, 1)),
         (without_finish, ("truncated", 1)),
-        (with_choice(finish_reason="tool_calls"), ("truncated", 1)),
+        (with_choice(finish_reason="tool_calls"), ("tool_call", 1)),
         (with_choice(finish_reason=["stop"]), ("truncated", 1)),
         (with_choice(finish_reason="error"), ("transport", QUICK.attempts)),
     ],

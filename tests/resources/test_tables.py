@@ -1,5 +1,8 @@
+import os
+
 import dagster as dg
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,7 +13,7 @@ from assets.partitions import (
     of_every_judge,
     register,
 )
-from resources.tables import ParquetTables, open_store, preview, require_slug
+from resources.tables import ParquetTables, _TableCache, open_store, preview, require_slug
 
 FRAME = pd.DataFrame(
     {
@@ -216,3 +219,64 @@ def test_preview_of_a_wide_table_says_what_is_hidden():
     text = preview(wide)
     assert "8 more columns" in text
     assert len(text.splitlines()) == 2 + 5 + 2
+
+
+# Tables stay in memory
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Every Parquet file that is read from here on, with its columns."""
+    read, read_table = [], pq.read_table
+
+    def counted(source, columns=None):
+        read.append(columns)
+        return read_table(source, columns=columns)
+
+    monkeypatch.setattr(pq, "read_table", counted)
+    return read
+
+
+def _write(folder, frame):
+    path = folder / "written" / "tiny.parquet"
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_suffix(".part")
+    frame.to_parquet(part)
+    part.replace(path)
+    return path
+
+
+def test_a_table_is_read_once_and_every_reader_gets_a_frame_of_its_own(tmp_path, reads):
+    _write(tmp_path, FRAME)
+    first = open_store(str(tmp_path)).stored("written", "tiny")
+    first.loc[:, "battle_id"] = "changed"
+    first.loc[0, "human_outcome"] = 7.0
+    del first["language"]
+    pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("written", "tiny"), FRAME)
+    assert len(reads) == 1
+
+
+def test_a_table_written_anew_is_read_anew(tmp_path, reads):
+    """By another inode, where size and time are those of the file before."""
+    path = _write(tmp_path, pd.DataFrame({"n": [1]}))
+    before = path.stat()
+    assert open_store(str(tmp_path)).stored("written", "tiny")["n"].tolist() == [1]
+    _write(tmp_path, pd.DataFrame({"n": [2]}))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert open_store(str(tmp_path)).stored("written", "tiny")["n"].tolist() == [2]
+    path.unlink()
+    assert open_store(str(tmp_path)).stored("written", "tiny") is None
+    assert len(reads) == 2
+
+
+def test_tables_in_memory_are_bounded(tmp_path, reads):
+    cache = _TableCache(4 * pa.table({"n": range(100)}).nbytes - 1)
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(5)]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.table({"n": [number] * 100}), path)
+    for path in [*paths, paths[4], paths[2], paths[0]]:
+        assert cache.read(path, None)["n"][0].as_py() == paths.index(path)
+    assert len(reads) == 6  # the first was dropped for the fourth
+    assert cache.read(paths[0], ["n"]).num_rows == 100
+    assert reads == [*[None] * 6, ["n"]]

@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, tiny_judge
 from fault_server import FaultServer, scores_of, serving
+from forks import forking
+from lanes import sized
 from upath import UPath
 
 from judgeline.identity import text_hash
@@ -27,7 +29,9 @@ from resources.judges.judge import Answer, Presentation
 from resources.verdict_store.store import VerdictStore
 from resources.verdict_store.writing import PATIENCE, VerdictWriter
 
-N_BATTLES, N_KILLS, FLUSH_ROWS = 400, 20, 5
+pytestmark = pytest.mark.slow
+
+N_BATTLES, N_KILLS, FLUSH_ROWS = 400, sized(20, 8), 5
 BATTLES = pd.DataFrame(
     {
         "battle_id": [f"b{i}" for i in range(N_BATTLES)],
@@ -71,7 +75,7 @@ def _calls(ledger: Path) -> list[str]:
     return ledger.read_text(encoding="ascii").split() if ledger.exists() else []
 
 
-def test_twenty_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeypatch) -> None:
+def test_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeypatch) -> None:
     writer = partial(VerdictWriter, rows=FLUSH_ROWS, seconds=0.01)
     monkeypatch.setattr(buying, "VerdictWriter", writer)
     undisturbed = _annotate(tmp_path / "calm", tmp_path / "calm.txt", 0.0)
@@ -110,7 +114,7 @@ def test_twenty_kills_lose_nothing_and_buy_nothing_twice(tmp_path: Path, monkeyp
 
 # a real client over HTTP, killed from outside
 
-HTTP_KILLS, HTTP_BATTLES = 47, 600
+HTTP_KILLS, HTTP_BATTLES = sized(47, 12), sized(600, 300)
 
 
 def _texts(shown: Presentation) -> tuple[str, ...]:
@@ -124,13 +128,10 @@ def _by_arithmetic(shown: Presentation) -> list[int]:
     return first + second if shown.order == "AB" else second + first
 
 
-@pytest.mark.slow
-def test_forty_seven_kills_over_http_lose_nothing_and_buy_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_kills_over_http_lose_nothing_and_buy_nothing_twice(
+    tmp_path: Path,
 ) -> None:
-    context = multiprocessing.get_context("forkserver")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    context.set_forkserver_preload(["buyer_process"])  # imported once, not once per process
+    context = forking()
     shown = present(numbered(HTTP_BATTLES), 1)
     rng = random.Random(3)  # noqa: S311
     calls: list[tuple[str, ...]] = []

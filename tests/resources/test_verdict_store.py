@@ -215,6 +215,7 @@ def test_a_writer_stores_every_so_many_rows_and_the_rest_at_the_end(local: Verdi
     assert len(local.statuses(KEY)) == 25
 
 
+@pytest.mark.slow
 def test_whoever_brings_answers_waits_for_a_slow_place_and_not_otherwise(
     local: VerdictStore, monkeypatch
 ) -> None:
@@ -236,9 +237,10 @@ def test_whoever_brings_answers_waits_for_a_slow_place_and_not_otherwise(
         bringer = threading.Thread(target=bring)
         bringer.start()
         deadline = time.monotonic() + 10
-        while len(brought) < 10 + PATIENCE * 10 - 1 and time.monotonic() < deadline:
+        while len(brought) < PATIENCE * 10 - 1 and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert 10 <= len(brought) <= 2 * PATIENCE * 10  # in hand: no more than these are at risk
+        time.sleep(0.1)
+        assert len(brought) == PATIENCE * 10 - 1  # at risk, those that are being written included
         is_open.set()
         bringer.join(10)
     assert len(local.statuses(KEY)) == 100
@@ -319,6 +321,7 @@ def test_writers_readers_and_compactors_at_once_lose_nothing(local: VerdictStore
     assert local.find(KEY, ["common"])[0]["answered_at"].tolist() == [pd.Timestamp(NOON)]
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_verdicts_are_looked_up_fast(local: VerdictStore) -> None:
     for block in range(10):
         rows = [row(f"{block:02d}{i:062d}", answer="x" * 200) for i in range(10_000)]

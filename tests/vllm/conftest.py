@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from households import Household
 
 from resources.arena.simulation import arena_options, build_arena
 from resources.judges.managed.command import PYTHON_VARIABLE, VllmError, vllm_python
@@ -92,13 +91,3 @@ def battles(completions: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-@pytest.fixture
-def household(
-    tmp_path: Path, python: str, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> Household:
-    """An installation of its own, with the tiny judge and no corpus yet."""
-    made = Household.furnish(tmp_path, python, model)
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(made.config))  # where the tests too look things up
-    return made

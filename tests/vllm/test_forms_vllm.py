@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 from resources.corpora.definitions import CorpusDefinition
 from resources.judges.catalog import open_judge
 from resources.judges.definitions import JudgeDefinition
+from resources.judges.managed import judge as managed_judge
+from resources.judges.managed.server import Server, running
 from resources.judges.soft_annotation import annotate_choices, annotate_scores
 
 pytestmark = pytest.mark.slow
@@ -25,6 +29,16 @@ CHANCES = {
     "B": {"\n": 1.0},
 }
 ROUNDING = 0.02  # of logits of eight significant bits
+
+
+@pytest.fixture
+def one_server(
+    judge: JudgeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Server]:
+    """A server that every form asks: starting one takes longer than all that it is asked."""
+    with running("known", judge, judge.vllm, tmp_path / "logs", print) as server:
+        monkeypatch.setattr(managed_judge, "running", lambda *_: nullcontext(server))
+        yield server
 
 
 @pytest.fixture
@@ -53,7 +67,7 @@ def judge(
 
 
 def test_a_real_server_tells_the_probabilities_that_its_model_has(
-    judge: JudgeDefinition, battles: pd.DataFrame
+    judge: JudgeDefinition, one_server: Server, battles: pd.DataFrame
 ) -> None:
     some = battles.head(5).assign(question_id=[f"q{n}" for n in range(5)])
     scores = annotate_scores(open_judge(judge, CORPUS, form="score"), some, slug="known")

@@ -57,9 +57,11 @@ class Collector:
         pace: Pace,
         tell: Tell,
         form: Form = RUBRIC,
+        *,
+        warn: Tell,
     ) -> None:
         self._provider, self._records, self._policy = provider, records, policy
-        self._pace, self._tell, self._form = pace, tell, form
+        self._pace, self._tell, self._warn, self._form = pace, tell, warn, form
         self.counts: Counter[str] = Counter()
         self._was_reached = False
 
@@ -114,7 +116,7 @@ class Collector:
                 if not self._was_reached or time.monotonic() - began > self._pace.outage_s:
                     raise
                 if not is_told:
-                    self._tell(f"still trying: {error}")
+                    self._warn(f"tried again for {self._pace.outage_s:,.0f} s at most: {error}")
                 is_told = True
             time.sleep(self._pace.longest_s)
 

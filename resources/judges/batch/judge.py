@@ -18,7 +18,7 @@ from resources.judges.calls import call_identity, judge_key
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.asking import redacted, seeded
+from resources.judges.served.asking import fit, redacted, seeded
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.prompt import write_messages
@@ -48,6 +48,8 @@ class BatchJudge(ServedJudge):
         Is told how batches are; the log is by default.
     form : Form, optional
         In which it is asked.
+    warn : callable, optional
+        As of `ServedJudge`.
     """
 
     def __init__(
@@ -64,8 +66,9 @@ class BatchJudge(ServedJudge):
         pace: Pace | None = None,
         tell: Tell | None = None,
         form: Form = RUBRIC,
+        warn: Tell = _LOG.warning,
     ) -> None:
-        super().__init__(slug, fields, template, endpoint, probes, policy, form=form)
+        super().__init__(slug, fields, template, endpoint, probes, policy, form=form, warn=warn)
         self._folder = folder
         self._limits = limits or Limits()
         self._pace = pace or Pace(longest_s=fields.batch_poll_s)
@@ -107,12 +110,18 @@ class BatchJudge(ServedJudge):
         self, wanted: dict[str, Presentation], budget: Budget
     ) -> Iterator[tuple[str, Result]]:
         """Yield results by call: batch after batch, for as long as the budget covers another."""
-        provider = Provider(self._endpoint, self._fields.timeout_s, self._policy)
+        provider = Provider(self._endpoint, self._fields.timeout_s, self._policy, self._warn)
         price = self._fields.price_per_million
-        with provider, Reservations(budget, price) as held:
+        with provider, Reservations(budget, price, self._warn, self.counts) as held:
             submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
             collector = Collector(
-                provider, self._records, self._policy, self._pace, self._tell, self.form
+                provider,
+                self._records,
+                self._policy,
+                self._pace,
+                self._tell,
+                self.form,
+                warn=self._warn,
             )
             with self._farewell(submitter.awaited):
                 submitter.cover(wanted)
@@ -149,20 +158,18 @@ class BatchJudge(ServedJudge):
         for identity, result in results.items():
             if result.hopeless is None:
                 del wanted[identity]
-                answer = redacted(result.answer, self._endpoint)
+                answer = self.as_expected(redacted(result.answer, self._endpoint))
                 yield identity, result._replace(answer=answer)
 
     def _require_none(self, problems: Sequence[str]) -> None:
         if not problems:
             return
-        first, *others = dict.fromkeys(problems)
+        first, *others = dict.fromkeys(fit(problem, self._endpoint) for problem in problems)
         more = f" (and {len(others)} other problems)" if others else ""
         raise EndpointError(
-            self._endpoint.redact(
-                f"judge {self._slug!r}: {first}{more}. Correct it in config/judges.yaml or in the "
-                "provider's account, then run again: what was answered is kept, and only the rest "
-                "is submitted"
-            )
+            f"judge {self._slug!r}: {first}{more}. Correct it in config/judges.yaml or in the "
+            "provider's account, then run again: what was answered is kept, and only the rest "
+            "is submitted"
         )
 
     def _tell(self, text: str) -> None:

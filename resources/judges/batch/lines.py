@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from resources.judges.served.troubles import RetryPolicy, Trouble, diagnose_stat
 CHAT = "/v1/chat/completions"
 
 _SEPARATORS = {ord(one): f"\\u{ord(one):04x}" for one in "\x85\u2028\u2029"}
-_SHOWN = 300
+_READ = 2000
 
 
 class Limits(NamedTuple):
@@ -47,10 +48,17 @@ class Result(NamedTuple):
     is_lost: bool = False
 
 
-NOTHING = Result(Answer(None, "transport", 0, 0), is_billed=False)
+NOTHING = Result(
+    Answer(None, "transport", 0, 0, said="the provider did not carry the request out"),
+    is_billed=False,
+)
 """The result of a request that was not carried out."""
 
-LOST = NOTHING._replace(is_billed=True, is_lost=True)
+LOST = Result(
+    Answer(None, "transport", 0, 0, said="the provider has deleted the results"),
+    is_billed=True,
+    is_lost=True,
+)
 """What is known of a request whose results are gone: it may have been carried out."""
 
 
@@ -116,13 +124,14 @@ def read_result(
     if status == 200:
         try:
             answer = understood(body, lambda found: _answer(found, shown, form))
-        except MalformedReplyError:
-            answer = NOTHING.answer
+        except MalformedReplyError as error:
+            answer = replace(NOTHING.answer, said=str(error))
         return Result(answer, is_billed=True)
     error = _mapping(body.get("error") or line.get("error"))
     trouble = _trouble(status, error, policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
-    return Result(Answer(None, trouble.failure, 0, 0), is_billed=False, hopeless=stopped)
+    answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)
+    return Result(answer, is_billed=False, hopeless=stopped)
 
 
 def _answer(body: dict[str, Any], shown: Presentation, form: Form) -> Answer:
@@ -132,7 +141,7 @@ def _answer(body: dict[str, Any], shown: Presentation, form: Form) -> Answer:
 def _trouble(
     status: Any, error: dict[str, Any], policy: RetryPolicy, shown: Presentation
 ) -> Trouble:
-    said = f"{error.get('code')}: {error.get('message')}"[:_SHOWN]
+    said = f"{error.get('code')}: {error.get('message')}"[:_READ]
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
         return Trouble("retry", "transport", None, said)
     codes = {str(error[name]) for name in ("code", "type") if error.get(name)}

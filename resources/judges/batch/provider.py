@@ -3,17 +3,20 @@
 import io
 import time
 from collections.abc import Callable, Iterator
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, Any, Self
 
+import httpx2
 import numpy as np
 import openai
 
 from resources.judges.batch.lines import CHAT
 from resources.judges.batch.records import Record
+from resources.judges.served.connection import MOST_BYTES
 from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.served.replies import MalformedReplyError
-from resources.judges.served.troubles import TROUBLES, RetryPolicy, diagnose
+from resources.judges.served.troubles import LONG_S, TROUBLES, RetryPolicy, closed_text, diagnose
 
 MARK = "judgeline"
 """Key of the token in a batch's metadata."""
@@ -33,10 +36,18 @@ class Provider:
         Seconds without a byte after which a request counts as lost.
     policy : RetryPolicy
         When to try again.
+    warn : callable
+        Called when the endpoint asks to wait.
     """
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, policy: RetryPolicy) -> None:
-        self._endpoint, self._policy = endpoint, policy
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        policy: RetryPolicy,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._endpoint, self._policy, self._warn = endpoint, policy, warn
         self._client = endpoint.blocking_client(timeout_s)
         self._rng = np.random.default_rng()  # decides when a request is sent, never what it is
 
@@ -133,11 +144,13 @@ class Provider:
 
         def fetch() -> Any:
             try:
-                return io.BytesIO(self._client.files.content(file_id).content)
+                with self._client.files.with_streaming_response.content(file_id) as reply:
+                    return _on_disk(reply.iter_bytes())
             except openai.NotFoundError:
                 return None
 
-        return self._insist("hand over results", fetch)
+        file = self._insist("hand over results", fetch)
+        return None if file is None else _lines_of(file)
 
     def _unless_missing(self, what: str, call: Callable[[], Any]) -> Any | None:
         def send() -> Any:
@@ -157,7 +170,7 @@ class Provider:
             If it did not help, with what the provider was to do.
         """
         wait = 0.0
-        for _ in self.attempts():
+        for attempt in self.attempts():
             time.sleep(wait)
             try:
                 return _whole(call())
@@ -166,6 +179,8 @@ class Provider:
             if trouble.action != "retry":
                 break
             wait = trouble.retry_after_s or 0.0
+            if wait >= LONG_S and attempt + 1 < self._policy.attempts:
+                self._warn(closed_text(trouble, attempt + 2, self._policy, self._endpoint.url))
         kind = OutOfReachError if trouble.action == "retry" else EndpointError
         raise kind(
             f"the endpoint {self._endpoint.url} did not {what}: "
@@ -180,13 +195,33 @@ class Provider:
 
 
 def _whole(reply: Any) -> Any:
-    """Return a reply that is none, a file's content, or an object with an id; nothing else."""
-    if reply is None or isinstance(reply, io.BytesIO):
+    """Return a reply that is none, a file, or an object with an id; nothing else."""
+    if reply is None or isinstance(reply, io.IOBase):
         return reply
     name = getattr(reply, "id", None)
     if isinstance(name, str) and name:
         return reply
     raise MalformedReplyError("the reply has no id")
+
+
+def _on_disk(content: Iterator[bytes]) -> IO[bytes]:
+    """Return a temporary file with the content of a reply."""
+    file = TemporaryFile()  # noqa: SIM115  its reader closes it
+    try:
+        file.writelines(content)
+        file.seek(0)
+    except BaseException as error:
+        file.close()
+        if isinstance(error, httpx2.HTTPError):
+            raise MalformedReplyError(f"the reply broke off: {error}") from None
+        raise
+    return file
+
+
+def _lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; one longer than any answer comes in pieces, which say nothing."""
+    with file:
+        yield from iter(lambda: file.readline(MOST_BYTES), b"")
 
 
 def _is_clear_no(error: Exception) -> bool:

@@ -44,7 +44,7 @@ class RubricForm:
     def require_own(self, said: Rubric, shown: Presentation) -> None:
         """Refuse marks that stand written in the texts under judgement."""
         one, two = shown.first_completion, shown.second_completion
-        require_own_scores(said, shown.instruction + "\n" + one + two + one)
+        require_own_scores(said, one + two + one, shown.instruction)
 
 
 RUBRIC = RubricForm()

@@ -1,9 +1,10 @@
 """A judge of kind ``vllm``: known without its server, which runs only while it answers."""
 
 import json
+import logging
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 
@@ -19,6 +20,8 @@ from resources.judges.served.endpoint import Endpoint
 from resources.judges.served.fields import ServedFields
 from resources.judges.served.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
 from resources.judges.served.served import ServedJudge
+
+_LOG = logging.getLogger(__name__)
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 
@@ -41,6 +44,8 @@ class ManagedJudge:
         Where its server runs.
     form : Form, optional
         In which it is asked; the rubric by default.
+    warn : callable, optional
+        As of `ServedJudge`.
     """
 
     def __init__(
@@ -51,10 +56,11 @@ class ManagedJudge:
         template: str,
         hosting: Hosting,
         form: Form = RUBRIC,
+        warn: Callable[[str], None] = _LOG.warning,
     ) -> None:
         self._slug, self._fields, self._options = slug, fields, options
         self._template, self._hosting = template, hosting
-        self.form = form
+        self.form, self._warn = form, warn
         self._last: Server | None = None
         self.counts: Counter[str] = Counter()
 
@@ -140,6 +146,7 @@ class ManagedJudge:
                 "extra_args": json.dumps(shaping.extra_args),
             },
             form=self.form,
+            warn=self._warn,
         )
 
     def _require_server(self, answer: Answer, server: Server) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -13,30 +15,45 @@ import numpy as np
 import openai
 from openai.types.chat import ChatCompletion
 
+from resources.inert import inert
 from resources.judges.budget import Budget, Cost
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.costs import may_be_billed, most_of, priced
+from resources.judges.served.costs import Usage, counted, may_be_billed, most_of, text_bytes
 from resources.judges.served.endpoint import Endpoint, EndpointError
 from resources.judges.served.fields import Price
 from resources.judges.served.probe import PLAIN, QUESTION
 from resources.judges.served.prompt import Message, write_messages, write_repair
 from resources.judges.served.replies import (
     Reply,
+    answer_bytes,
     read_reply,
     require_message,
     tokens_of,
     understood,
 )
-from resources.judges.served.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
+from resources.judges.served.troubles import (
+    LONG_S,
+    TROUBLES,
+    RetryPolicy,
+    Trouble,
+    closed_text,
+    diagnose,
+)
 
 R = TypeVar("R")
+
+_LOG = logging.getLogger(__name__)
 
 SPENT = Trouble("note", "", None, "the budget does not cover another request")
 """What is returned instead of a reply when nothing was sent for want of budget."""
 
+ASKED_AGAIN = frozenset({"parse_error", "echo"})
+"""Failures of an answer that a second request, with the reason, may mend."""
+
 _WAIT_S = 0.02
+_PAUSE_S = 60.0  # a closing shorter than LONG_S is said at most once in so many seconds
 _SHOWN = 300
 
 
@@ -56,13 +73,15 @@ class Asker:
     timeout_s : float
         Seconds after which a request counts as lost.
     counts : Counter
-        Is added ``requests``, ``retries``, ``repairs`` and ``lost``: sent, never
-        answered, and perhaps billed.
+        Is added ``requests``, ``retries``, ``repairs``, ``implausible_usage`` and ``lost``:
+        sent, never answered, and perhaps billed.
     budget : Budget
         What requests are drawn on. One that may have been billed without an answer, or whose
         tokens nobody counted, counts in full.
     price : Price or None
         Of tokens; with None requests cost no money.
+    warn : callable
+        Called with the first implausible usage, and each time that the endpoint closes.
     """
 
     def __init__(
@@ -76,14 +95,15 @@ class Asker:
         counts: Counter[str],
         budget: Budget,
         price: Price | None = None,
+        warn: Callable[[str], None] = _LOG.warning,
     ) -> None:
         self._client, self._endpoint, self._policy = client, endpoint, policy
         self._budget, self._price = budget, price
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout_s, self.counts = timeout_s, counts
         self._closed_until = 0.0
+        self._warn, self._warned_at, self._has_doubted = warn, -math.inf, False
         self._doubts = asyncio.Lock()
-        self.last_said = ""
         # jitter decides when a request is sent, never what it is or what is made of it
         self._rng = np.random.default_rng()
 
@@ -102,7 +122,7 @@ class Asker:
         messages = write_messages(template, shown, wording=form.wording)
         request = seeded(request, shown.replicate)
         first = await self._read(messages, shown, request, form)
-        if first is None or first.answer.failure != "parse_error" or first.reason is None:
+        if first is None or first.answer.failure not in ASKED_AGAIN or first.reason is None:
             return first and first.answer
         self.counts["repairs"] += 1
         again = write_repair(messages, first.answer.text or "", first.reason, form.again)
@@ -116,7 +136,7 @@ class Asker:
         if reply is SPENT:
             return None
         if isinstance(reply, Trouble):
-            return Reply(Answer(None, reply.failure, 0, 0), None)
+            return Reply(Answer(None, reply.failure, 0, 0, said=reply.message), None)
         return Reply(redacted(reply.answer, self._endpoint), reply.reason)
 
     async def send(
@@ -133,7 +153,6 @@ class Asker:
             outcome = await self._attempt(messages, request, read)
             if not isinstance(outcome, Trouble):
                 return outcome
-            self.last_said = outcome.message
             if outcome.action == "note":
                 return outcome
             if outcome.action == "stop":
@@ -141,7 +160,7 @@ class Asker:
                 return outcome._replace(action="note")
             if attempt + 1 < self._policy.attempts:
                 self.counts["retries"] += 1
-                await self._back_off(attempt, outcome.retry_after_s)
+                await self._back_off(attempt, outcome)
         return outcome
 
     async def _require_doubt(
@@ -173,7 +192,7 @@ class Asker:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     reply = await self._post(messages, request)
-                spent = self._cost(*tokens_of(reply)) or most
+                spent = self._counted(messages, reply, most)
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)
@@ -201,21 +220,36 @@ class Asker:
             await asyncio.sleep(_WAIT_S)
         return True
 
-    def _cost(self, prompt_tokens: int, completion_tokens: int) -> Cost | None:
-        """Return what an answered request cost, or None if the server does not say."""
-        if not prompt_tokens or not completion_tokens:
-            return None
-        return priced(prompt_tokens, completion_tokens, self._price)
+    def _counted(self, messages: list[Message], reply: Any, most: Cost) -> Cost:
+        usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
+        cost, implausible = counted(usage, most, self._price)
+        if implausible:
+            if not self._has_doubted:
+                self._warn(implausible)
+            self._has_doubted = True
+            self.counts["implausible_usage"] += 1
+        return cost
 
-    async def _back_off(self, attempt: int, retry_after_s: float | None) -> None:
+    async def _back_off(self, attempt: int, trouble: Trouble) -> None:
         """Wait before the next attempt; everybody waits where the server asked for it."""
-        if retry_after_s is not None:
-            self._closed_until = max(self._closed_until, time.monotonic() + retry_after_s)
-        await asyncio.sleep((retry_after_s or 0.0) + self._policy.delay(attempt, self._rng))
+        wait = trouble.retry_after_s
+        if wait is not None:
+            text = closed_text(trouble, attempt + 2, self._policy, self._endpoint.url)
+            self._close(wait, text)
+        await asyncio.sleep((wait or 0.0) + self._policy.delay(attempt, self._rng))
+
+    def _close(self, wait: float, text: str) -> None:
+        """Keep the endpoint closed for some seconds; say so once, however many were in flight."""
+        now = time.monotonic()
+        is_open = self._closed_until <= now
+        self._closed_until = max(self._closed_until, now + wait)
+        if is_open and (wait >= LONG_S or now - self._warned_at >= _PAUSE_S):
+            self._warned_at = now
+            self._warn(text)
 
     def _brief(self, trouble: Trouble) -> Trouble:
         """Return a trouble without the key: first that is cut out, then the message is cut."""
-        return trouble._replace(message=self._endpoint.redact(trouble.message)[:_SHOWN])
+        return trouble._replace(message=fit(trouble.message, self._endpoint))
 
     def explain(self, trouble: Trouble) -> str:
         """Return what is wrong at the endpoint and what to do."""
@@ -233,6 +267,15 @@ def seeded(request: dict[str, Any], replicate: int) -> dict[str, Any]:
     return {**request, "seed": request["seed"] + replicate}
 
 
+def fit(said: str, endpoint: Endpoint) -> str:
+    """Return a server's words in one line, without the key and control characters."""
+    return _line(endpoint.redact(said))
+
+
+def _line(text: str) -> str:
+    return " ".join(inert(text).split())[:_SHOWN]
+
+
 def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
     """Return an answer without the key, which some servers repeat; answers are stored.
 
@@ -240,18 +283,32 @@ def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
     """
     if answer.text is not None and endpoint.is_repeated_in(answer.text):
         answer = replace(answer, text=endpoint.redact(answer.text), log_probabilities=None)
+    answer = replace(
+        answer,
+        reply_model=_name(answer.reply_model, endpoint),
+        system_fingerprint=_name(answer.system_fingerprint, endpoint),
+        said=answer.said and fit(answer.said, endpoint),
+    )
     logs = answer.log_probabilities
     spelled = "".join(token for token, *_ in json.loads(logs)) if logs else ""
-    is_told = endpoint.is_repeated_in(spelled) or endpoint.is_repeated_in(logs or "")
-    return replace(answer, log_probabilities=None) if is_told else answer
+    repeats_key = endpoint.is_repeated_in(spelled) or endpoint.is_repeated_in(logs or "")
+    return replace(answer, log_probabilities=None) if repeats_key else answer
+
+
+def _name(given: str | None, endpoint: Endpoint) -> str | None:
+    """Return a name in one line; a key as short as ``x`` stands in many names, and is no secret."""
+    if given is None or endpoint.is_repeated_in(given):
+        return given and fit(given, endpoint)
+    return _line(given)
 
 
 def _added(answer: Answer, earlier: Answer) -> Answer:
     """Return an answer with the tokens of an earlier one: both were paid for."""
-    return Answer(
-        answer.text if answer.text is not None else earlier.text,
-        answer.failure,
-        answer.prompt_tokens + earlier.prompt_tokens,
-        answer.completion_tokens + earlier.completion_tokens,
-        answer.log_probabilities,
+    return replace(
+        answer,
+        text=answer.text if answer.text is not None else earlier.text,
+        prompt_tokens=answer.prompt_tokens + earlier.prompt_tokens,
+        completion_tokens=answer.completion_tokens + earlier.completion_tokens,
+        reply_model=answer.reply_model or earlier.reply_model,
+        system_fingerprint=answer.system_fingerprint or earlier.system_fingerprint,
     )

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 _PATIENCE_S = 5.0
+_LOOK_S = 0.5  # at most so long an interrupt waits
 _GRACE_S = 30.0  # for what is in flight when something goes wrong: it was paid for
 _MOST_WAITING = 100  # results that nobody has taken yet; more work waits until some are
 
@@ -53,7 +54,7 @@ def as_completed(
         crew = _work_off(iter(enumerate(items)), work, n_workers, results)
         hired = asyncio.run_coroutine_threadsafe(crew, loop)
         try:
-            while not isinstance(result := results.get(), BaseException):
+            while not isinstance(result := _taken(results), BaseException):
                 yield result
             end = result
         except GeneratorExit:
@@ -67,6 +68,13 @@ def as_completed(
         raise RuntimeError("a request was cancelled from within; run again") from end
     if not isinstance(end, _End):
         raise end
+
+
+def _taken(results: "_Results[R]") -> tuple[int, R] | BaseException:
+    """Return the next result; a wait without an end would miss a signal that comes as it begins."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return results.get(timeout=_LOOK_S)
 
 
 async def _work_off(

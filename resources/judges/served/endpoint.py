@@ -1,20 +1,24 @@
-"""Where a served judge is and what opens it; the key stays out of everything that is written."""
+"""Where a served judge is and what opens it; the key stays out of everything that is written.
+
+The protocol's client takes most of a second to import, so that it is imported where one is made.
+"""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import openai
+from resources.judges.served.extras import ENVIRONMENT_NAME, variable_of
+from resources.judges.served.fields import EndpointFields, require_url
 
-from resources.judges.served.connection import HEADERS, blocking_connection, connection, timeout
-from resources.judges.served.fields import ENVIRONMENT_NAME, EndpointFields, require_url
+if TYPE_CHECKING:
+    import openai
 
 OPENAI_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"  # the client insists on one
 _SHORTEST_SECRET = 8  # what servers without keys are given is shorter: EMPTY, x, token
 
-C = TypeVar("C", openai.AsyncOpenAI, openai.OpenAI)
+C = TypeVar("C", "openai.AsyncOpenAI", "openai.OpenAI")
 
 
 class EndpointError(RuntimeError):
@@ -36,16 +40,28 @@ class Endpoint:
     url: str
     key: str | None = field(repr=False)
     no_key: str = field(default="", compare=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = ()
+    header_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def redact(self, text: str) -> str:
-        """Return a text without the key, whoever wrote it."""
-        return text if self.key in (None, _NO_KEY) else text.replace(self.key, "[key]")
+        """Return a text without the key and secret headers, whoever wrote it."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "[key]")
+        return text
 
     def is_repeated_in(self, text: str) -> bool:
-        """Return whether a text gives the key away."""
-        return self.key is not None and len(self.key) >= _SHORTEST_SECRET and self.key in text
+        """Return whether a text gives the key or a secret header away."""
+        return any(len(one) >= _SHORTEST_SECRET and one in text for one in self._secrets)
 
-    def client(self, timeout_s: float) -> openai.AsyncOpenAI:
+    @property
+    def _secrets(self) -> set[str]:
+        """The key, and of a secret header the whole and its last word: ``Bearer abc``."""
+        words = {*self.header_secrets, *(one.split()[-1] for one in self.header_secrets)}
+        long = {word for word in words if len(word) >= _SHORTEST_SECRET}
+        return long if self.key in (None, _NO_KEY) else {self.key, *long}
+
+    def client(self, timeout_s: float) -> "openai.AsyncOpenAI":
         """Return a client that leaves retries to us: there is one policy, not two.
 
         Raises
@@ -53,15 +69,31 @@ class Endpoint:
         ValueError
             If there is no key, with the variable it should be in.
         """
-        http = connection(self.url, timeout_s)
+        import openai
+
+        from resources.judges.served.connection import connection
+
+        http = connection(self.url, timeout_s, sends_key=self._sends_key)
         return self._ours(openai.AsyncOpenAI(http_client=http, **self._settings(timeout_s)))
 
-    def blocking_client(self, timeout_s: float) -> openai.OpenAI:
+    def blocking_client(self, timeout_s: float) -> "openai.OpenAI":
         """Return a client of the same kind for what happens one after another."""
-        http = blocking_connection(self.url, timeout_s)
+        import openai
+
+        from resources.judges.served.connection import blocking_connection
+
+        http = blocking_connection(self.url, timeout_s, sends_key=self._sends_key)
         return self._ours(openai.OpenAI(http_client=http, **self._settings(timeout_s)))
 
+    @property
+    def _sends_key(self) -> bool:
+        """Whether `Authorization` is sent: not where only other headers hold a secret."""
+        named = {name.casefold() for name, _ in self.headers}
+        return self.key != _NO_KEY or not self.header_secrets or "authorization" in named
+
     def _settings(self, timeout_s: float) -> dict[str, Any]:
+        from resources.judges.served.connection import HEADERS, timeout
+
         if self.key is None:
             raise ValueError(self.no_key)
         return {
@@ -69,7 +101,8 @@ class Endpoint:
             "base_url": self.url,
             "timeout": timeout(timeout_s),
             "max_retries": 0,
-            "default_headers": HEADERS,
+            "default_headers": {**dict(self.headers), **HEADERS},
+            "default_query": dict(self.query),
         }
 
     def _ours(self, client: C) -> C:
@@ -96,11 +129,13 @@ def find_endpoint(
         If the URL's variable is unset or holds what cannot be used, with its name and the judge's.
     """
     variables = os.environ if environment is None else environment
-    url = _url((what, slug), fields, variables)
+    url, query = _url((what, slug), fields, variables), tuple(fields.query.items())
     try:
-        return Endpoint(url, _key((what, slug), fields, variables))
+        key = _key((what, slug), fields, variables)
+        headers, secrets = _headers((what, slug), fields, variables)
     except ValueError as error:
-        return Endpoint(url, None, str(error))
+        return Endpoint(url, None, str(error), query=query)
+    return Endpoint(url, key, headers=headers, query=query, header_secrets=secrets)
 
 
 def _url(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
@@ -123,12 +158,35 @@ def _key(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str,
     if name is None:
         return _NO_KEY
     key = _variable(whose, "api_key_env", name, variables).strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError(
-            f"{whose[0]} {whose[1]!r}: variable {name} holds characters that no key has, such as "
-            "spaces or line breaks; set it again (its value is not shown)"
-        )
-    return key
+    if " " in key:
+        raise ValueError(_unfit(whose, name))
+    return _printable(whose, name, key)
+
+
+def _headers(
+    whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the headers of an entry by name and value, and the values that are secret."""
+    secret = {
+        name: _printable(whose, named, _variable(whose, f"headers.{name}", named, variables))
+        for name, value in fields.headers.items()
+        if (named := variable_of(value)) is not None
+    }
+    values = {**fields.headers, **secret}
+    return tuple(values.items()), tuple(secret.values())
+
+
+def _printable(whose: tuple[str, str], name: str, value: str) -> str:
+    if not value.strip().isascii() or not value.strip().isprintable():
+        raise ValueError(_unfit(whose, name))
+    return value.strip()
+
+
+def _unfit(whose: tuple[str, str], name: str) -> str:
+    return (
+        f"{whose[0]} {whose[1]!r}: variable {name} holds characters that no key has, such as "
+        "spaces or line breaks; set it again (its value is not shown)"
+    )
 
 
 def _variable(whose: tuple[str, str], key: str, name: str, variables: Mapping[str, str]) -> str:

@@ -1,12 +1,17 @@
 """What `config/judges.yaml` says about a served judge: where it is, how it is asked, its price."""
 
-import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+from resources.judges.served.extras import (
+    ENVIRONMENT_NAME,
+    require_body,
+    require_headers,
+    require_query,
+)
+
 DEFAULT_TEMPLATE = "fenced-rubric.txt"
 
 Switch = Literal["on", "off", "auto"]
@@ -63,6 +68,8 @@ class EndpointFields(BaseModel):
     api_key_env : str or None
         Name, never value, of the environment variable that holds the key; ``OPENAI_API_KEY``
         if no `base_url` is given, otherwise no key is sent by default.
+    headers, query : dict
+        Sent with every request; a header may be ``{env: VARIABLE}``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -72,6 +79,8 @@ class EndpointFields(BaseModel):
     base_url: str | None = None
     endpoint_name: str | None = Field(default=None, min_length=1)
     api_key_env: str | None = None
+    headers: Annotated[dict[str, Any], BeforeValidator(require_headers)] = Field(default={})
+    query: Annotated[dict[str, str], BeforeValidator(require_query)] = Field(default={})
 
     @field_validator("base_url")
     @classmethod
@@ -100,6 +109,12 @@ class ServedFields(EndpointFields):
         Sampling and length.
     structured_output, log_probabilities : str
         ``on`` demands them of the endpoint, ``auto`` uses them if its probe finds them.
+    reasoning_effort : str or None
+        How long a model thinks, in the endpoint's word for it.
+    extra_body : dict
+        Further keys of the body of each request.
+    expect_model : str
+        Whether a reply has to name the model asked for, a name that begins with it, or any.
     replicates : int
         How often each order is asked.
     concurrency : int
@@ -119,6 +134,9 @@ class ServedFields(EndpointFields):
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
     log_probabilities: Switch = "off"
+    reasoning_effort: str | None = Field(default=None, pattern=r"^[a-z]+$")
+    extra_body: Annotated[dict[str, Any], BeforeValidator(require_body)] = Field(default={})
+    expect_model: Literal["any", "prefix", "exact"] = "any"
     replicates: int = Field(default=1, ge=1, strict=True)
     concurrency: int = Field(default=16, ge=1, le=1024, strict=True)
     price_per_million: Price | None = None

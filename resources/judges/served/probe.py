@@ -145,6 +145,20 @@ async def probe(
     )
 
 
+async def reprobe(send: Send, found: Capabilities, model: str, decoding: Decoding) -> Capabilities:
+    """Send one small request to an endpoint that was probed before; return its capabilities.
+
+    Raises
+    ------
+    EndpointError
+        If it does not answer now.
+    """
+    room = min(_ROOM, decoding.max_tokens)
+    request = {"model": model, **sampling(decoding)}
+    limit = await _limit_field(partial(_patiently, send), request, room)
+    return found._replace(limit_field=limit)
+
+
 async def count_alternatives(
     send: Send, found: Capabilities, model: str, decoding: Decoding
 ) -> Capabilities:

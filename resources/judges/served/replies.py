@@ -15,9 +15,17 @@ R = TypeVar("R")
 
 _MOST_TOKENS = 2**31 - 1
 
-
 _ENDINGS = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
 """What servers call an answer that came to its end."""
+
+_TOOL_CALL = ("tool_call", "the judge called a tool instead of answering")
+_FAILED_ENDS: dict[str, tuple[str, str | None]] = {
+    "content_filter": ("content_filter", None),
+    "length": ("truncated", "the answer reached the limit of its length"),
+    "tool_calls": _TOOL_CALL,
+    "function_call": _TOOL_CALL,
+}
+"""Ends of answers that fail, each with its class of failure and the reason."""
 
 
 class Reply(NamedTuple):
@@ -50,6 +58,9 @@ def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Rep
         failure,
         *tokens_of(completion),
         log_probabilities=_log_probabilities(choice, form.n_listed, text),
+        reply_model=_name_in(completion, "model"),
+        system_fingerprint=_name_in(completion, "system_fingerprint"),
+        said=reason,
     )
     return Reply(answer, reason)
 
@@ -79,12 +90,12 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
 def _failure(
     choice: Any, text: str, shown: Presentation, form: Form
 ) -> tuple[str | None, str | None]:
-    if choice.finish_reason == "content_filter":
-        return "content_filter", None
-    if choice.finish_reason == "length":
-        return "truncated", None
+    if (end := _FAILED_ENDS.get(str(choice.finish_reason))) is not None:
+        return end
     if _refused(choice) and not text:
         return "refusal", None
+    if getattr(choice.message, "tool_calls", None) and not text:
+        return _TOOL_CALL
     if not _is_ended(choice):
         return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
     try:
@@ -112,11 +123,25 @@ def _refused(choice: Any) -> str | None:
     return readable(refusal) if isinstance(refusal, str) and refusal else None
 
 
+def _name_in(completion: Any, field: str) -> str | None:
+    name = getattr(completion, field, None)
+    return name if isinstance(name, str) and name else None
+
+
 def tokens_of(completion: Any) -> tuple[int, int]:
     """Return the prompt and completion tokens that a reply states; zeros where it does not."""
     usage = getattr(completion, "usage", None)
     asked, said = (getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion"))
     return _count(asked), _count(said)
+
+
+def answer_bytes(completion: Any) -> int:
+    """Return the bytes of the answer in a reply; 0 where there is none to read."""
+    try:
+        text = understood(completion, require_message).choices[0].message.content
+    except MalformedReplyError:
+        return 0
+    return len((text or "").encode("utf-8", "surrogatepass"))
 
 
 def _count(value: object) -> int:

@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from resources.judges.forms.asked import Evidence
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
+from resources.judges.remedies import may_pass, remedy_text
 from resources.judges.served.asking import Asker
 from resources.judges.served.bridge import as_completed, run_once
 from resources.judges.served.demands import require_demands
@@ -32,11 +35,14 @@ from resources.judges.served.probe import (
     probe,
     remember,
     remembered,
+    reprobe,
     sampling,
 )
 from resources.judges.served.prompt import PROMPT_VERSION
 from resources.judges.served.replies import require_message
 from resources.judges.served.troubles import RetryPolicy
+
+_LOG = logging.getLogger(__name__)
 
 _PROBE_S = 60.0  # a small question takes no longer, once a model is loaded
 _AHEAD = 4  # questions under work per request in flight: those that wait give their place away
@@ -66,6 +72,8 @@ class ServedJudge:
         Parts of the identity that replace ours, or come on top.
     form : Form, optional
         In which it is asked; the rubric by default.
+    warn : callable, optional
+        Called with each warning for a person; writes to the log by default.
     """
 
     def __init__(
@@ -80,12 +88,13 @@ class ServedJudge:
         declared: Capabilities | None = None,
         named: Mapping[str, str] | None = None,
         form: Form = RUBRIC,
+        warn: Callable[[str], None] = _LOG.warning,
     ) -> None:
         self._slug, self._fields, self._template = slug, fields, template
         self._endpoint, self._probes = endpoint, probes
         self._policy = policy or RetryPolicy()
         self._declared, self._named = declared, dict(named or {})
-        self.form = form
+        self.form, self._warned = form, warn
         self.counts: Counter[str] = Counter()
 
     @cached_property
@@ -107,6 +116,21 @@ class ServedJudge:
             found = self._found(lambda send, _: count_alternatives(send, known, *self._probed))
         require_demands(self._slug, self._fields, self.form, self._endpoint.url, found)
         return found
+
+    def require_reachable(self) -> None:
+        """Ask the endpoint something small, of which nothing is stored.
+
+        Raises
+        ------
+        ValueError
+            If there is no key, or the definition demands what the endpoint does not do.
+        EndpointError
+            If it cannot be asked.
+        """
+        known = self._declared or remembered(self._probes, self._place, self._model)
+        found = self.capabilities
+        if known is not None:
+            self._found(lambda send, _: reprobe(send, found, *self._probed))
 
     @property
     def evidence(self) -> Evidence:
@@ -134,6 +158,7 @@ class ServedJudge:
             **self._named,
             **self.form.identity,
             **self._listed_identity,
+            **self._added_identity,
         }
 
     @property
@@ -177,14 +202,20 @@ class ServedJudge:
             for position, answer in given:
                 if answer is None:  # for want of budget
                     continue
+                answer = self.as_expected(answer)
                 yield position, answer
-                lost = lost + 1 if answer.failure == "transport" else 0
+                lost = lost + 1 if answer.failure in ("transport", "other_model") else 0
                 if lost >= _SILENT:
-                    raise OutOfReachError(
-                        f"judge {self._slug!r}: the last {lost} requests to {self._endpoint.url} "
-                        f"all failed for good ({asker.last_said}); see whether it is up, then run "
-                        "again"
-                    )
+                    raise self._gone(answer)
+
+    def _gone(self, answer: Answer) -> EndpointError:
+        """Return the error that ends asking, after many failed answers and this last one."""
+        failure, said = str(answer.failure), answer.said or ""
+        kind = OutOfReachError if may_pass(failure, said) else EndpointError
+        return kind(
+            f"judge {self._slug!r}: the last {_SILENT} requests to {self._endpoint.url} all failed "
+            f"for good ({said}); {remedy_text(failure, said)}"
+        )
 
     def require_price(self, budget: Budget) -> None:
         """Refuse a budget in money that the judge's price cannot be counted against."""
@@ -238,13 +269,34 @@ class ServedJudge:
         listed = self._alternatives
         return {} if listed is None else {"alternatives": str(listed)}
 
+    @property
+    def _added_identity(self) -> Mapping[str, str]:
+        """Identity of `extra_body` and `reasoning_effort`; nothing where they are not set."""
+        body, effort = self._fields.extra_body, self._fields.reasoning_effort
+        added = {"extra_body": json.dumps(body, sort_keys=True)} if body else {}
+        return added | ({"reasoning_effort": effort} if effort else {})
+
+    def as_expected(self, answer: Answer) -> Answer:
+        """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
+        rule, came = self._fields.expect_model, answer.reply_model
+        if came is None and answer.failure is not None:  # there was no reply, or it failed anyway
+            return answer
+        if _is_expected(came, self._model, rule):
+            return answer
+        named = "no model" if came is None else f"the model {came!r}"
+        said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
+        return replace(answer, failure="other_model", said=said)
+
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding
         request = {
             "model": self._model,
             **sampling(decoding),
             found.limit_field: decoding.max_tokens,
+            **self._fields.extra_body,
         }
+        if self._fields.reasoning_effort:
+            request["reasoning_effort"] = self._fields.reasoning_effort
         if self._is_constrained:
             request["response_format"] = self.form.response_format
         if self._has_log_probabilities:
@@ -267,7 +319,11 @@ class ServedJudge:
             counts=self.counts,
             budget=budget,
             price=self._fields.price_per_million,
+            warn=self._warn,
         )
+
+    def _warn(self, text: str) -> None:
+        self._warned(self._endpoint.redact(text))
 
     @property
     def _probed(self) -> tuple[str, Decoding]:
@@ -292,3 +348,9 @@ class ServedJudge:
             remember(self._probes, self._place, self._model, found)
             return found
         raise kind(message)
+
+
+def _is_expected(came: str | None, asked: str, rule: str) -> bool:
+    if rule == "any":
+        return True
+    return came is not None and (came == asked or (rule == "prefix" and came.startswith(asked)))

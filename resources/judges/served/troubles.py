@@ -68,6 +68,16 @@ class RetryPolicy:
         return float(rng.uniform(0, min(self.cap_s, self.base_s * 2**attempt)))
 
 
+LONG_S = 5.0
+"""Seconds of waiting for an endpoint that are worth a line."""
+
+
+def closed_text(trouble: Trouble, attempt: int, policy: RetryPolicy, url: str) -> str:
+    """Return the line about an endpoint that asks to wait before a further attempt."""
+    wait = f"waits {trouble.retry_after_s or 0.0:,.0f} s"
+    return f"HTTP {trouble.status}, {wait}, attempt {attempt} of {policy.attempts} ({url})"
+
+
 def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
     """Return what a failed request means.
 

@@ -1,0 +1,116 @@
+"""Which settings a table was made by: recorded with it, and compared with those of now."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar
+
+import dagster as dg
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from assets.partitions import corpus_and_judge
+from judgeline.identity import identity_hash
+from resources.candidates.accepting import contents
+from resources.candidates.folder import folder_of, list_files
+from resources.catalog import Catalog
+from resources.corpora.definitions import CorpusDefinition
+from resources.corpora.revision import content_revision
+
+Entry = TypeVar("Entry", bound=BaseModel)
+
+SETTINGS = "settings"
+"""Metadata of a table: by name, the settings that its code reads."""
+CONTENT = "content"
+"""Name of what a corpus publishes; see `content_revision`."""
+FILES = "candidate files"
+"""Name of what was dropped for new models of a corpus; see `contents`."""
+EVERY_JUDGE = "every judge"
+"""Name of the entries of all judges together."""
+EMBEDDER = "embedder"
+"""Name of the whole entry of what embeds for a corpus."""
+JUDGE = "judge"
+"""Name of the whole entry of a judge; its parts are such as ``judge.choice.tolerance``."""
+
+
+def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) -> CorpusDefinition:
+    """Return the corpus of the partition that is made, and record the named settings with it.
+
+    The corpus has the named settings alone: to read another is an error, so that no table depends
+    on a setting that is not recorded.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of an asset of a corpus, with or without a judge.
+    catalog : Catalog
+        Where the settings stand.
+    *names : str
+        All settings that the table, or a check of it, depends on: a key of the corpus' entry such
+        as ``rating.l2``, `JUDGE` or a key of the judge's, `EMBEDDER` or `CONTENT`.
+
+    Returns
+    -------
+    CorpusDefinition
+        Of this partition's corpus: its slug and the named settings.
+    """
+    corpus, judge = _of(context)
+    context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})
+    return narrowed(catalog.corpus(corpus), {"slug", *names})
+
+
+def narrowed(definition: Entry, names: Collection[str]) -> Entry:
+    """Return an entry with the named settings alone; to read another is an AttributeError."""
+    own = definition.model_copy()
+    for field in type(definition).model_fields:
+        parts = {
+            rest for first, _, rest in (name.partition(".") for name in names) if first == field
+        }
+        if not parts:
+            del own.__dict__[field]
+        elif "" not in parts:
+            own.__dict__[field] = narrowed(getattr(definition, field), parts)
+    return own
+
+
+def stated(
+    catalog: Catalog, corpus: str, judge: str | None, names: Iterable[str], **known: Any
+) -> dg.JsonMetadataValue:
+    """Return named settings as metadata, with those whose value as it was read is `known`."""
+    found = {name: value(catalog, corpus, judge, name) for name in names}
+    return dg.MetadataValue.json({**found, **known})
+
+
+def value(catalog: Catalog, corpus: str, judge: str | None, name: str) -> Any:
+    """Return what a setting is now, as JSON has it; of a whole entry a hash.
+
+    Raises
+    ------
+    ValueError, OSError
+        If the entry is not configured, or what the corpus publishes cannot be told.
+    """
+    definition = catalog.corpus(corpus)
+    if name == CONTENT:
+        return content_revision(definition)
+    if name == FILES:
+        return contents(list_files(folder_of(corpus)), definition.candidates)
+    if name == EVERY_JUDGE:
+        return _hashed(*catalog.judges().values())
+    if name == EMBEDDER:
+        slug = definition.embeddings
+        return None if slug is None else _hashed(catalog.embedder(slug))
+    if name == JUDGE:
+        return _hashed(catalog.judge(str(judge)))
+    first, *rest = name.split(".")
+    found: Any = catalog.judge(str(judge)) if first == JUDGE else getattr(definition, first)
+    for part in rest:
+        found = getattr(found, part)
+    return to_jsonable_python(found)
+
+
+def _of(context: dg.AssetExecutionContext) -> tuple[str, str | None]:
+    if isinstance(context.partition_key, dg.MultiPartitionKey):
+        return corpus_and_judge(context)
+    return context.partition_key, None
+
+
+def _hashed(*entries: BaseModel) -> str:
+    return identity_hash({str(i): one.model_dump_json() for i, one in enumerate(entries)})

@@ -1,0 +1,31 @@
+"""Durations that the environment may set: whole numbers from 1."""
+
+import os
+
+SENSOR_SECONDS = "JUDGELINE_SENSOR_SECONDS"
+
+
+def sensor_seconds() -> int:
+    """Return how many seconds pass between two looks of a sensor: JUDGELINE_SENSOR_SECONDS, or 30.
+
+    Definitions hold the number from when they were loaded. Dagster's daemon goes through its
+    sensors every five seconds: less makes none of them faster.
+    """
+    return whole_number(SENSOR_SECONDS, 30, "seconds")
+
+
+def whole_number(variable: str, default: int, unit: str) -> int:
+    """Return what a variable of the environment holds, or the default where it is not set.
+
+    Raises
+    ------
+    ValueError
+        If the variable holds no whole number from 1.
+    """
+    text = os.environ.get(variable) or str(default)
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(
+            f"{variable} is {text!r}, not a whole number of {unit} from 1; correct it, or unset it "
+            f"for {default}"
+        )
+    return int(text)

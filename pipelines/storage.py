@@ -1,0 +1,196 @@
+"""Runs and events in SQLite over kept connections.
+
+Dagster opens a connection for every event and every question, and closes it again, which writes
+the whole journal back each time. Here the event log keeps one connection to each of the files
+that were used last.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from dagster._core.events.log import EventLogEntry
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
+    INDEX_SHARD_NAME,
+    SqliteEventLogStorage,
+)
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.event import listen
+from sqlalchemy.pool import QueuePool
+
+OPEN_FILES = 8
+"""Files of events that stay open in a process, of one run each; three descriptors a file."""
+
+
+class SqliteStorage(DagsterSqliteStorage):
+    """Dagster's SQLite files, at Dagster's places, with an event log that keeps connections."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(base_dir, inst_data)
+        self._event_log_storage = PooledEventLog(self._event_log_storage._base_dir)
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> "SqliteStorage":
+        """Return the storage that an instance file describes."""
+        return cls.from_local(inst_data=inst_data, **config_value)
+
+
+@dataclass
+class _Database:
+    """An open file, and the partitions that it held at one version of it."""
+
+    engine: Engine
+    version: int | None = None
+    partitions: set[tuple[str, str]] = field(default_factory=set)
+
+
+class PooledEventLog(SqliteEventLogStorage):
+    """The event log in SQLite, a file per run and an index, over connections that are kept.
+
+    A commit is in the journal before it is acknowledged, so that it survives a process that is
+    killed at any moment; the journal is not forced to the disk at each commit, so that a power
+    cut may take the last ones. Dagster's lock lets one thread in at a time. A file that another
+    process deleted or replaced is opened anew, and a fork leaves connections to its parent.
+    """
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._pid = os.getpid()
+        self._databases: OrderedDict[str, _Database] = OrderedDict()
+        self._files: dict[str, tuple[int, int] | None] = {}
+        self._of_parents: list[object] = []
+        self._tables: set[str] = set()
+        super().__init__(base_dir, inst_data)
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> "PooledEventLog":
+        """Return the event log that an instance file describes."""
+        return cls(inst_data=inst_data, **config_value)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        self._leave_to_parent()
+        with self._db_lock, self._database(shard).engine.begin() as connection:
+            yield connection
+
+    def store_event(self, event: EventLogEntry) -> None:
+        """Store an event, and touch the run's file: the interface watches it for live logs."""
+        super().store_event(event)
+        with suppress(FileNotFoundError):
+            os.utime(self.path_for_shard(event.run_id))
+
+    def has_table(self, table_name: str) -> bool:
+        """Return whether the index has a table; one that it has, it keeps."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
+
+    def has_dynamic_partition(self, partitions_def_name: str, partition_key: str) -> bool:
+        """Return whether a partition is known.
+
+        A yes is remembered until anybody else writes to the index, which SQLite counts, or a
+        partition is deleted here. Another process that deletes one is thus seen at once.
+        """
+        name, remembered = (partitions_def_name, partition_key), self._remembered_partitions()
+        if name not in remembered and super().has_dynamic_partition(*name):
+            remembered.add(name)
+        return name in remembered
+
+    def delete_dynamic_partition(self, partitions_def_name: str, partition_key: str) -> None:
+        """Delete a partition, and forget those that were remembered."""
+        super().delete_dynamic_partition(partitions_def_name, partition_key)
+        with self._db_lock:
+            self._database(INDEX_SHARD_NAME).partitions = set()
+
+    def delete_events(self, run_id: str) -> None:
+        """Delete the events of a run, and close its file."""
+        super().delete_events(run_id)
+        with self._db_lock:
+            self._close(run_id)
+
+    def wipe(self) -> None:
+        """Delete all events, having closed all files."""
+        self._close_all()
+        super().wipe()
+
+    def dispose(self) -> None:
+        """Close all files, and stop to watch them."""
+        self._close_all()
+        super().dispose()
+
+    def _remembered_partitions(self) -> set[tuple[str, str]]:
+        with self.index_connection() as connection:
+            version = connection.exec_driver_sql("PRAGMA data_version").scalar()
+            index = self._databases[INDEX_SHARD_NAME]
+            if version != index.version:
+                index.version, index.partitions = version, set()
+            return index.partitions
+
+    def _database(self, shard: str) -> _Database:
+        """Return an open file, having closed the one that was not used for longest."""
+        if self._files.get(shard) != self._file(shard):  # new, deleted or replaced
+            self._close(shard)
+            self._files.pop(shard, None)
+        database = self._databases.pop(shard, None) or self._opened(shard)
+        self._databases[shard] = database
+        while len(self._databases) > OPEN_FILES:
+            self._close(next(iter(self._databases)))
+        return database
+
+    def _opened(self, shard: str) -> _Database:
+        engine = _engine(self.conn_string_for_shard(shard))
+        if shard not in self._files:
+            self._initdb(engine)
+            self._files[shard] = self._file(shard)
+        return _Database(engine)
+
+    def _file(self, shard: str) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.path_for_shard(shard))
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _close(self, shard: str) -> None:
+        if database := self._databases.pop(shard, None):
+            database.engine.dispose()
+
+    def _close_all(self) -> None:
+        self._leave_to_parent()
+        with self._db_lock:
+            for shard in list(self._databases):
+                self._close(shard)
+
+    def _leave_to_parent(self) -> None:
+        """Start anew after a fork; to close a parent's connection would disturb the parent."""
+        if self._pid != os.getpid():
+            self._pid, self._db_lock = os.getpid(), Lock()
+            self._of_parents.append(self._databases)
+            self._databases = OrderedDict()
+
+
+def _engine(url: str) -> Engine:
+    """Return an engine that keeps one connection; SQLite's schema tools use a second at times."""
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=1,
+        max_overflow=-1,
+        connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    )
+    listen(engine, "connect", _set_synchronous)
+    return engine
+
+
+def _set_synchronous(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")

@@ -1,0 +1,195 @@
+"""Outcome codes: which values of a user's file say that A won, that B won, or that neither did.
+
+A code of another coding puts the usual codes in doubt: where -1 is a loss, 0 is a tie. A file with
+such codes is refused, and read once its user states them, as in `1/-1/0`: A's, B's, those of ties.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+USUAL = "1/0/0.5"
+STATED_AS = "A's code, then B's, then any of ties"
+MOST_LOST = 0.02
+"""Share of rows lost to unknown outcomes or missing scores above which a file is refused."""
+
+PLAIN = "plain verdicts without scores: a win counts as a score difference of 1"
+"""What tables and reports say of score differences that stand for wins, ties and losses."""
+VERDICT_LEVELS: dict[str, int] = {
+    "A>>B": 2,
+    "A>B": 1,
+    "A=B": 0,
+    "B>A": -1,
+    "B>>A": -2,
+    "A<<B": -2,
+    "A<B": -1,
+    "B=A": 0,
+    "B<A": 1,
+    "B<<A": 2,
+}
+"""Score difference by Arena-Hard's label; the last five are spellings of the others. The labels
+are published without distances, and a slope fitted to votes stretches all of them alike."""
+VERDICTS: dict[str, int] = {"A": 1, "B": -1, "TIE": 0, **VERDICT_LEVELS}
+"""Score difference by the text of a plain verdict, in capitals."""
+EXPECTED_VERDICTS = "A, B, tie, or a level: A>>B, A>B, A=B, B>A, B>>A"
+
+_TIES = "tie/draw/equal/both/both_bad/bothbad/tie (bothbad)/both bad"
+_SIDES = ("a/b", "model_a/model_b", "model a/model b", "model_1/model_2", "left/right", "win/loss")
+_CODINGS = tuple(
+    coding.split("/")
+    for coding in (
+        USUAL,
+        "1/-1/0",
+        "1/2/0",
+        "2/0/1",
+        "1/0/2",
+        "1/2/1.5",
+        "1/2/3",
+        "100/0/50",
+        f"1/0/{_TIES}",
+        "a/b/c",
+        *(f"{sides}/{_TIES}" for sides in _SIDES),
+    )
+)
+_CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
+_MOST_SHOWN = 8
+
+
+def parse_codes(text: str) -> dict[str, float]:
+    """Return A's share of the win by code, from codes as a user states them.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two codes are named, or one of them twice.
+    """
+    codes = [code_of(part) for part in text.split("/")]
+    if len(codes) < 2 or "" in codes or len(set(codes)) < len(codes):
+        raise ValueError(
+            f"outcomes are {text!r}; expected different codes with '/' between them, {STATED_AS}, "
+            "such as 1/-1/0"
+        )
+    return {code: {0: 1.0, 1: 0.0}.get(place, 0.5) for place, code in enumerate(codes)}
+
+
+def code_of(value: Any) -> str:
+    """Return the text of a published value, the same for a number in any notation."""
+    text = str(value).strip()
+    try:
+        return f"{float(value) + 0.0:.12g}"  # no negative zero
+    except (TypeError, ValueError):
+        return text
+
+
+def without_blanks(published: pd.Series) -> pd.Series:
+    """Return outcomes in which a blank text is null, as the empty field of a CSV file is."""
+    is_blank = [isinstance(one, str) and not one.strip() for one in published]
+    return published.mask(np.array(is_blank, dtype=bool))
+
+
+def outcomes_by_code(published: pd.Series, codes: Mapping[str, float]) -> pd.Series:
+    """Return A's share of the win by stated codes, null for any other code and without a vote."""
+    shares = [codes.get(code_of(value)) for value in published]
+    return pd.Series(shares, index=published.index, dtype="float64").where(published.notna())
+
+
+def scores_of_verdicts(published: pd.Series) -> pd.Series:
+    """Return the score difference of plain verdicts, null for any other text.
+
+    A text may stand in double brackets, as judges are asked to write it: ``[[A>>B]]``.
+    """
+    known = VERDICTS | {f"[[{text}]]": level for text, level in VERDICTS.items()}
+    levels = [known.get(code_of(value).upper()) for value in published]
+    return pd.Series(levels, index=published.index, dtype="float64")
+
+
+def require_known_codes(published: pd.Series, known: pd.Series, place: str, remedy: str) -> None:
+    """Raise if a column of outcomes holds another coding than the one it is read by.
+
+    A code is systematic if it repeats and either is in use in another coding or stands in more
+    than `MOST_LOST` of the votes.
+
+    Parameters
+    ----------
+    published : Series
+        Outcomes as the file has them, null where nobody voted.
+    known : Series of bool
+        Which of them the reader understands.
+    place : str
+        File and column.
+    remedy : str
+        A format that names the stated codes as ``{codes}``.
+
+    Raises
+    ------
+    ValueError
+        With all codes, their counts and the codes to state.
+    """
+    votes = published.notna()
+    if not (unread := votes & ~known).any():
+        return
+    unknown = published[unread].map(code_of).value_counts()
+    is_systematic = unknown.gt(1) & (
+        unknown.gt(MOST_LOST * votes.sum()) | unknown.index.str.casefold().isin(_CODES_IN_USE)
+    )
+    if is_systematic.any():
+        counts = published[votes].map(code_of).value_counts()
+        raise ValueError(
+            f"{place} holds {_counts_text(counts)}; unknown are "
+            f"{', '.join(map(_shown, unknown.index[is_systematic][:_MOST_SHOWN]))}. "
+            f"{remedy.format(codes=_suggestion(list(counts.index)))}"
+        )
+
+
+def require_both_winners(outcome: pd.Series, place: str, stated: str) -> None:
+    """Raise if a code that was stated for a winner never occurs: the column has another coding."""
+    for share, code in zip((1.0, 0.0), stated.split("/")[:2], strict=True):
+        if outcome.notna().any() and not outcome.eq(share).any():
+            raise ValueError(
+                f"{place} has no {code}, but the stated outcomes {stated} make {code} the code of "
+                "a win; correct them, or convert the column"
+            )
+
+
+def _counts_text(counts: pd.Series) -> str:
+    shown = [f"{_shown(code)} ({n:,} rows)" for code, n in counts.head(_MOST_SHOWN).items()]
+    n_more = len(counts) - len(shown)
+    return ", ".join(shown) + (f" and {n_more:,} other codes" if n_more else "")
+
+
+def _shown(code: str) -> str:
+    return f"{code!r:.40}"
+
+
+def _suggestion(found: Sequence[str]) -> str:
+    """Return the stated codes that read a file, as alternatives where its codes are ambiguous."""
+    spelling = {code.casefold(): code for code in found}
+    fitting = [
+        "/".join(spelling[code] for code in coding if code in spelling)
+        for coding in _CODINGS
+        if spelling.keys() <= set(coding) and set(coding[:2]) <= spelling.keys()
+    ]
+    return " or ".join(dict.fromkeys(fitting)) or "such as 1/-1/0"
+
+
+def require_few_lost(
+    quarantine: pd.DataFrame, n_rows: int, reasons: Sequence[str], place: str, remedy: str
+) -> None:
+    """Raise if more than `MOST_LOST` of a file's rows were set aside for some reasons.
+
+    Raises
+    ------
+    ValueError
+        With counts by reason, an example and what to do.
+    """
+    lost = quarantine[quarantine["reason"].isin(reasons)]
+    n_lost = len(lost.drop_duplicates(["file", "row"]))
+    if n_lost <= MOST_LOST * n_rows:
+        return
+    counts = ", ".join(f"{n:,} {reason}" for reason, n in lost["reason"].value_counts().items())
+    raise ValueError(
+        f"{place}: {n_lost / n_rows:.1%} of {n_rows:,} rows are lost ({counts}), such as: "
+        f"{lost['detail'].iloc[0]}. At most {MOST_LOST:.0%} may be. {remedy}"
+    )

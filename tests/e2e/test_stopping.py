@@ -1,0 +1,107 @@
+"""Nothing outlives `judgeline ui`: its servers end with it, however it ends."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from living import REPOSITORY, Living
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc"),
+]
+
+JOB = "prune_logs"
+LAUNCH = "mutation($p: ExecutionParams!) { launchRun(executionParams: $p) { __typename } }"
+KILLED_SECONDS, STOPPED_SECONDS = 5, 15
+
+
+@contextmanager
+def as_in_the_background() -> Iterator[None]:
+    """Ignore SIGINT, as a shell does for what a script starts with an ampersand."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def processes() -> dict[int, int]:
+    """The parent of each process that runs."""
+    parents = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(place.parent.name)] = int(fields[1])
+    return parents
+
+
+def below(owner: int) -> set[int]:
+    """What a process started, and what that started."""
+    parents, found = processes(), {owner}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {owner}
+
+
+def left_after(pids: set[int], seconds: float) -> list[str]:
+    """The commands of those that still run in the end."""
+    deadline = time.monotonic() + seconds
+    while (left := pids & processes().keys()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return [command(pid)[:120] for pid in left]
+
+
+def end_all(pids: set[int]) -> None:
+    for pid in pids & processes().keys():
+        os.kill(pid, signal.SIGKILL)
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def begin_a_run(place: Living) -> None:
+    """Launch a job, and wait until the process of its run is there."""
+    launched = place.ask(LAUNCH, p={"mode": "default", "selector": {**REPOSITORY, "jobName": JOB}})
+    assert launched["launchRun"]["__typename"] == "LaunchRunSuccess"
+    assert place.server is not None
+    owner = place.server.pid
+    place.wait("a run", lambda: any("spawn_main" in command(pid) for pid in below(owner)), 90, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "code"),
+    [
+        pytest.param(signal.SIGKILL, KILLED_SECONDS, -signal.SIGKILL, id="SIGKILL"),
+        pytest.param(signal.SIGINT, STOPPED_SECONDS, 130, id="SIGINT"),
+        pytest.param(signal.SIGTERM, STOPPED_SECONDS, 130, id="SIGTERM"),
+    ],
+)
+def test_servers_and_runs_end_with_the_interface(
+    living: Living, number: signal.Signals, seconds: float, code: int
+) -> None:
+    with as_in_the_background():
+        living.start()
+    assert living.server is not None
+    begin_a_run(living)
+    started = below(living.server.pid)
+    assert len(started) >= 5  # web server, daemon, code server, the code's process, and the run's
+    try:
+        living.server.send_signal(number)
+        assert living.server.wait(seconds) == code, living.told()
+        assert left_after(started, KILLED_SECONDS) == []
+        assert not living.answers()
+    finally:
+        end_all(started | {living.server.pid})
+        living.server.wait(30)

@@ -1,0 +1,304 @@
+"""Ratings on the human ruler: an independent program's, a logistic regression's, and by hand."""
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arenas import code, dense_battles, follow_scores, name, play, random_pairs, stress_battles
+from likeness import JUDGE_METHODS, by_model_and_method, rate
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from twins import Battle, beta_without
+
+from judgeline import gap, heldout
+from judgeline.battles import CodedBattles, code_battles
+from judgeline.beta import fit_beta_folds
+from judgeline.elo import ELO_PER_LOGIT
+from judgeline.gap import GapFit, fit_gap, fit_weights, gap_features
+from judgeline.heldout import RatingSettings
+from judgeline.leaderboard import rank_models
+from judgeline.mixtures import AVERAGE_FROM, ruler_slopes
+from judgeline.tally import tally_outcomes
+from judgeline.targets import Placed
+
+# ------------------------------------------------------------------ an independent program
+
+COLUMNS = {
+    "human": "human", "hard": "hard", "soft": "soft", "hard_anchor_ruler": "hard-rescaled",
+    "soft_anchor_ruler": "soft-rescaled", "average": "average", "gap": "gap",
+}  # fmt: skip
+FILES = (
+    "hanna_beluga-13b", "hanna_chatgpt", "hanna_llama-13b", "hanna_mistral-7b",
+    "hanna_orcaplatypus", "llmfao_gpt4_majority", "llmfao_gpt4_votes", "mtbench_gpt4",
+)  # fmt: skip
+
+
+def rows_in(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        pytest.skip(f"no real data: {path} does not exist")
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_real(path: Path) -> CodedBattles:
+    rows = rows_in(path)
+    score = np.array([float(row["score_difference"]) for row in rows])
+    return code_battles(
+        [row["model_a"] for row in rows],
+        [row["model_b"] for row in rows],
+        human_outcome=[float(row["human_outcome"] or "nan") for row in rows],
+        judge_outcome=0.5 + 0.5 * np.sign(score),
+        score_difference=score,
+    )
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_ratings_of_real_battles_are_those_of_an_independent_program(
+    file: str, data_dir: Path, expected_dir: Path
+) -> None:
+    known = [
+        row
+        for row in rows_in(expected_dir / "real_headline_methods.csv")
+        if row["file"] == f"{file}.csv"
+    ]
+    battles = read_real(data_dir / "real" / f"{file}.csv")
+    rows = by_model_and_method(heldout.rate(battles, RatingSettings(n_resamples=0)))
+    assert {row["model"] for row in known} == set(battles.models)
+    placed = heldout.place(battles, fit_beta_folds(battles), l2=0.01).placed["gap"]
+    known_strengths = ELO_PER_LOGIT * placed.std_error
+    for row in known:
+        for column, method in COLUMNS.items():
+            expected = pytest.approx(float(row[column]), abs=2e-5)
+            assert rows[row["model"], method]["rating"] == expected, (row["model"], method)
+        # that program takes the judge's strengths as known; a rating's own error is larger
+        error = float(known_strengths[battles.models.index(row["model"])])
+        assert error == pytest.approx(float(row["gap_se"]), abs=0.05)
+        assert rows[row["model"], "gap"]["std_error_analytic"] > error
+
+
+# ------------------------------------------------------------------ gap
+
+
+def gap_of(battles: list[Battle]) -> GapFit:
+    coded = code(battles)
+    return fit_gap(coded, gap_features(coded, tally_outcomes(coded)))
+
+
+def features(seed: int, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0, 1, (n, 2))
+    return z, np.where(rng.random(n) < 0.2, 0.5, rng.random(n) < expit(z @ [0.7, 0.4]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_without_a_penalty_are_a_logistic_regression_without_intercept(seed: int) -> None:
+    z, y = features(seed)
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    model.fit(np.tile(z, (2, 1)), np.repeat([1, 0], len(y)), sample_weight=np.r_[y, 1 - y])
+    assert fit_weights(z, y, penalty=0.0) == pytest.approx(model.coef_[0], abs=1e-8)
+
+
+def test_the_score_alone_without_ties_has_the_slope_of_soft() -> None:
+    battles = [b for b in dense_battles(3) if b.human != 0.5]
+    for model in (name(0), name(5)):
+        kept = [b for b in battles if model not in b.models()]
+        score, vote = np.array([[b.score, b.human] for b in kept]).T
+        alone = fit_weights(score[:, None], vote, penalty=0.0)
+        assert alone == pytest.approx([beta_without(battles, model)[0]], rel=1e-9)
+
+
+def test_the_weights_find_both_of_two_causes() -> None:
+    """Votes drawn with weights .8 and .5 of score and gap, in their deviations; five errors."""
+    rng = np.random.default_rng(10)
+    battles = play(rng, random_pairs(rng, 12, 20_000), rng.normal(0, 0.8, 12))
+    fit = gap_of(battles)
+    drawn = [
+        replace(one, human=float(rng.random() < chance))
+        for one, chance in zip(battles, expit(fit.features.values @ [0.8, 0.5]), strict=True)
+    ]
+    assert gap_of(drawn).weights == pytest.approx(np.tile([0.8, 0.5], (12, 1)), abs=0.12)
+
+
+@pytest.mark.parametrize("world", ["many votes", "hub", "lopsided pairs"])
+def test_the_series_for_many_votes_agrees_with_a_fit_of_each_fold(
+    monkeypatch: pytest.MonkeyPatch, world: str
+) -> None:
+    """A hub holds nine votes in ten: no series around all votes reaches its fold."""
+    rng = np.random.default_rng(8)
+    if world == "many votes":
+        played = play(rng, random_pairs(rng, 40, 20_000), rng.normal(0, 0.8, 40))
+    else:
+        played = stress_battles(world, continuous=True)
+    pairs = zip(played[::2], follow_scores(played[1::2], rng), strict=False)
+    battles = [battle for pair in pairs for battle in pair]
+    each = gap_of(battles).weights
+    assert np.ptp(each, axis=0).min() > 1e-3
+    monkeypatch.setattr(gap, "FEW", 0)
+    assert np.abs(gap_of(battles).weights - each).max() < 2e-9  # one step of their grid
+
+
+def test_no_vote_on_a_model_moves_its_weights_by_a_bit_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gap, "FEW", 0)
+    rng = np.random.default_rng(11)
+    battles = follow_scores(play(rng, random_pairs(rng, 30, 10_000), rng.normal(0, 1, 30)), rng)
+    weights = gap_of(battles).weights
+    for model in range(3):
+        turned = [
+            replace(b, human=1 - b.human) if name(model) in b.models() else b for b in battles
+        ]
+        changed = gap_of(turned).weights
+        assert changed[model].tolist() == weights[model].tolist()
+        assert np.abs(changed - weights).max() > 1e-3
+
+
+def test_a_negative_weight_is_none_and_two_are_no_rating() -> None:
+    """Scores drawn at random, and turned against the votes beside outcomes that follow them."""
+    rng = np.random.default_rng(9)
+    battles = play(rng, random_pairs(rng, 8, 600), rng.normal(0, 1, 8))
+    against = [replace(b, score=-3 * b.human + 1.5) for b in battles]
+    weights = gap_of(against).weights
+    assert (weights[:, 0] == 0).all()
+    assert (weights[:, 1] > 0).all()
+    contrary = [replace(b, score=-b.score, judge=1 - b.judge) for b in battles]
+    assert np.isnan(gap_of(contrary).weights).all()
+    rows = by_model_and_method(rate(contrary))
+    assert math.isnan(rows[name(0), "gap"]["rating"])
+    assert "no-weights" in rows[name(0), "gap"]["flags"].split(";")
+
+
+# ------------------------------------------------------------------ ruler
+
+
+def placed(anchors: list[list[float]]) -> Placed:
+    nothing = np.zeros(len(anchors))
+    return Placed(nothing, nothing, np.array(anchors))
+
+
+def test_the_slope_of_three_anchors_by_hand() -> None:
+    """A newcomer's fold: (2 x 1 + 0 x 1 + -2 x -2) / (4 + 0 + 4) = 0.75; in a voted one's, two."""
+    judge = placed([[0.0, 2.0, -2.0], [0, 0, 0], [-1, 1, 0], [2, 0, -2]])
+    human = placed([[0.0, 1.0, -1.0], [0, 0, 0], [2, -2, 0], [1, 1, -2]])
+    slopes = ruler_slopes(judge, human, np.array([True, True, True, False]))
+    assert slopes[[0, 3]].tolist() == [0.5, 0.75]
+    assert np.isnan(slopes[1:3]).all()  # a judge that sees no difference, and one that contradicts
+
+
+def test_one_other_voted_model_is_no_ruler() -> None:
+    rng = np.random.default_rng(2)
+    pairs = [(0, 1)] * 30 + [(0, 2), (1, 2)] * 15
+    battles = play(rng, pairs, np.array([0.5, 0.0, -0.5]), unvoted=[2])
+    rows = by_model_and_method(rate(battles))
+    for model, has_ruler in ((name(0), False), (name(1), False), (name(2), True)):
+        for method in ("hard-rescaled", "soft-rescaled", "average"):
+            assert math.isfinite(rows[model, method]["rating"]) is has_ruler
+        assert ("no-ruler" in rows[model, "hard"]["flags"].split(";")) is not has_ruler
+
+
+# ------------------------------------------------------------------ the headline
+
+
+@pytest.mark.parametrize("n_voted", [AVERAGE_FROM - 1, AVERAGE_FROM, AVERAGE_FROM + 1])
+def test_the_headline_rests_on_how_many_other_models_have_votes(n_voted: int) -> None:
+    """A newcomer has one other voted model more than a voted one."""
+    rng = np.random.default_rng(n_voted)
+    pairs = random_pairs(rng, n_voted, 20 * n_voted)
+    pairs += [(n_voted, k) for k in range(n_voted)]  # the newcomer
+    battles = play(rng, pairs, rng.normal(0, 1, n_voted + 1), unvoted=[n_voted])
+    rows = by_model_and_method(rate(battles, RatingSettings(n_resamples=20)))
+    for model in (name(0), name(n_voted)):
+        n_others = n_voted - (model == name(0))
+        basis = "average" if n_others >= AVERAGE_FROM else "gap"
+        row, known = rows[model, "auto"], rows[model, basis]
+        assert row["basis"].startswith(f"{basis}: {n_others} other models have votes")
+        for number in ("rating", "std_error", "std_error_analytic", "vote_std_error"):
+            assert row[number] == known[number]
+        assert {rows[model, method]["basis"] for method in JUDGE_METHODS[:-1]} == {""}
+
+
+# ------------------------------------------------------------------ bad input
+
+CAUSES = {
+    "soft": "no-slope", "gap": "no-weights", "hard-rescaled": "no-ruler",
+    "soft-rescaled": "no-ruler", "average": "no-ruler",
+}  # fmt: skip
+
+
+def bad_input() -> dict[str, list[Battle]]:
+    rng = np.random.default_rng(12)
+    every = dense_battles(12, size=12)
+    few = {
+        f"{n} voted models": play(
+            rng, random_pairs(rng, 12, 400), rng.normal(0, 1, 12), unvoted=range(n, 12)
+        )
+        for n in (5, 8, 9)
+    }
+    names = {name(0), name(1)}
+    return few | {
+        "votes on one pair": [
+            b if set(b.models()) == names else replace(b, human=None) for b in every
+        ],
+        "a judge that always says the same": [replace(b, score=0.0, judge=0.5) for b in every],
+        "a judge that always says A": [replace(b, score=2.0, judge=1.0) for b in every],
+        "scores of one size": [
+            replace(b, score=s, judge=0.5 + s / 2)
+            for b in every
+            for s in [math.copysign(1, b.score)]
+        ],
+        "a model with one vote": [
+            replace(b, human=None) if name(0) in b.models() and k else b
+            for k, b in enumerate(every)
+        ],
+        "a random judge": [
+            replace(b, score=s, judge=0.5 + s / 2)
+            for b, s in zip(every, rng.choice([-1.0, 0.0, 1.0], len(every)), strict=True)
+        ],
+    }
+
+
+@pytest.mark.parametrize("world", bad_input())
+def test_bad_input_has_a_number_with_its_basis_or_no_number_and_a_reason(world: str) -> None:
+    found = rate(bad_input()[world])
+    n_voted = len(set(found.model[found.n_votes > 0].tolist()))
+    rows = by_model_and_method(found)
+    for (model, method), row in rows.items():
+        flags = set(row["flags"].split(";"))
+        if method == "auto":
+            others = n_voted - (row["n_votes"] > 0)
+            assert (
+                row["basis"] == f"gap: {others} other models have votes, fewer than {AVERAGE_FROM}"
+            )
+            method = "gap"
+        if math.isnan(row["rating"]):
+            assert flags & {CAUSES.get(method), "anchors-disconnected"}, (model, method, row)
+        else:
+            assert not row["std_error_analytic"] < 0
+    board = rank_models(found)
+    others = n_voted - (board.n_votes > 0)
+    rated = np.isfinite(board.rating)
+    assert (np.isinf(board.upper) | (others >= 9) | ~rated).all()
+    assert (np.isnan(board.lower) == ~rated).all()
+    assert (board.lower[rated] <= board.rating[rated]).all()
+
+
+def test_what_is_asked_of_the_bad_input() -> None:
+    """Who is rated there: nobody by a judge without an opinion, newcomers by one pair's votes."""
+    worlds = {world: by_model_and_method(rate(battles)) for world, battles in bad_input().items()}
+
+    def rated(world: str, method: str = "auto") -> set[str]:
+        rows = worlds[world]
+        return {
+            m for (m, by), row in rows.items() if by == method and row["rating"] == row["rating"]
+        }
+
+    everybody = {name(k) for k in range(12)}
+    assert rated("a judge that always says the same") == set()
+    assert rated("votes on one pair") == everybody - {name(0), name(1)}
+    for world in ("5 voted models", "9 voted models", "scores of one size"):
+        assert rated(world) == everybody, world
+    # without its one opponent the model with one vote is an anchor that nobody knows
+    assert rated("a model with one vote") == everybody - {name(1)}

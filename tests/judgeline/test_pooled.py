@@ -1,0 +1,234 @@
+"""Judges pooled into one: known answers, real judges, and no say of a model's own votes."""
+
+import csv
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judgeline import gap
+from judgeline.battles import CodedBattles, code_battles
+from judgeline.conformal import calibrate_intervals
+from judgeline.heldout import HeldOutRatings, rate
+from judgeline.leaderboard import rank_models
+from judgeline.pooled import rate_pooled
+from judgeline.rating_settings import RatingSettings
+from judgeline.summary import summarise
+
+PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
+
+
+def arena(n_judges: int = 3, n: int = 1500, size: int = 9) -> dict[str, CodedBattles]:
+    """Judges of one set of battles; each errs by itself, in battles and in models."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, size, n)
+    second = (first + rng.integers(1, size, n)) % size
+    strength, names = rng.normal(0, 0.8, size), np.array([f"model-{k}" for k in range(size)])
+    gap = strength[first] - strength[second] + rng.normal(0, 0.7, n)
+    vote = np.where(rng.random(n) < 0.1, 0.5, rng.random(n) < 1 / (1 + np.exp(-gap)))
+    vote[rng.random(n) < 0.3] = np.nan
+    judges = {}
+    for k in range(n_judges):
+        bias = rng.normal(0, 0.3, size)
+        seen = gap + bias[first] - bias[second] + rng.normal(0, 1 + k, n)
+        judges[f"judge-{k}"] = code_battles(
+            names[first],
+            names[second],
+            human_outcome=vote,
+            judge_outcome=(np.sign(np.rint(12 * seen)) + 1) / 2,
+            score_difference=np.clip(np.rint(12 * seen) / 12, -9, 9),
+        )
+    return judges
+
+
+def of(ratings: HeldOutRatings, method: str, field: str = "rating") -> np.ndarray:
+    return getattr(ratings, field)[ratings.method == method]
+
+
+def test_one_judge_is_its_own_gap() -> None:
+    battles = arena()["judge-0"]
+    alone, whole = rate_pooled({"judge-0": battles}, PLAIN), rate(battles, PLAIN)
+    for field in ("rating", "std_error_analytic", "residual", "vote_std_error"):
+        assert of(alone, "pooled", field) == pytest.approx(of(whole, "gap", field), abs=1e-9)
+    assert of(alone, "human").tolist() == of(whole, "human").tolist()
+
+
+def test_identical_judges_are_one() -> None:
+    battles = arena()["judge-1"]
+    twice = rate_pooled({"this": battles, "that": battles}, PLAIN)
+    assert of(twice, "pooled") == pytest.approx(of(rate(battles, PLAIN), "gap"), abs=1e-9)
+
+
+def test_order_and_scale_of_judges_do_not_matter() -> None:
+    judges = arena()
+    stretched = replace(
+        judges["judge-0"], score_difference=7.0 * judges["judge-0"].rubric_points(), denominator=0
+    )
+    turned = dict(reversed(judges.items())) | {"judge-0": stretched}
+    ratings = of(rate_pooled(judges, PLAIN), "pooled")
+    assert of(rate_pooled(dict(reversed(judges.items())), PLAIN), "pooled").tolist() == list(
+        ratings
+    )
+    assert of(rate_pooled(turned, PLAIN), "pooled") == pytest.approx(ratings, abs=1e-6)
+
+
+def test_sides_of_battles_do_not_matter() -> None:
+    judges = arena()
+    turned = {
+        name: replace(
+            own,
+            model_a=own.model_b,
+            model_b=own.model_a,
+            human_outcome=np.where(own.human_outcome < 0, -1, 2 - own.human_outcome),
+            judge_outcome=4 - own.judge_outcome,
+            score_difference=-own.score_difference,
+        )
+        for name, own in judges.items()
+    }
+    ratings = of(rate_pooled(judges, PLAIN), "pooled")
+    assert of(rate_pooled(turned, PLAIN), "pooled") == pytest.approx(ratings, abs=1e-6)
+
+
+def changed_votes(own: np.ndarray, vote: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield votes in which a model's own were reversed, deleted or invented."""
+    rng = np.random.default_rng(2)
+    yield np.where(own & (vote >= 0), 2 - vote, vote)
+    yield np.where(own, -1, vote)
+    yield np.where(own, rng.integers(0, 3, vote.size), vote)
+    yield np.where(own & (rng.random(vote.size) < 0.5), -1, vote)
+
+
+@pytest.mark.parametrize("model", [0, 4, 8])
+def test_no_vote_on_a_model_moves_its_pooled_rating(model: int) -> None:
+    judges = arena()
+    one = next(iter(judges.values()))
+    own = (one.model_a == model) | (one.model_b == model)
+    settings = RatingSettings(n_resamples=20, smoothing_levels=())
+    before = row_of(rate_pooled(judges, settings), one.models[model])
+    for votes in changed_votes(own, one.human_outcome):
+        changed = {
+            name: replace(battles, human_outcome=votes.astype(np.int8))
+            for name, battles in judges.items()
+        }
+        assert row_of(rate_pooled(changed, settings), one.models[model]) == before
+
+
+@pytest.mark.parametrize("model", [0, 4, 8])
+def test_nor_does_it_where_folds_are_expanded_around_all_votes(
+    model: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = arena(n_judges=1, n=20_000)
+    one = judges["judge-0"]
+    exact = rate_pooled(judges, PLAIN)
+    monkeypatch.setattr(gap, "FEW", 0)
+    before = rate_pooled(judges, PLAIN)
+    assert of(before, "pooled").tolist() == of(exact, "pooled").tolist()
+    own = (one.model_a == model) | (one.model_b == model)
+    for votes in changed_votes(own, one.human_outcome):
+        changed = {"judge-0": replace(one, human_outcome=votes.astype(np.int8))}
+        after = row_of(rate_pooled(changed, PLAIN), one.models[model])
+        assert after[0] == row_of(before, one.models[model])[0]
+
+
+def row_of(ratings: HeldOutRatings, model: str) -> tuple[float, ...]:
+    row = (ratings.model == model) & (ratings.method == "pooled")
+    fields = ("rating", "std_error", "std_error_analytic", "vote_std_error", "n_battles")
+    return tuple(float(getattr(ratings, field)[row][0]) for field in fields)
+
+
+def test_a_pooled_rating_is_ranked_calibrated_and_summarised_as_any_other() -> None:
+    ratings = rate_pooled(arena(n=6000, size=14), RatingSettings(n_resamples=5))
+    board = rank_models(ratings, method="pooled")
+    assert np.isfinite([board.lower, board.upper]).all()
+    assert set(board.basis) == {"regression of votes on the mean score and gap of 3 judges"}
+    assert board.rating.tolist() == sorted(of(ratings, "pooled"), reverse=True)
+    assert calibrate_intervals(ratings).method.tolist() == ["pooled"]
+    assert summarise(ratings).method.tolist() == ["pooled"]
+    assert np.isnan(board.hard_rating).all()
+
+
+def test_a_model_without_votes_is_placed_too() -> None:
+    judges = {
+        name: replace(
+            own,
+            human_outcome=np.where((own.model_a == 3) | (own.model_b == 3), -1, own.human_outcome),
+        )
+        for name, own in arena().items()
+    }
+    ratings = rate_pooled(judges, PLAIN)
+    new = (ratings.model == "model-3") & (ratings.method == "pooled")
+    assert np.isfinite(ratings.rating[new]).all()
+    assert ratings.flags[new].tolist() == ["no-votes"]
+
+
+def test_judges_who_contradict_people_pool_to_no_rating() -> None:
+    judges = {
+        name: replace(
+            own, score_difference=-own.score_difference, judge_outcome=4 - own.judge_outcome
+        )
+        for name, own in arena().items()
+    }
+    ratings = rate_pooled(judges, PLAIN)
+    assert np.isnan(of(ratings, "pooled")).all()
+    assert set(of(ratings, "pooled", "flags")) == {"no-weights"}
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda b: b.take(np.arange(len(b) - 1)), "1500 and 1499 battles"),
+        (lambda b: b.take(np.arange(len(b))[::-1]), "model_a differs in row 0"),
+        (lambda b: replace(b, human_outcome=np.full(len(b), 1)), "human_outcome differs in row"),
+        (lambda b: replace(b, models=(*b.models[:-1], "zebra")), "model 'model-8' is in one only"),
+    ],
+)
+def test_other_battles_are_refused(change, place: str) -> None:
+    judges = arena()
+    judges["judge-2"] = change(judges["judge-2"])
+    with pytest.raises(ValueError, match=f"'judge-0' and 'judge-2'.*{place}.*all judges scored"):
+        rate_pooled(judges, PLAIN)
+
+
+def test_no_judge_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        rate_pooled({}, PLAIN)
+
+
+# ------------------------------------------------------------------ real judges
+
+
+def hanna() -> dict[str, CodedBattles]:
+    """Five real judges of one set of battles, with sides by name: files turn them at random."""
+    folder = Path(os.environ.get("JUDGELINE_DATA", "")) / "real"
+    files = sorted(folder.glob("hanna_*.csv"))
+    if not files:
+        pytest.skip("JUDGELINE_DATA does not name a folder with real/hanna_*.csv")
+    return {path.stem: by_question_and_name(path) for path in files}
+
+
+def by_question_and_name(path: Path) -> CodedBattles:
+    rows = []
+    with path.open(encoding="utf-8", newline="") as source:
+        for row in csv.DictReader(source):
+            score, vote = float(row["score_difference"]), float(row["human_outcome"])
+            models = row["model_a"], row["model_b"]
+            if models[0] > models[1]:
+                models, score, vote = models[::-1], -score, 1 - vote
+            rows.append((row["question_id"], *models, score, vote))
+    _, first, second, score, vote = zip(*sorted(rows), strict=True)
+    return code_battles(
+        list(first),
+        list(second),
+        human_outcome=vote,
+        judge_outcome=(np.sign(score) + 1) / 2,
+        score_difference=score,
+    )
+
+
+def test_five_real_judges() -> None:
+    """Nearer to people than the mean of the judges' headlines (46.4); the best judge has 36.9."""
+    error = float(np.abs(of(rate_pooled(hanna(), PLAIN), "pooled", "residual")).mean())
+    assert error == pytest.approx(42.9, abs=0.1)

@@ -1,0 +1,96 @@
+"""SIGINT reaches a command that was started in the background, and one that Dagster is busy for."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import dagster as dg
+import pytest
+
+from pipelines.interrupts import interrupts_raised
+from resources.paths import ROOT
+
+
+def test_a_command_that_a_script_started_in_the_background_heeds_sigint() -> None:
+    program = (
+        "import signal; from pipelines.cli import main; main(['--version']);"
+        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.split()[-1] == "True"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_last_step_of_a_job_is_not_lost(number: signal.Signals) -> None:
+    class Interrupting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            event = getattr(record, "dagster_meta", {}).get("dagster_event")
+            if event is not None and event.is_job_success:
+                os.kill(os.getpid(), number)
+
+    @dg.logger
+    def console(_: dg.InitLoggerContext) -> logging.Logger:
+        log = logging.Logger("interrupting")
+        log.addHandler(Interrupting())
+        return log
+
+    @dg.asset
+    def made() -> None:
+        return
+
+    definitions = dg.Definitions([made], loggers={"console": console})
+    job = definitions.resolve_implicit_global_asset_job_def()
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            pytest.raises(KeyboardInterrupt),
+            interrupts_raised(),
+        ):
+            run = job.execute_in_process(
+                instance=instance, run_config={"loggers": {"console": {"config": {}}}}
+            )
+        assert run.success
+    finally:
+        signal.signal(signal.SIGINT, handlers[0])
+        signal.signal(signal.SIGTERM, handlers[1])
+
+
+def test_a_block_that_nothing_interrupts_goes_on() -> None:
+    with interrupts_raised():
+        pass
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+FINALIZED = """
+import os, signal, time
+from pipelines.interrupts import heed_interrupts
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+heed_interrupts()
+Finalized()
+try:
+    time.sleep(10)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_in_a_finalizer_is_not_dropped() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FINALIZED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")

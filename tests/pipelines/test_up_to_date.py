@@ -1,0 +1,218 @@
+"""What has not changed is not made again; what has is, with exactly what depends on it."""
+
+import warnings
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from assets.conditions import judge_check
+from assets.gates import settled_judges
+from assets.partitions import register
+from pipelines import run as run_module
+from pipelines.definitions import build_definitions
+from pipelines.up_to_date import Place, Record, _why_left_out
+from resources.tables import ParquetTables
+from resources.verdict_store.resource import StoredVerdicts
+
+TO_THE_BOARD = ["group:corpus", "+leaderboard"]
+CALL = {
+    "failure": None,
+    "log_probabilities": None,
+    "prompt_tokens": 3,
+    "completion_tokens": 2,
+    "judge": "careful",
+    "battle_id": "b",
+    "order": "AB",
+    "replicate": 0,
+    "parts": "{}",
+}
+
+
+@pytest.fixture(scope="module")
+def finished(make_workshop):
+    """The tiny arena with one judge as far as its leaderboard; each test leaves it up to date."""
+    workshop = make_workshop()
+    workshop.tiny["judges"] = ["careful"]
+    workshop.run(select=TO_THE_BOARD)
+    return workshop
+
+
+def made(workshop, *judges, **options):
+    """Run again; return the tables that this made, in their order."""
+    outcome = workshop.run(*judges, **{"select": TO_THE_BOARD, **options})
+    assert outcome.errors == ()
+    names = [line.split()[1] for line in workshop.printed.splitlines() if "  done " in line]
+    assert outcome.n_made == len(names)
+    return names
+
+
+def test_a_second_run_makes_nothing_and_says_so(finished):
+    before = finished.instance.get_runs_count()
+    outcome = finished.run(select=TO_THE_BOARD)
+    assert (outcome.exit_code, outcome.n_made, outcome.n_up_to_date) == (0, 0, 20)
+    assert "20 tables are up to date" in finished.printed
+    assert "--force" in finished.printed
+    assert finished.instance.get_runs_count() == before
+
+
+def test_one_setting_makes_exactly_what_depends_on_it(finished):
+    finished.tiny["rating"] = {"n_resamples": 20, "miscoverage": 0.2}
+    assert made(finished) == ["candidate_ratings", "conformal_calibration", "leaderboard"]
+    event = finished.instance.get_latest_materialization_event(dg.AssetKey("leaderboard"))
+    settings = event.asset_materialization.metadata["rating_settings"].value
+    assert settings["miscoverage"] == 0.2  # though the ratings are of before
+    assert made(finished) == []
+
+
+def test_a_table_that_comes_out_the_same_moves_nothing(finished):
+    finished.tiny["filters"] = {"single_turn": True}  # as all battles of the arena are
+    assert made(finished) == ["battles"]
+    assert made(finished) == []
+
+
+def test_what_is_between_two_tables_that_are_due_is_asked_once_and_last_comes_once(finished):
+    """A seed of the sample that changes it: each table that follows is made once."""
+    finished.tiny["seed"] = 1
+    names = made(finished)
+    assert names[0] == "raw_battles"
+    assert {"sampled_battles", "verdicts", "leaderboard"} < {*names}
+    assert len(names) == len({*names})
+    assert made(finished) == []
+
+
+def test_a_table_whose_file_is_gone_is_made_again(finished):
+    (finished.home / "tables" / "beta_folds" / "tiny" / "careful.parquet").unlink()
+    assert made(finished) == ["beta_folds"]
+
+
+def test_a_table_whose_code_changed_is_made_again(finished):
+    def newer(spec):
+        if spec.key != dg.AssetKey("judge_gate"):
+            return spec
+        return spec.replace_attributes(code_version="newer")
+
+    def built(**given):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return build_definitions(**given).map_asset_specs(func=newer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "build_definitions", built)
+        assert made(finished) == ["judge_gate"]
+        assert made(finished) == []
+    assert made(finished) == ["judge_gate"]  # by the code of before
+
+
+def test_a_table_whose_check_was_cut_off_is_made_again(finished):
+    """As after kill -9 between a table and its checks: the check was planned, and never ended."""
+    job = build_definitions().resolve_job_def("judge_job")
+    finished.instance.create_run_for_job(
+        job, tags={"dagster/partition": "tiny|careful"}, asset_selection={dg.AssetKey("beta_folds")}
+    )
+    assert made(finished) == ["beta_folds"]
+
+
+def test_a_table_with_a_new_check_is_made_again(finished):
+    @judge_check(dg.AssetKey("beta_folds"))
+    def is_new():
+        return dg.AssetCheckResult(passed=True)
+
+    def built(**given):
+        more = dg.Definitions(asset_checks=[is_new])
+        return dg.Definitions.merge(build_definitions(**given), more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "build_definitions", built)
+        assert made(finished) == ["beta_folds"]
+        assert made(finished) == []
+    assert made(finished) == []
+
+
+def test_a_run_cut_short_at_a_table_without_gates_leaves_its_judge_out(make_workshop):
+    """The panel has no gate, and the leaderboard that follows it is older than the ratings."""
+    workshop = make_workshop()
+    instance, job = workshop.instance, build_definitions().resolve_job_def("judge_job")
+    register(instance, corpora=["tiny"], judges=["careful"])
+    run = instance.create_run_for_job(
+        job,
+        tags={"dagster/partition": "tiny|careful"},
+        asset_selection={dg.AssetKey("reliability_panel")},
+    )
+    judged = (["careful"], [])
+    assert settled_judges(instance, "tiny", ["careful"]) == judged  # it is at work
+    instance.report_run_failed(run)
+    assert settled_judges(instance, "tiny", ["careful"]) == judged[::-1]
+
+
+@pytest.mark.parametrize(
+    ("later", "why"),
+    [
+        ((), ""),
+        ((("a", "ok", "one"),), "answers that failed were given since"),
+        ((("a", "transport", None),), "answers that failed are asked for again"),
+    ],
+)
+def test_answers_that_came_after_the_table_are_not_left_in_the_store(
+    make_workshop, tmp_path, later, why
+):
+    """As after kill -9 between the last answer and its table."""
+    workshop, bought = make_workshop(), StoredVerdicts(uri=str(tmp_path / "verdicts"))
+    place, rows = Place("tiny", "careful"), [("a", "refusal", "no"), ("b", "ok", "two")]
+    table = pd.DataFrame(rows, columns=["identity", "status", "answer"])
+    file = tmp_path / "tables" / "verdicts" / "tiny" / "careful.parquet"
+    file.parent.mkdir(parents=True)
+    table.to_parquet(file)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for minute, (identity, status, answer) in enumerate((*rows, *later)):
+        at, told = noon + timedelta(minutes=minute), {"status": status, "answer": answer}
+        bought.open().append("key", [{**CALL, "identity": identity, "answered_at": at, **told}])
+    store = ParquetTables(base_uri=str(tmp_path / "tables")).create_io_manager(None)
+    record = Record(workshop.instance, None, store, workshop.catalog, bought)
+    assert record._why_answered("verdicts", place, "key") == why
+
+
+def test_a_comparison_that_left_a_judge_out_is_made_again_unless_it_was_withheld():
+    key, place = dg.AssetKey("judge_comparison"), Place("tiny", None)
+    assert "hasty" in _why_left_out(key, place, {"left_out": ["hasty"]})
+    assert not _why_left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
+    assert not _why_left_out(key, place, {"left_out": []})
+    ratings = {"left_out": {"embeddings": "no explanation"}}
+    assert not _why_left_out(dg.AssetKey("method_ratings"), Place("tiny", "hasty"), ratings)
+
+
+def test_force_makes_all_again(finished):
+    assert len(made(finished, force=True, select=["beta_folds", "judge_gate"])) == 2
+
+
+def test_a_gate_that_failed_fails_again_and_stops_the_same(workshop):
+    first = workshop.run("mumbler", select=TO_THE_BOARD)
+    again = workshop.run("mumbler", select=TO_THE_BOARD)
+    assert (first.exit_code, again.exit_code) == (2, 2)
+    gates = [
+        [check.check for check in one.failed_checks if check.is_gate] for one in (first, again)
+    ]
+    assert gates == [["most_answers_parse"], ["most_answers_parse"]]
+    assert "Gate: most answers parse (verdicts, tiny|mumbler)" in workshop.printed
+    assert again.n_made == 1
+    assert workshop.stored("scored_battles", "tiny", "mumbler") is None
+
+
+FILE = "battle_id,model_a,model_b,winner,instruction,completion_a,completion_b\n"
+
+
+def test_a_corpus_file_that_changed_is_read_again_and_warnings_are_told_until_then(workshop):
+    file = workshop.home / "mine.csv"
+    rows = [f"{i},m{i % 3},m{3 + i % 2},model_a,q{i},one,two\n" for i in range(12)]
+    file.write_text(FILE + "".join(rows))
+    workshop.tiny |= {"reader": "battles", "location": str(file), "judges": ["recorded"]}
+    del workshop.tiny["arena"]
+    corpus = {"select": ["group:corpus"]}
+    first, again = workshop.run(**corpus), workshop.run(**corpus)
+    assert (first.n_made, again.n_made) == (5, 0)
+    assert "humans_voted" in [check.check for check in first.failed_checks]
+    assert {*again.failed_checks} == {*first.failed_checks}
+    file.write_text(FILE + "".join(rows[:-1]))
+    assert {"raw_battles", "battles", "sampled_battles"} <= {*made(workshop, **corpus)}
+    assert made(workshop, **corpus) == []
