@@ -31,6 +31,16 @@ def _place(item: pytest.Item) -> int:
     return next(named, len(LONGEST_FIRST))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Keep a test and its fixtures apart from Dagster instances that earlier tests left open.
+
+    Dagster remembers the storage of the instance opened last, also where that instance is gone.
+    """
+    with set_defs_state_storage(None):
+        return (yield)
+
+
 def _folder(variable: str, *candidates: Path) -> Path:
     named = os.environ.get(variable)
     places = [Path(named)] if named else list(candidates)
@@ -95,13 +105,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
         return folder
 
     return filled
-
-
-@pytest.fixture(autouse=True)
-def no_storage_of_another_test() -> Iterator[None]:
-    """Dagster keeps the storage of the instance opened last, also where that instance is gone."""
-    with set_defs_state_storage(None):
-        yield
 
 
 @pytest.fixture
