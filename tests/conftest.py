@@ -5,11 +5,11 @@ import importlib.metadata
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 from lanes import FULL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,14 +31,15 @@ def _place(item: pytest.Item) -> int:
     return next(named, len(LONGEST_FIRST))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[None]:
-    """Keep a test and its fixtures apart from Dagster instances that earlier tests left open.
+@pytest.fixture(scope="session", autouse=True)
+def no_storage_of_an_instance_that_ended() -> Iterator[None]:
+    """Dagster remembers the component state of the instance opened last, also once that is gone.
 
-    Dagster remembers the storage of the instance opened last, also where that instance is gone.
+    Which instance that is depends on the garbage collector. This lineage keeps no such state.
     """
-    with set_defs_state_storage(None):
-        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dagster._core.storage.defs_state.base.set_defs_state_storage", nullcontext)
+        yield
 
 
 def _folder(variable: str, *candidates: Path) -> Path:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import dagster as dg
 import pytest
 import yaml
-from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
@@ -55,12 +54,9 @@ class Archive:
 
     def tick(self, catalog=None):
         """What the schedule asks for: run requests, or a reason for none."""
-        with (
-            set_defs_state_storage(None),  # and what it was before, afterwards
-            dg.build_schedule_context(
-                instance=self.instance, scheduled_execution_time=MONDAY
-            ) as context,  # which opens an instance of its own
-        ):
+        with dg.build_schedule_context(
+            instance=self.instance, scheduled_execution_time=MONDAY
+        ) as context:  # which opens an instance of its own
             return list(weekly_refresh(context, catalog=catalog or self.catalog))
 
     def obey(self, request):
