@@ -24,6 +24,11 @@ FOLLOWS = (_EAGER & dg.AutomationCondition.all_deps_blocking_checks_passed() & _
 )
 """Cheap tables follow their inputs, once the blocking checks of those have passed."""
 
+FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label(
+    "follows its ratings"
+)
+"""The same for what reads days of battles as well: battles without verdicts change no rating."""
+
 _UNASKED = dg.AssetSelection.assets("reliability_panel", "consistency")
 FOLLOWS_WHAT_THERE_IS = (
     _EAGER.without(~dg.AutomationCondition.any_deps_missing())

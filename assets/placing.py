@@ -70,9 +70,9 @@ def candidate_ratings(
     for name, control in newcomers.loc[~superseded, ["model", "control"]].to_numpy().tolist():
         own = None if candidate_scores is None else _of(candidate_scores, name)
         place = partial(place_newcomer, scored_battles, name, rating, corpus)
-        unrated = _unrated(name, rating.method)
+        unrated = unrated_row(name, rating.method)
         placed, problem = place_candidate(own, place, unrated, n_asked=asked.get(name, 0))
-        placed = _with_flag(placed, CANDIDATE if pd.isna(control) else CONTROL, first=True)
+        placed = with_flag(placed, CANDIDATE if pd.isna(control) else CONTROL, first=True)
         alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
         tables.append(_where_it_stands(board, alone, rating.miscoverage))
         told |= {name: problem} if problem else {}
@@ -179,29 +179,30 @@ def place_candidate(
         rating, since those say nothing of the others.
     """
     if not n_asked:
-        return _with_flag(unrated, "not-judged"), ""
+        return with_flag(unrated, "not-judged"), ""
     if scores is None or scores.empty:
-        return _with_flag(unrated, "mostly-unscored"), ""
+        return with_flag(unrated, "mostly-unscored"), ""
     try:
         placed = place(scores)
     except (ValueError, RuntimeError) as error:
-        return _with_flag(unrated, "not-placed"), str(error)
+        return with_flag(unrated, "not-placed"), str(error)
     n_battles = int(placed.n_battles.max(initial=0))
     if len(scores) >= MIN_PARSED * n_asked and n_battles >= FEWEST_BATTLES:
         return placed, ""
     flag = "too-few-battles" if n_battles < FEWEST_BATTLES else "mostly-unscored"
     counted_battles = unrated._replace(n_battles=np.full(unrated.model.size, n_battles))
-    return _with_flag(counted_battles, flag), ""
+    return with_flag(counted_battles, flag), ""
 
 
-def _unrated(model: str, method: str) -> HeldOutRatings:
+def unrated_row(model: str, method: str) -> HeldOutRatings:
     """Return a row without numbers for a newcomer that is not placed."""
     words = (np.array([text]) for text in (model, method, ""))
     counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return HeldOutRatings(*words, *np.full((8, 1), np.nan), *counts, np.array(["no-votes"]))
 
 
-def _with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
+def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
+    """Return ratings with one more flag, after the others or before them."""
     flags = [f"{flag};{old}" if first else f"{old};{flag}" for old in ratings.flags.tolist()]
     return ratings._replace(flags=np.array(flags))
 

@@ -1,6 +1,6 @@
 """The judges of a corpus as one judge: a board of their pooled ratings, and its row of figures."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 import numpy as np
@@ -12,16 +12,19 @@ from assets.columns import (
     as_columns,
     as_table,
     votes_that_wait,
+    with_newcomer,
     with_waiting_votes,
 )
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS
 from assets.gates import UP_TO_LEADERBOARD, settled_judges
 from assets.judge_gate import withheld_judges
 from assets.partitions import by_judge, of_every_judge
+from assets.placing import CANDIDATE, unrated_row, with_flag
 from assets.settings import corpus_of
 from judgeline.conformal import calibrate_intervals
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import Leaderboard, kept_text, rank_models
+from judgeline.newcomer_board import join_newcomers
 from judgeline.pooled import rate_pooled
 from judgeline.rating_settings import RatingSettings
 from judgeline.slugs import POOLED
@@ -32,12 +35,15 @@ from resources.method_table import LEAST_SHARE
 
 Tables = Mapping[str, pd.DataFrame]
 
+BY_SOME = "not-by-all-judges"
+"""Flag of a candidate that only some of the pooled judges have rated."""
+
 _RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
 _BATTLE = ["battle_id", "model_a", "model_b", "human_outcome"]
 _OF_RATINGS = [name for name in HeldOutRatings._fields if name not in Leaderboard._fields]
 _DTYPES = {
     **dict.fromkeys((*Leaderboard._fields, *_OF_RATINGS), "float64"),
-    **dict.fromkeys(("model", "method", "basis", "flags"), "str"),
+    **dict.fromkeys(("model", "method", "basis", "flags", "judges"), "str"),
     **dict.fromkeys(("n_battles", "n_votes", "n_scored"), "int64"),
     **dict.fromkeys(RANKS, "Int64"),
 }
@@ -46,20 +52,26 @@ _DTYPES = {
 @dg.asset(
     **OF_CORPUS,
     group_name="comparison",
-    code_version="1",
+    code_version="2",
     automation_condition=COMPARES_JUDGES,
-    ins={"leaderboard": of_every_judge("model", "flags"), "scored_battles": of_every_judge()},
+    ins={
+        "leaderboard": of_every_judge("model", "rating", "flags"),
+        "scored_battles": of_every_judge(),
+        "candidate_scores": of_every_judge(),
+    },
 )
 def pooled_leaderboard(
     context: dg.AssetExecutionContext,
     leaderboard: dict[str, pd.DataFrame],
     scored_battles: dict[str, pd.DataFrame],
+    candidate_scores: dict[str, pd.DataFrame],
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's rating by all judges together, with rank and interval, on their common battles.
 
     Judges whose ratings are withheld, whose last run was stopped or who scored too few battles
-    are left out. Empty where fewer than two remain.
+    are left out. Empty where fewer than two remain. A candidate that all of them have rated is
+    placed; another one has a flag in the place of a rating.
     """
     names = (f"rating.{name}" for name in _RATING)
     rating = corpus_of(context, catalog, *names).rating
@@ -69,7 +81,10 @@ def pooled_leaderboard(
     )
     withheld = withheld_judges({judge: boards[judge] for judge in judges})
     common = common_battles({judge: scored[judge] for judge in judges if judge not in withheld})
-    table, said = pooled_board(common, rating, context.partition_key)
+    candidates = candidate_tables(
+        {judge: boards[judge] for judge in common}, by_judge(candidate_scores)
+    )
+    table, said = pooled_board(common, rating, context.partition_key, candidates)
     left_out = sorted({*boards} - {*common})
     return dg.MaterializeResult(
         value=table, metadata={**said, "judges": sorted(common), "left_out": left_out}
@@ -103,8 +118,33 @@ def _keys(table: pd.DataFrame) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(table[_BATTLE].assign(human_outcome=vote))
 
 
+def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
+    """Return the scored battles of each candidate, by judge that has rated it.
+
+    Parameters
+    ----------
+    boards, scores : mapping of str to DataFrame
+        Tables ``leaderboard`` and ``candidate_scores`` by judge.
+    """
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for judge, board in boards.items():
+        for name, rating in board.loc[_are_new(board), ["model", "rating"]].to_numpy().tolist():
+            own = found.setdefault(name, {})
+            if np.isfinite(rating):
+                own[judge] = scores[judge][scores[judge]["candidate"].eq(name)]
+    return dict(sorted(found.items()))
+
+
+def _are_new(board: pd.DataFrame) -> pd.Series:
+    """Return which rows are of candidates."""
+    return board["flags"].str.split(";").str[0].eq(CANDIDATE)
+
+
 def pooled_board(
-    common: Tables, rating: RatingOptions, corpus: str
+    common: Tables,
+    rating: RatingOptions,
+    corpus: str,
+    candidates: Mapping[str, Tables] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, object]]:
     """Return the board of judges pooled on their common battles, and what there is to say of it.
 
@@ -116,6 +156,8 @@ def pooled_board(
         Of the corpus.
     corpus : str
         Its slug, which keys the random streams.
+    candidates : mapping of str to mapping, optional
+        Scored battles by candidate and judge, from `candidate_tables`.
     """
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
@@ -124,17 +166,53 @@ def pooled_board(
         ratings = _ratings(common, rating, corpus)
     except ValueError as error:  # such as votes that do not connect the common battles
         return _nothing(), {"note": f"the judges cannot be pooled: {error}"}
-    board = rank_models(
-        ratings, method=POOLED, miscoverage=rating.miscoverage, std_error=rating.std_error
-    )
-    table = as_table(board).merge(
-        as_table(ratings).query("method == @POOLED")[["model", *_OF_RATINGS]], on="model"
-    )
-    n_scored = len(next(iter(common.values())))
-    return table.assign(n_scored=n_scored), {"kept": kept_text(board, rating.miscoverage)}
+    placed = {
+        name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
+    }
+    new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
+    board = _ranked(ratings, new, rating)
+    rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
+    of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
+    table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
+    n_scored, judges = len(next(iter(common.values()))), ", ".join(sorted(common))
+    return table.drop(columns="new").assign(judges=judges, n_scored=n_scored), {
+        "kept": kept_text(board, rating.miscoverage),
+        "not_placed": dg.MetadataValue.json(
+            {name: why for name, (_, why) in placed.items() if why}
+        ),
+    }
 
 
-def _ratings(common: Tables, rating: RatingOptions, corpus: str) -> HeldOutRatings:
+def _ranked(
+    ratings: HeldOutRatings, new: Sequence[HeldOutRatings], rating: RatingOptions
+) -> Leaderboard:
+    """Return the board of the models of a corpus, and of candidates that these calibrate."""
+    options = {"method": POOLED, "miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    board = rank_models(ratings, **options)
+    for one in new:
+        alone = rank_models(one, calibration=ratings, **options)
+        board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
+    return board
+
+
+def _place(
+    common: Tables, rating: RatingOptions, corpus: str, name: str, own: Tables
+) -> tuple[HeldOutRatings, str]:
+    """Return the rating of a candidate by all judges together, or a flag and why there is none."""
+    unrated, shared = unrated_row(name, POOLED), common_battles(own)
+    lacking = {"not rated by": {*common} - {*own}, "on other battles by": {*own} - {*shared}}
+    if why := "; ".join(f"{how} {', '.join(sorted(who))}" for how, who in lacking.items() if who):
+        return with_flag(unrated, BY_SOME), why
+    tables = {judge: with_newcomer(common[judge], name, shared[judge]) for judge in common}
+    try:
+        return _ratings(tables, rating, corpus, [name]), ""
+    except (ValueError, RuntimeError) as error:
+        return with_flag(unrated, "not-placed"), str(error)
+
+
+def _ratings(
+    common: Tables, rating: RatingOptions, corpus: str, models: Collection[str] | None = None
+) -> HeldOutRatings:
     coded = {name: as_coded(table, rating.hard_outcome) for name, table in common.items()}
     one = next(iter(common))
     by_question = rating.resample_by == "question"
@@ -144,6 +222,7 @@ def _ratings(common: Tables, rating: RatingOptions, corpus: str) -> HeldOutRatin
             l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
         ),
         cluster=common[one]["cluster_id"].to_numpy() if by_question else None,
+        models=models,
     )
     return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
 

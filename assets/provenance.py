@@ -26,6 +26,7 @@ OF_JUDGE = (
     "leaderboard",
     "battle_influences",
 )
+OF_ALL_JUDGES = ("pooled_leaderboard",)
 """Assets between a corpus and a rating, in the order in which they are made."""
 
 SAID = ("content_revision", "sample_seed", "score_basis", "rating_settings", *ORIGIN)
@@ -54,11 +55,12 @@ def last_made(
     corpus, judge : str
         Slugs; assets of a corpus alone are looked up under it.
     assets : iterable of str
-        Names of `OF_CORPUS` or `OF_JUDGE`.
+        Names of `OF_CORPUS`, `OF_JUDGE` or `OF_ALL_JUDGES`.
     """
     found = []
     for asset in assets:
-        key = corpus if asset in OF_CORPUS else corpus_judge_key(corpus, judge)
+        of_corpus = asset in (*OF_CORPUS, *OF_ALL_JUDGES)
+        key = corpus if of_corpus else corpus_judge_key(corpus, judge)
         wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
         records = instance.fetch_materializations(wanted, limit=1).records
         found += [_made(asset, record) for record in records]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from assets.columns import RANKS, as_coded, as_columns, as_table, require_columns
 from assets.conditions import (
-    FOLLOWS,
+    FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
     OF_CORPUS_AND_JUDGE,
     judge_check,
@@ -16,7 +16,7 @@ from assets.conditions import (
 from assets.figures import intervals
 from assets.judge_gate import gate_of
 from assets.lineage import columns_from
-from assets.partitions import corpus_and_judge, if_there
+from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.provenance import sources_of
 from assets.settings import corpus_of
 from judgeline.conformal import calibrate_intervals
@@ -63,10 +63,17 @@ _LINEAGE = columns_from(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="2", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE,
+    group_name="uncertainty",
+    code_version="3",
+    automation_condition=FOLLOWS_RATINGS,
+    ins={"battles": of_corpus_if_there("model_a", "model_b", "timestamp")},
 )
 def conformal_calibration(
-    context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog
+    context: dg.AssetExecutionContext,
+    heldout_ratings: pd.DataFrame,
+    battles: pd.DataFrame | None,
+    catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A method's interval threshold, with coverage and width over splits of the models.
 
@@ -82,12 +89,26 @@ def conformal_calibration(
         n_splits=rating.n_splits,
         seed=rating.seed,
         std_error=rating.std_error,
+        first_day=first_days(battles),
     )
     table = as_table(calibration)
     shown = table[["method", "threshold", "coverage", "median_width", "note"]]
     return dg.MaterializeResult(
         value=table, metadata={"summary": dg.MetadataValue.md(shown.to_markdown(index=False))}
     )
+
+
+def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
+    """Return the day (UTC, since 1970) of each model's first battle with a time.
+
+    A day and no moment: models that were there when a corpus begins are of one age.
+    """
+    if battles is None:
+        return {}
+    sides = battles.melt("timestamp", ["model_a", "model_b"], value_name="model")
+    first = sides.dropna(subset="timestamp").groupby("model")["timestamp"].min()
+    days = (first - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(days=1)
+    return {str(model): float(day) for model, day in days.items()}
 
 
 @dg.asset(
@@ -211,8 +232,9 @@ def thresholds_are_finite(conformal_calibration: pd.DataFrame) -> dg.AssetCheckR
 def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
     """Intervals calibrated on one kind of models should hold for another kind too.
 
-    Strong models are tried on weak ones and the reverse, few battles on many, each family on the
-    others. Random halves are alike whatever the judge does: nothing rests on them.
+    Strong models are tried on weak ones and the reverse, few battles on many, newer models on
+    older ones, each family on the others. Random halves are alike whatever the judge does: nothing
+    rests on them.
     """
     import great_expectations.expectations as gxe
 

@@ -6,7 +6,7 @@ are exchangeable - drawn, as it were, from one pool, judged and voted on in the 
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -205,6 +205,7 @@ def calibrate_intervals(
     n_splits: int = 5,
     seed: int = 0,
     std_error: StdErrorKind = "analytic",
+    first_day: Mapping[str, float] | None = None,
 ) -> ConformalCalibration:
     """Return each judge method's conformal threshold, tried on random splits of the models.
 
@@ -220,6 +221,8 @@ def calibrate_intervals(
         Seed of the halvings; the same for every method, so that methods compare.
     std_error : {"analytic", "bootstrap"}
         Which standard error scales residuals and intervals.
+    first_day : mapping of str to float, optional
+        Day of each model's first battle, counted from any day, where it is known.
 
     Returns
     -------
@@ -236,7 +239,14 @@ def calibrate_intervals(
         raise ValueError(f"n_splits must be at least 1, got {n_splits}")
     methods = [name for name in dict.fromkeys(heldout.method.tolist()) if name != "human"]
     rows = [
-        _calibrate(name, calibrating_models(heldout, name, std_error), miscoverage, n_splits, seed)
+        _calibrate(
+            name,
+            calibrating_models(heldout, name, std_error),
+            miscoverage,
+            n_splits,
+            seed,
+            first_day or {},
+        )
         for name in methods
     ]
     return ConformalCalibration(*(np.array(column) for column in zip(*rows, strict=True)))
@@ -304,7 +314,12 @@ def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
 
 
 def _calibrate(
-    method: str, voted: Calibrating, miscoverage: float, n_splits: int, seed: int
+    method: str,
+    voted: Calibrating,
+    miscoverage: float,
+    n_splits: int,
+    seed: int,
+    first_day: Mapping[str, float],
 ) -> tuple[object, ...]:
     size = voted.residual.size
     n_calibration = size // 2
@@ -324,7 +339,7 @@ def _calibrate(
         size, n_splits, n_calibration, size - n_calibration, float(np.median(threshold)),
         coverage.mean(), coverage.min(), coverage.max(),
         float(np.median(width)), width.min(), width.max(),
-        *_structured(voted, miscoverage), "; ".join(filter(None, notes)),
+        *_structured(voted, miscoverage, first_day), "; ".join(filter(None, notes)),
     )  # fmt: skip
 
 
@@ -339,17 +354,22 @@ def _tried(
     return threshold, np.abs(test.residual) <= half_width, width
 
 
-def structured_splits(voted: Calibrating) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def structured_splits(
+    voted: Calibrating, first_day: Mapping[str, float]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield ways to set models apart by what is known without votes, and who then calibrates.
 
     Those above the judge's upper third are tested on the others, and the reverse; those with
-    fewer battles than most on the others; each family of models, by the letters that their names
-    begin with, on the other families.
+    fewer battles than most on the others; the third that came last on the older ones, where the
+    first day of all models is known; each family of models, by the letters that their names begin
+    with, on the other families.
 
     Parameters
     ----------
     voted : Calibrating
         Models with votes.
+    first_day : mapping of str to float
+        As of `calibrate_intervals`. Models of one day are not parted.
 
     Yields
     ------
@@ -362,17 +382,23 @@ def structured_splits(voted: Calibrating) -> Iterator[tuple[str, NDArray[np.bool
     yield "above the upper third", ~upper
     yield "below it", upper
     yield "fewer battles", voted.n_battles >= np.median(voted.n_battles)
+    day = np.array([first_day.get(name, math.nan) for name in voted.model.tolist()])
+    newer = day > np.quantile(day, 2 / 3)  # of none, where one day is NaN
+    if newer.any():
+        yield "newer models", ~newer
     family = np.array([_NOT_LETTERS.split(name.lower())[0] for name in voted.model.tolist()])
     names, counts = np.unique(family, return_counts=True)
     for name in names[(counts > 1) & (counts < family.size) & (names != "")]:
         yield "other families", family != name
 
 
-def _structured(voted: Calibrating, miscoverage: float) -> tuple[int, float, str, str]:
+def _structured(
+    voted: Calibrating, miscoverage: float, first_day: Mapping[str, float]
+) -> tuple[int, float, str, str]:
     """Return tested models and covered share over structured splits, all in words, and the bad."""
     tried: dict[str, list[NDArray[np.bool_]]] = {}
     limits: dict[str, float] = {}
-    for name, calibrates in structured_splits(voted):
+    for name, calibrates in structured_splits(voted, first_day):
         bounded = ~calibrates & (voted.std_error > 0)  # no interval without ends is tried
         tested = voted.take(calibrates | bounded)
         threshold, held, _ = _tried(tested, calibrates[calibrates | bounded], miscoverage)

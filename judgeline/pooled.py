@@ -5,7 +5,7 @@ deviations; votes are predicted from the two means, and the predictions place a 
 the method ``gap`` do for one judge.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,11 @@ Floats = NDArray[np.float64]
 
 
 def rate_pooled(
-    judges: Mapping[str, CodedBattles], settings: RatingSettings, cluster: ArrayLike | None = None
+    judges: Mapping[str, CodedBattles],
+    settings: RatingSettings,
+    cluster: ArrayLike | None = None,
+    *,
+    models: Collection[str] | None = None,
 ) -> HeldOutRatings:
     """Return the leave-one-model-out rating of every model by people, and by all judges together.
 
@@ -41,11 +45,13 @@ def rate_pooled(
         Penalty, resamples and seed.
     cluster : array_like of int or str, shape (n,), optional
         Cluster of each battle, such as its question; as of `judgeline.heldout.rate`.
+    models : collection of str, optional
+        Models to return, such as one newcomer; all by default.
 
     Returns
     -------
     HeldOutRatings
-        Rows by model, then method. `basis` says how many judges were pooled.
+        Rows by model, then method. `basis` names the judges that were pooled.
 
     Raises
     ------
@@ -64,16 +70,15 @@ def rate_pooled(
     ]
     tally = next(iter(tallies.values()))
     found = _placements(battles, mean_features(features), tally, settings.l2)
-    everyone = np.ones(len(battles.models), dtype=bool)
-    ratings = tabulate(battles, found, tally, settings, cluster, everyone)
-    basis = np.where(ratings.method == POOLED, pooled_basis(len(judges)), "")
+    wanted = np.isin(battles.models, list(battles.models if models is None else models))
+    ratings = tabulate(battles, found, tally, settings, cluster, wanted)
+    basis = np.where(ratings.method == POOLED, pooled_basis(judges), "")
     return ratings._replace(basis=basis)
 
 
-def pooled_basis(n_judges: int) -> str:
+def pooled_basis(judges: Collection[str]) -> str:
     """Return in words what a pooled rating stands on."""
-    judges = "judge" if n_judges == 1 else "judges"
-    return f"regression of votes on the mean score and gap of {n_judges} {judges}"
+    return f"regression of votes on the mean score and gap of {', '.join(sorted(judges))}"
 
 
 def require_same_battles(judges: Mapping[str, CodedBattles]) -> None:

@@ -58,11 +58,16 @@ def _pooled(path: UPath, corpus: str) -> pd.DataFrame:
     """Return the board of all judges together, with the columns that a judge's has."""
     board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
     if board.empty:
-        raise ValueError(
-            f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
-            f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
-        )
+        raise ValueError(no_pooled(corpus))
     return board[["judge", *Leaderboard._fields]]
+
+
+def no_pooled(corpus: str) -> str:
+    """Return why there is no board of all judges together, and what makes one."""
+    return (
+        f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
+        f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
+    )
 
 
 def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:

@@ -1,8 +1,9 @@
 """Where a rating comes from: its interval, its fold, its battles, its verdicts and their origin."""
 
 import os
+import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import dagster as dg
@@ -12,11 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.columns import as_columns, as_table
 from assets.influences import influence_table
-from assets.provenance import OF_CORPUS, OF_JUDGE, Made, last_made, said_of
+from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.conformal import calibrating_models
 from judgeline.heldout import HeldOutRatings
 from judgeline.leaderboard import OF_THE_JUDGE, rank_models, withheld_reason
+from judgeline.slugs import POOLED
 from pipelines.instance import open_instance
+from pipelines.leaderboards import no_pooled
 from resources.corpora.definitions import CorpusDefinition, RatingOptions, load_corpora
 from resources.evidence import Evidence, evidence_of, strongest
 from resources.judges.definitions import load_judges
@@ -59,6 +62,9 @@ class Why:
         The materialisations, in the order of the lineage.
     note : str
         Why no materialisation is on record, if none is.
+    judges : mapping of str to mapping
+        Of a pooled rating, by judge: its rating, ends of the interval, method and flags, its weight
+        in the mean, and the command that explains it. Empty where one judge rated.
     """
 
     model: str
@@ -77,6 +83,7 @@ class Why:
     origin: Mapping[str, Any]
     made: list[Made]
     note: str
+    judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
         """Return it as plain data; an infinite bound is the text ``"inf"`` or ``"-inf"``."""
@@ -105,7 +112,7 @@ def explain_rating(
     model : str
         Its name on the leaderboard, or that of a candidate or an attack control.
     corpus, judge : str
-        Slugs.
+        Slugs; ``pooled`` is all judges together, whose rating is explained by theirs.
     top : int
         Battles each way.
     method : str, optional
@@ -123,6 +130,8 @@ def explain_rating(
     definition = _configured(corpus, judge)
     tables = _Tables(store or open_store(), corpus, judge)
     board = tables.read("leaderboard")
+    if judge == POOLED:
+        return _explain_pooled(model, corpus, board, tables, definition, method, instance)
     if board is None:
         raise ValueError(
             f"no leaderboard of {corpus!r} by judge {judge!r} yet; "
@@ -154,14 +163,75 @@ def explain_rating(
     )
 
 
+def _explain_pooled(
+    model: str,
+    corpus: str,
+    board: pd.DataFrame | None,
+    tables: "_Tables",
+    definition: CorpusDefinition,
+    method: str | None,
+    instance: dg.DagsterInstance | None,
+) -> Why:
+    """Return what stands behind a rating by all judges together: theirs, and where to go on."""
+    if board is None or board.empty:
+        raise ValueError(no_pooled(corpus))
+    if method not in (None, POOLED):
+        raise ValueError(
+            f"all judges together rate by {POOLED!r} alone; leave out --method {method}, or name "
+            "a judge"
+        )
+    row, is_candidate = _row_of(model, board, tables, corpus)
+    made, note = _record(instance, corpus, POOLED)
+    judges = str(row["judges"]).split(", ")
+    return Why(
+        model=model,
+        corpus=corpus,
+        judge=POOLED,
+        method=POOLED,
+        rating=_rating(row, tables, definition, POOLED, is_candidate, False),
+        by_method={},
+        fold={},
+        candidate=_candidate(row, tables, model) if is_candidate else {},
+        missing={},
+        withheld="",
+        raises=[],
+        lowers=[],
+        n_battles=int(row["n_battles"]),
+        origin=said_of(made),
+        made=made,
+        note=note,
+        judges={
+            judge: {
+                **tables.own_row(judge, model),
+                "weight": 1 / len(judges),
+                "next": f"judgeline why {shlex.quote(model)} --corpus {corpus} --judge {judge}",
+            }
+            for judge in judges
+        },
+    )
+
+
 class _Tables:
-    """The tables of one corpus and judge, None where there is none."""
+    """The tables of one corpus and judge, None where there is none.
+
+    All judges together have one table, which is leaderboard and held-out ratings in one.
+    """
 
     def __init__(self, store: ParquetStore, corpus: str, judge: str) -> None:
         self._store, self._corpus, self._judge = store, corpus, judge
 
     def read(self, asset: str) -> pd.DataFrame | None:
+        if self._judge == POOLED and asset in ("leaderboard", "heldout_ratings"):
+            (asset,) = OF_ALL_JUDGES
         return self._store.stored(asset, *self._keys(asset))
+
+    def own_row(self, judge: str, model: str) -> dict[str, Any]:
+        """Return what the leaderboard of a judge shows of a model now; None where it has none."""
+        board = self._store.stored("leaderboard", self._corpus, judge)
+        rows = [] if board is None else board[board["model"].eq(model)].to_dict("records")
+        own = rows[0] if rows else {}
+        names = ("rating", "lower", "upper", "method", "flags")
+        return {name: _plain(own.get(name)) for name in names}
 
     def matching(self, asset: str, battles: list[str]) -> pd.DataFrame:
         found = self._store.matching(asset, *self._keys(asset), column="battle_id", among=battles)
@@ -177,7 +247,7 @@ class _Tables:
         return table
 
     def _keys(self, asset: str) -> tuple[str, ...]:
-        of_corpus = asset in OF_CORPUS
+        of_corpus = asset in (*OF_CORPUS, *OF_ALL_JUDGES)
         return (self._corpus,) if of_corpus else (self._corpus, self._judge)
 
 
@@ -185,7 +255,7 @@ def _configured(corpus: str, judge: str) -> CorpusDefinition:
     corpora, judges = load_corpora(), load_judges()
     if corpus not in corpora:
         raise ValueError(unknown_name("corpus", corpus, corpora, "config/corpora.yaml"))
-    if judge not in judges:
+    if judge not in (*judges, POOLED):
         raise ValueError(unknown_name("judge", judge, judges, "config/judges.yaml"))
     return corpora[corpus]
 
@@ -199,13 +269,12 @@ def _row_of(
     """
     placed = tables.read("candidate_ratings")
     candidates = pd.DataFrame({"model": []}) if placed is None else placed
-    is_candidate = candidates["model"].eq(model).any()
     for table in (board, candidates):
         if (own := table["model"].eq(model)).any():
             row = table[own].to_dict("records")[0]
             of_corpus = table is board and "candidate" not in str(row["flags"]).split(";")
             row = row if table is board else _withheld_as(board, row)
-            return row, bool(is_candidate and not of_corpus)
+            return row, not of_corpus
     known = {*board["model"], *candidates["model"]}
     where = f"the candidates of corpus {corpus!r} and have it judged"
     raise ValueError(unknown_name("model", model, known, where))
@@ -376,7 +445,7 @@ def _candidate(row: Mapping[str, Any], tables: _Tables, model: str) -> dict[str,
 
 def _record(instance: dg.DagsterInstance | None, corpus: str, judge: str) -> tuple[list[Made], str]:
     """Return the materialisations on record, or none and why."""
-    names = (*OF_CORPUS, *OF_JUDGE)
+    names = (*OF_CORPUS, *(OF_ALL_JUDGES if judge == POOLED else OF_JUDGE))
     try:
         if instance is not None:
             made = last_made(instance, corpus, judge, names)

@@ -24,7 +24,9 @@ def why(
         str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
     ],
     corpus: Annotated[str, typer.Option(help="Slug of a corpus.", show_default=False)],
-    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+    judge: Annotated[
+        str, typer.Option(help="Slug of a judge, or 'pooled', all together.", show_default=False)
+    ],
     top: Annotated[int, typer.Option(min=0, max=_MOST, help="Battles each way.")] = 5,
     method: Annotated[
         str | None,

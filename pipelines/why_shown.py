@@ -43,6 +43,7 @@ def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
     """Return everything behind a rating in the order of reading; texts from outside inert."""
     title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
     lines = [Line(1, title), *_rating(why), *_candidate(why.candidate), *_fold(why.fold)]
+    lines += _judges(why)
     if why.missing:
         told = ", ".join(f"{name} {n}" for name, n in why.missing.items())
         lines.append(Line(0, "battles without a score", told))
@@ -126,6 +127,19 @@ def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
         votes = f", from {fold['n_battles']:,} decisive votes on other models"
     slope = f"{_number(fold['beta'], 3)} logits per rubric point"
     yield Line(0, "slope (beta)", f"{slope}{spread}{votes} ({fold['status']})")
+
+
+def _judges(why: Why) -> Iterator[Line]:
+    """Return each judge of a pooled rating: its own rating, its weight, and where to go on."""
+    if not why.judges:
+        return
+    yield Line(2, f"Its judges: {why.rating['basis'] or 'no rating together'}")
+    for judge, own in why.judges.items():
+        told = f"no rating ({own['flags'] or 'not on its leaderboard'})"
+        if own["rating"] is not None:
+            ends = f"{own['lower']:.1f} to {own['upper']:.1f}"
+            told = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
+        yield Line(0, judge, f"{told}; weight {own['weight']:.2f} in both means; {own['next']}")
 
 
 def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:

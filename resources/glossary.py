@@ -92,6 +92,7 @@ MEANINGS: dict[str, str] = {
     "length_b": "Characters of model B's completion.",
     "level": "Bin, model, language or budget that the row is of; empty for the whole.",
     "log_probabilities": "JSON: per token of the answer its log-probability and its rivals'.",
+    "judges": "The judges that are rated by together.",
     "losses": "Prompts on which the judge preferred the other side.",
     "lower": "Lower end of the interval, in the unit of the row's estimate (ratings: Elo points).",
     "mae": "Elo points: mean absolute residual.",

@@ -1,9 +1,19 @@
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 
-from assets.pooled import common_battles, compare_pooled, pooled_board
+from assets.partitions import corpus_judge_key, register
+from assets.placing import place_newcomer
+from assets.pooled import (
+    candidate_tables,
+    common_battles,
+    compare_pooled,
+    pooled_board,
+    pooled_leaderboard,
+)
 from judgeline.leaderboard import Leaderboard
+from resources.catalog import Catalog
 from resources.corpora.definitions import RatingOptions
 from resources.report.judge_tables import COMPARISON_COLUMNS
 
@@ -72,3 +82,92 @@ def test_battles_without_votes_make_an_empty_board_with_a_note(judges) -> None:
     table, said = pooled_board(common_battles(unvoted), RATING, "tiny")
     assert table.empty
     assert "nobody voted" in said["note"]
+
+
+# ------------------------------------------------------------------ candidates
+
+
+def played_by(name: str, scored: pd.DataFrame) -> pd.DataFrame:
+    """Scored battles of a candidate that does what dog did, in battles of its own."""
+    own = scored[scored["model_a"].eq("dog") | scored["model_b"].eq("dog")]
+    renamed = own.replace({"model_a": {"dog": name}, "model_b": {"dog": name}})
+    ids = f"{name}-" + own["battle_id"]
+    return renamed.assign(battle_id=ids, human_outcome=np.nan, candidate=name)
+
+
+def test_a_candidate_of_two_equal_judges_is_placed_as_by_the_gap_of_one(judges) -> None:
+    common = common_battles(dict.fromkeys(("this", "that"), judges["first"]))
+    own = played_by("newt", judges["first"])
+    candidates = {"newt": {"this": own, "that": own.sample(frac=1, random_state=1)}}
+    table, said = pooled_board(common, RATING, "tiny", candidates)
+    row = table.set_index("model").loc["newt"]
+    alone = place_newcomer(common["this"], "newt", RATING, "tiny", own)
+    by_gap = alone.method == "gap"
+    assert row["rating"] == pytest.approx(alone.rating[by_gap].item())
+    assert row["std_error_analytic"] == pytest.approx(alone.std_error_analytic[by_gap].item())
+    assert (row["flags"], row["n_battles"]) == ("candidate;no-votes", 30)
+    assert row["judges"] == "that, this"
+    assert row["basis"].endswith("gap of that, this")
+    assert said["not_placed"].value == {}
+
+
+def test_candidates_move_no_rating_of_the_others_and_no_figure(judges) -> None:
+    common = common_battles(judges)
+    candidates = {"newt": {name: played_by("newt", own) for name, own in judges.items()}}
+    before, _ = pooled_board(common, RATING, "tiny")
+    after, _ = pooled_board(common, RATING, "tiny", candidates)
+    others = after[after["model"].ne("newt")].reset_index(drop=True)
+    fixed = before.columns.drop(["rank", "best_rank", "worst_rank"])
+    pd.testing.assert_frame_equal(others[fixed], before[fixed])
+    assert after["rank"].tolist() == [1, 2, 3, 4, 5]
+    pd.testing.assert_frame_equal(compare_pooled(after, RATING), compare_pooled(before, RATING))
+
+
+def test_a_candidate_that_only_some_judges_rated_is_named_without_a_rating(judges) -> None:
+    own = {name: played_by("newt", table) for name, table in judges.items()}
+    few = {**own, "second": own["second"].head(20)}  # of 30: less than 80 %
+    del own["third"]
+    table, said = pooled_board(
+        common_battles(judges), RATING, "tiny", {"eft": {}, "newt": own, "olm": few}
+    )
+    left_out = table[table["flags"].str.startswith("candidate")].set_index("model")
+    assert left_out["rating"].isna().all()
+    assert set(left_out["flags"]) == {"candidate;no-votes;not-by-all-judges"}
+    assert said["not_placed"].value == {
+        "eft": "not rated by first, second, third",
+        "newt": "not rated by third",
+        "olm": "on other battles by second",
+    }
+
+
+def test_a_candidate_counts_as_rated_where_its_row_of_the_board_has_a_rating() -> None:
+    flags = ["", "candidate;no-votes", "candidate;no-votes;not-judged", "no-votes"]
+    board = pd.DataFrame(
+        {"model": ["ant", "newt", "olm", "bee"], "rating": [1.0, 2.0, np.nan, 3.0], "flags": flags}
+    )
+    scores = pd.DataFrame({"battle_id": ["1", "2"], "candidate": ["newt", "olm"]})
+    found = candidate_tables({"first": board}, {"first": scores})
+    assert {name: {*own} for name, own in found.items()} == {"newt": {"first"}, "olm": set()}
+    assert found["newt"]["first"]["battle_id"].tolist() == ["1"]
+
+
+def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(judges, tmp_path) -> None:
+    config = tmp_path / "corpora.yaml"
+    config.write_text("c: {reader: battles, location: x, rating: {n_resamples: 0}}")
+    catalog = Catalog(corpora_file=str(config), judges_file=str(config))
+    board = pd.DataFrame(
+        {"model": ["ant", "newt"], "rating": [1.0, 2.0], "flags": ["", "candidate;no-votes"]}
+    )
+    keys = {name: corpus_judge_key("c", name) for name in judges}
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["c"], judges=judges)
+        made = pooled_leaderboard(
+            dg.build_asset_context(partition_key="c", instance=instance),
+            leaderboard=dict.fromkeys(keys.values(), board),
+            scored_battles={key: judges[name] for name, key in keys.items()},
+            candidate_scores={key: played_by("newt", judges[name]) for name, key in keys.items()},
+            catalog=catalog,
+        )
+    assert set(made.value["model"]) == {"ant", "bee", "cat", "dog", "newt"}
+    assert made.value["rating"].notna().all()
+    assert made.metadata["judges"] == ["first", "second", "third"]

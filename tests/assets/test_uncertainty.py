@@ -57,6 +57,20 @@ def test_finite_thresholds(conformal):
     assert not uncertainty.thresholds_are_finite(conformal.head(0)).passed
 
 
+def test_first_days_are_those_of_the_first_battle_with_a_time():
+    times = ["1970-01-03 23:59", "1970-01-03 00:00", "1970-01-02 12:00", None]
+    battles = pd.DataFrame(
+        {
+            "model_a": ["ant", "bee", "cat", "ant"],
+            "model_b": ["bee", "cat", "dog", "eel"],
+            "timestamp": pd.to_datetime(times, utc=True),
+        }
+    )
+    assert uncertainty.first_days(battles) == {"ant": 2, "bee": 2, "cat": 1, "dog": 1}
+    assert uncertainty.first_days(battles.tail(1)) == {}
+    assert uncertainty.first_days(None) == {}
+
+
 def test_coverage_of_a_group_below_what_chance_allows_is_told(conformal):
     assert uncertainty.coverage_holds_across_groups(conformal).passed
     below = "above the upper third 2 of 12"

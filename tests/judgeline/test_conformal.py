@@ -244,14 +244,39 @@ def test_structured_splits_by_hand() -> None:
         model=np.array(["gpt-4", "GPT3.5", "claude-2", "claude_1", "bard", "llama"]),
         n_battles=np.array([10, 20, 30, 40, 50, 60]),
     )  # rated in this order, worst first
-    splits = [(split, np.flatnonzero(~who).tolist()) for split, who in structured_splits(voted)]
+    days = dict(zip(voted.model.tolist(), [0, 9, 0, 0, 3, 0], strict=True))
+    splits = [
+        (split, np.flatnonzero(~who).tolist()) for split, who in structured_splits(voted, days)
+    ]
     assert splits == [
         ("above the upper third", [4, 5]),
         ("below it", [0, 1, 2, 3]),
         ("fewer battles", [0, 1, 2]),
+        ("newer models", [1, 4]),
         ("other families", [2, 3]),
         ("other families", [0, 1]),
     ]
+
+
+@pytest.mark.parametrize("days", [{}, {str(k): 4.0 for k in range(6)}, {"0": 1.0, "1": 2.0}])
+def test_models_whose_age_does_not_tell_them_apart_are_not_split_by_it(days) -> None:
+    voted = calibrating(np.zeros(6), 1.0, 1.0, 1.0)
+    assert "newer models" not in dict(structured_splits(voted, days))
+
+
+def test_a_judge_that_flatters_newer_models_is_caught_where_their_days_are_known() -> None:
+    noise = np.random.default_rng(6).normal(0, 10, 60)
+    rows = [
+        Rated(
+            f"model-{k}", 100.0 * k + noise[k] + 60 * (k % 3 == 2), 100.0 * k, 10.0, human_error=1
+        )
+        for k in range(60)
+    ]
+    days = {f"model-{k}": float(k % 3 == 2) for k in range(60)}
+    undated, dated = (calibrate_intervals(heldout_of(rows), first_day=d) for d in (None, days))
+    assert undated.structured_below[0] == ""
+    assert dated.structured_below[0].startswith("newer models")
+    assert dated.n_structured[0] == undated.n_structured[0] + 20
 
 
 def residuals_of_sixty(shift: float) -> HeldOutRatings:

@@ -143,7 +143,8 @@ def test_a_pooled_rating_is_ranked_calibrated_and_summarised_as_any_other() -> N
     ratings = rate_pooled(arena(n=6000, size=14), RatingSettings(n_resamples=5))
     board = rank_models(ratings, method="pooled")
     assert np.isfinite([board.lower, board.upper]).all()
-    assert set(board.basis) == {"regression of votes on the mean score and gap of 3 judges"}
+    who = "judge-0, judge-1, judge-2"
+    assert set(board.basis) == {f"regression of votes on the mean score and gap of {who}"}
     assert board.rating.tolist() == sorted(of(ratings, "pooled"), reverse=True)
     assert calibrate_intervals(ratings).method.tolist() == ["pooled"]
     assert summarise(ratings).method.tolist() == ["pooled"]
@@ -162,6 +163,9 @@ def test_a_model_without_votes_is_placed_too() -> None:
     new = (ratings.model == "model-3") & (ratings.method == "pooled")
     assert np.isfinite(ratings.rating[new]).all()
     assert ratings.flags[new].tolist() == ["no-votes"]
+    alone = rate_pooled(judges, PLAIN, models=["model-3"])
+    assert alone.model.tolist() == ["model-3"]
+    assert row_of(alone, "model-3") == pytest.approx(row_of(ratings, "model-3"), nan_ok=True)
 
 
 def test_judges_who_contradict_people_pool_to_no_rating() -> None:

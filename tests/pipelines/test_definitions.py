@@ -68,7 +68,7 @@ GRAPH = {
             "candidate_ratings",
         },
     ),
-    "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings"}),
+    "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings", "battles"}),
     "leaderboard": (
         "uncertainty",
         CORPUS_JUDGE,
@@ -131,7 +131,11 @@ GRAPH = {
         CORPUS,
         {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings", "leaderboard"},
     ),
-    "pooled_leaderboard": ("comparison", CORPUS, {"leaderboard", "scored_battles"}),
+    "pooled_leaderboard": (
+        "comparison",
+        CORPUS,
+        {"leaderboard", "scored_battles", "candidate_scores"},
+    ),
     "judge_comparison": (
         "comparison",
         CORPUS,

@@ -212,6 +212,57 @@ def test_a_candidate_has_no_votes_and_names_its_file(ask, finished):
         ask(new, method="hard")
 
 
+def test_a_pooled_rating_is_explained_by_its_judges(ask, finished):
+    tables, board = open_store(str(ask.tables)), finished.stored("pooled_leaderboard", "tiny")
+    row = board.iloc[0]
+    best = str(row["model"])
+    why = explain_rating(best, "tiny", "pooled", store=tables, instance=finished.instance)
+    assert why.rating["rating"] == row["rating"]
+    half = why.rating["threshold"] * why.rating["spread"]
+    assert row["upper"] - row["rating"] == pytest.approx(half)
+    own = {name: finished.stored("leaderboard", "tiny", name) for name in ("careful", "hasty")}
+    theirs = {name: one.set_index("model")["rating"][best] for name, one in own.items()}
+    assert {name: one["rating"] for name, one in why.judges.items()} == theirs
+    assert {one["weight"] for one in why.judges.values()} == {0.5}
+    assert why.made[-1].asset == "pooled_leaderboard"
+    text = printed(why)
+    assert f"judgeline why {best} --corpus tiny --judge hasty" in text
+    assert f"{theirs['careful']:.1f} Elo" in text
+    assert "regression of votes on the mean score and gap of careful, hasty" in text
+    assert (
+        json.loads(json.dumps(why.as_record(), allow_nan=False))["judges"].keys() == theirs.keys()
+    )
+
+
+def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
+    file = ask.tables / "pooled_leaderboard" / "tiny.parquet"
+    board = pd.read_parquet(file)
+    numbers = dict.fromkeys(("rating", "lower", "upper", "human_rating"), np.nan)
+    row = board.head(1).assign(
+        **numbers, model="brand new", basis="", flags="candidate;no-votes;not-by-all-judges"
+    )
+    pd.concat([board, row]).to_parquet(file)
+    stored = {"model": ["brand new"], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
+    pd.DataFrame(stored).to_parquet(ask.tables / "candidates" / "tiny.parquet")
+    why = explain_rating("brand new", "tiny", "pooled", store=open_store(str(ask.tables)))
+    assert why.candidate["file"] == "brand-new.jsonl"
+    assert why.rating["rating"] is None
+    text = printed(why)
+    assert "careful: no rating (not on its leaderboard)" in text
+    assert "judgeline why 'brand new' --corpus tiny --judge careful" in text
+
+
+def test_what_all_judges_together_cannot_say_is_refused(ask, best):
+    tables = open_store(str(ask.tables))
+    with pytest.raises(ValueError, match="rate by 'pooled' alone; leave out --method hard"):
+        explain_rating(best, "tiny", "pooled", method="hard", store=tables)
+    with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):
+        explain_rating(f"{best}x", "tiny", "pooled", store=tables)
+    (ask.tables / "pooled_leaderboard" / "tiny.parquet").unlink()
+    with pytest.raises(ValueError, match="no pooled leaderboard of 'tiny': it takes two judges"):
+        explain_rating(best, "tiny", "pooled", store=tables)
+
+
 def test_unknown_names_have_close_matches(ask, best):
     (ask.tables / "leaderboard" / "tiny" / "hasty.parquet").unlink()
     with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):

@@ -65,6 +65,7 @@ SHOWN = {
     *WHOSE,
     "selection_order",
     "half_width",
+    "judges",
     *(
         field
         for table in (
