@@ -56,6 +56,7 @@ def test_the_closed_form_is_the_limit_of_many_resamples() -> None:
     assert np.abs(ratio - 1).max() < 0.12
 
 
+@pytest.mark.slow
 def test_two_resamples_already_give_an_unbiased_variance() -> None:
     """Over many draws the squared errors average to the closed form's: ddof 1, not 0."""
     battles = dense_battles(40)

@@ -45,12 +45,14 @@ from judgeline.heldout import HeldOutRatings, RatingSettings, ScoringMethod, fit
 # ------------------------------------------------------------------ the twin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True], ids=["grid", "continuous"])
 @pytest.mark.parametrize("graph", STRESS_GRAPHS)
 def test_every_stress_graph_matches_the_slow_twin(graph: str, continuous: bool) -> None:
     assert_like_the_twin(stress_battles(graph, continuous=continuous), l2=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("l2", [0.001, 0.005, 1.0])
 def test_other_penalties_match_the_slow_twin(l2: float, seed: int) -> None:

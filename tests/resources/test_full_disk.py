@@ -68,6 +68,7 @@ def n_stored(place: Path) -> int:
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_keeps_every_answer_and_the_rest_is_bought_later(
     disk: SimpleNamespace, server: FaultServer, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_disk_without_space_costs_nothing(
     assert not list(disk.place.rglob(".room"))
 
 
+@pytest.mark.slow
 def test_without_space_held_back_smaller_shards_are_written_and_losses_are_counted(
     disk: SimpleNamespace, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def test_an_unknown_model_is_said_before_anything_is_made(tmp_path: Path) -> Non
     assert server.presentations == []
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_has_gone_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,7 @@ def test_there_are_enough_attempts() -> None:
     assert len(set(HOSTILE.values())) == len(HOSTILE) >= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
 def test_a_completion_never_becomes_the_verdict(name: str, first: bool) -> None:

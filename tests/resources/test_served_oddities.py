@@ -128,6 +128,7 @@ BODIES: dict[str, Callable[[Body], Response]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
 def test_one_odd_body_fails_one_presentation(name: str, tmp_path: Path) -> None:
     def fault(texts: tuple[str, ...], n: int) -> str | None:
@@ -169,6 +170,7 @@ def test_a_text_that_a_firewall_dislikes_stops_nothing(status: int, tmp_path: Pa
     assert [answer.failure for answer in given] == ["transport", *[None] * 4]
 
 
+@pytest.mark.slow
 def test_a_server_that_dislikes_every_text_ends_the_run_with_its_words(tmp_path: Path) -> None:
     extra = {"blocked": lambda s, b: Response("blocked by rule 17", 403)}
     with (

@@ -198,6 +198,7 @@ orders = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(ab=orders, ba=orders, tolerance=st.sampled_from([0.0, 0.05, 0.3]))
 @settings(deadline=None, max_examples=60)
 def test_swapping_the_sides_mirrors_every_outcome(ab, ba, tolerance) -> None:
