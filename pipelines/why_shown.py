@@ -139,7 +139,9 @@ def _judges(why: Why) -> Iterator[Line]:
         if own["rating"] is not None:
             ends = f"{own['lower']:.1f} to {own['upper']:.1f}"
             told = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
-        yield Line(0, judge, f"{told}; weight {own['weight']:.2f} in both means; {own['next']}")
+        yield Line(
+            0, judge, f"{told}; weight {own['weight']:.2f} in both means; next: {own['next']}"
+        )
 
 
 def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:

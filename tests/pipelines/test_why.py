@@ -243,6 +243,7 @@ def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
     )
     pd.concat([board, row]).to_parquet(file)
     stored = {"model": ["brand new"], "file": ["brand-new.jsonl"], "content_hash": ["c" * 64]}
+    (ask.tables / "candidates").mkdir(exist_ok=True)
     pd.DataFrame(stored).to_parquet(ask.tables / "candidates" / "tiny.parquet")
     why = explain_rating("brand new", "tiny", "pooled", store=open_store(str(ask.tables)))
     assert why.candidate["file"] == "brand-new.jsonl"
