@@ -76,7 +76,7 @@ def pooled_leaderboard(
     names = (f"rating.{name}" for name in _RATING)
     rating = corpus_of(context, catalog, *names).rating
     boards, scored = by_judge(leaderboard), by_judge(scored_battles)
-    judges, _ = settled_judges(
+    judges, stopped = settled_judges(
         context.instance, context.partition_key, {*boards} & {*scored}, assets=UP_TO_LEADERBOARD
     )
     withheld = withheld_judges({judge: boards[judge] for judge in judges})
@@ -85,9 +85,15 @@ def pooled_leaderboard(
         {judge: boards[judge] for judge in common}, by_judge(candidate_scores)
     )
     table, said = pooled_board(common, rating, context.partition_key, candidates)
-    left_out = sorted({*boards} - {*common})
     return dg.MaterializeResult(
-        value=table, metadata={**said, "judges": sorted(common), "left_out": left_out}
+        value=table,
+        metadata={
+            **said,
+            "judges": sorted(common),
+            "left_out": sorted(stopped),
+            "too_few_battles": sorted({*judges} - {*withheld} - {*common}),
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+        },
     )
 
 
