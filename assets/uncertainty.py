@@ -63,7 +63,7 @@ _LINEAGE = columns_from(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="2", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="uncertainty", code_version="3", automation_condition=FOLLOWS
 )
 def conformal_calibration(
     context: dg.AssetExecutionContext, heldout_ratings: pd.DataFrame, catalog: Catalog

@@ -38,7 +38,7 @@ MEANINGS: dict[str, str] = {
     "completion_tokens": "Tokens of the judge's answer.",
     "content_hash": "Hash of the candidate's file, or of what makes an attack control.",
     "control": "Which attack control the candidate is; null for a model.",
-    "coverage": "Share of test models whose interval held, mean over random halves.",
+    "coverage": "Share of test models' bounded intervals that held, mean over random halves.",
     "coverage_max": "Largest share over random halves.",
     "coverage_min": "Smallest share over random halves.",
     "covered": "Probability told for answers of the form asked; of a prediction: whether it held.",
