@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from resources.corpora.files import SUFFIXES, file_columns, require_rectangular
+from resources.corpora.files import SUFFIXES, file_columns, require_rectangular, unreadable_text
 from resources.corpora.outcome_codes import (
     EXPECTED_VERDICTS,
     PLAIN,
@@ -297,7 +297,7 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         table = read(path, columns=columns)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as {kind}: {error}; export it again") from error
+        raise ValueError(unreadable_text(path, kind, error)) from error
     names = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(names, "str"))
 
