@@ -87,7 +87,7 @@ MEANINGS: dict[str, str] = {
     "kendall": "Rank correlation with human ratings.",
     "key": "What the reason is about: battle_id of a verdict, completion_id of a score.",
     "language": "ISO code; null where unknown.",
-    "left_out": "Models left out at a time: each, or a third by the judge's win rate.",
+    "left_out": "Models left out at a time: each, or, of the threshold alone, a third.",
     "length_a": "Characters of model A's completion.",
     "length_b": "Characters of model B's completion.",
     "level": "Bin, model, language or budget that the row is of; empty for the whole.",
