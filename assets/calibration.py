@@ -45,8 +45,8 @@ def beta_is_usable(beta_folds: pd.DataFrame) -> dg.AssetCheckResult:
             gxe.ExpectColumnValuesToBeInSet(
                 column="status",
                 value_set=["ok"],
-                notes="every fold's status is ok, not contradicts-humans, separable or "
-                "no-decisive-votes",
+                notes="every fold's status is ok, not contradicts-humans, constant-scores, "
+                "separable or no-decisive-votes",
             ),
             gxe.ExpectColumnValuesToNotBeNull(column="beta", notes="every fold has a beta"),
             gxe.ExpectColumnValuesToBeBetween(
@@ -58,7 +58,8 @@ def beta_is_usable(beta_folds: pd.DataFrame) -> dg.AssetCheckResult:
             ),
         ],
         ids=["held_out_model"],
-        remedy="contradicts-humans: the judge prefers what people reject, use another; separable "
+        remedy="contradicts-humans: the judge prefers what people reject, use another; "
+        "constant-scores: all score differences are equal and tell nothing, use another; separable "
         "or no-decisive-votes: too few human votes, add voted battles.",
     )
 

@@ -81,7 +81,13 @@ def conformal_calibration(
     fail; coverage over structured splits can.
     """
     rating = corpus_of(
-        context, catalog, "rating.miscoverage", "rating.n_splits", "rating.seed", "rating.std_error"
+        context,
+        catalog,
+        "rating.method",  # of the check
+        "rating.miscoverage",
+        "rating.n_splits",
+        "rating.seed",
+        "rating.std_error",
     ).rating
     calibration = calibrate_intervals(
         as_columns(HeldOutRatings, heldout_ratings),
@@ -206,15 +212,24 @@ def _with_candidates(
 
 
 @judge_check(conformal_calibration, blocking=True)
-def thresholds_are_finite(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
+def thresholds_are_finite(
+    context: dg.AssetCheckExecutionContext, conformal_calibration: pd.DataFrame, catalog: Catalog
+) -> dg.AssetCheckResult:
     """Too few calibration models give intervals that cover everything and say nothing.
 
-    A method that cannot rate all voted models, since a fold has no ruler for it, is not asked.
+    Another method than the one that ranks is not asked if it cannot rate all voted models, since a
+    fold has no ruler for it.
     """
+    corpus, _ = corpus_and_judge(context)
+    return finite_thresholds(conformal_calibration, catalog.corpus(corpus).rating.method)
+
+
+def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.AssetCheckResult:
+    """Return the check of the thresholds of a board that is ranked by a method."""
     import great_expectations.expectations as gxe
 
-    rated = conformal_calibration["n_models"]
-    whole = conformal_calibration[rated.eq(rated.max())]
+    rated, ranks = conformal_calibration["n_models"], conformal_calibration["method"].eq(method)
+    whole = conformal_calibration[ranks | rated.eq(rated.max())]
     return evaluate(
         whole.assign(finite=np.isfinite(whole["threshold"])),
         [
@@ -238,9 +253,12 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
     """
     import great_expectations.expectations as gxe
 
-    tried = conformal_calibration[conformal_calibration["n_structured"] > 0]
+    asked = conformal_calibration[~conformal_calibration["method"].str.startswith("smoothed")]
+    tried = asked[asked["n_structured"] > 0]
+    if tried.empty:
+        return _untried(asked["note"])
     return evaluate(
-        tried[~tried["method"].str.startswith("smoothed")],
+        tried,
         [
             gxe.ExpectColumnValuesToBeInSet(
                 column="structured_below",
@@ -252,6 +270,18 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         remedy="Do not read these intervals as holding for the groups in `structured_below`: the "
         "judge treats them apart. Have people vote on models like those that you want to rate.",
         severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _untried(notes: pd.Series) -> dg.AssetCheckResult:
+    """Return the check of intervals that no group of models could be tried on."""
+    why = "; ".join(filter(None, notes.unique())) or "too few models with votes calibrate"
+    told = f"Nothing was tested: no group of models could be set apart from the others. {why}."
+    return dg.AssetCheckResult(
+        passed=True,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=told,
+        metadata={"observed": told, "remedy": ""},
     )
 
 

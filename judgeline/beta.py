@@ -17,6 +17,8 @@ from judgeline.tally import tally_scores
 
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
+CONSTANT = "constant-scores"
+"""Status of folds of a judge whose scores tell nothing of the models: they never differ."""
 FEW = 4_000_000
 """Battles times models up to which a pass over the battles for each fold is quick enough."""
 
@@ -40,7 +42,10 @@ class BetaFit(NamedTuple):
 
 
 class BetaFolds(NamedTuple):
-    """One row per held-out model: the slope fitted on all other models' decisive votes."""
+    """One row per held-out model: the slope fitted on all other models' decisive votes.
+
+    `status` as of `BetaFit`, or `CONSTANT` where all battles have one score difference.
+    """
 
     held_out_model: NDArray[np.str_]
     beta: NDArray[np.float64]
@@ -125,6 +130,15 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     ----------
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
+    folds = _folds(battles)
+    constant = (battles.score_difference == battles.score_difference[:1]).all()
+    told = (folds.n_battles > 0) & constant
+    beta, std_error = (np.where(told, np.nan, one) for one in (folds.beta, folds.std_error))
+    status = np.where(told, CONSTANT, folds.status)
+    return folds._replace(beta=beta, std_error=std_error, status=status)
+
+
+def _folds(battles: CodedBattles) -> BetaFolds:
     if battles.denominator:
         return _folds_on_grid(battles)
     decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))

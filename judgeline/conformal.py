@@ -30,7 +30,8 @@ class ConformalCalibration(NamedTuple):
     `threshold` times a model's `Calibrating.spread` is half an interval; it and `excess_sd` (Elo
     points) are from all `n_models` residuals, for models without votes.
     `split_threshold` (median), `coverage` (mean), `median_width` and the ranges are over
-    `n_splits` random halves: `n_calibration` models calibrate, `n_test` are covered or not. That
+    `n_splits` random halves: `n_calibration` models calibrate, `n_test` are tested. Intervals
+    without ends are not counted as coverage, which is NaN where none has ends. Random halves'
     coverage is near its promise whatever the judge does; `structured_coverage`, over
     `n_structured` models that were set apart by what is known of them, is not. `structured` lists
     those splits, and `structured_below` the ones below what chance allows.
@@ -328,8 +329,8 @@ def _calibrate(
         np.isin(np.arange(size), rng.permutation(size)[:n_calibration]) for _ in range(n_splits)
     ]
     splits = [_tried(voted, half, miscoverage) for half in halves]
-    threshold, held, width = (np.array(column) for column in zip(*splits, strict=True))
-    coverage = np.array([hits.mean() if hits.size else math.nan for hits in held])
+    threshold, held, width = zip(*splits, strict=True)
+    coverage = np.array([hits.mean() for hits in held if hits.size] or [math.nan])
     scores = nonconformity_scores(
         voted.residual, voted.spread(voted.std_error, voted.vote_std_error)
     )
@@ -338,7 +339,7 @@ def _calibrate(
         method, miscoverage, voted.threshold(miscoverage), voted.excess_sd,
         size, n_splits, n_calibration, size - n_calibration, float(np.median(threshold)),
         coverage.mean(), coverage.min(), coverage.max(),
-        float(np.median(width)), width.min(), width.max(),
+        float(np.median(width)), np.min(width), np.max(width),
         *_structured(voted, miscoverage, first_day), "; ".join(filter(None, notes)),
     )  # fmt: skip
 
@@ -346,12 +347,13 @@ def _calibrate(
 def _tried(
     voted: Calibrating, calibrates: NDArray[np.bool_], miscoverage: float
 ) -> tuple[float, NDArray[np.bool_], float]:
-    """Return a split's threshold, which of its test models are covered, and their median width."""
+    """Return a split's threshold, which intervals with ends hold, and the median width of all."""
     known, test = voted.take(calibrates), voted.take(~calibrates)
     threshold = known.threshold(miscoverage)
     half_width = interval_half_width(threshold, known.spread(test.std_error, test.vote_std_error))
     width = float(np.median(half_width)) * 2 if half_width.size else math.nan
-    return threshold, np.abs(test.residual) <= half_width, width
+    held = np.abs(test.residual) <= half_width
+    return threshold, held[np.isfinite(half_width)], width
 
 
 def structured_splits(
@@ -399,10 +401,8 @@ def _structured(
     tried: dict[str, list[NDArray[np.bool_]]] = {}
     limits: dict[str, float] = {}
     for name, calibrates in structured_splits(voted, first_day):
-        bounded = ~calibrates & (voted.std_error > 0)  # no interval without ends is tried
-        tested = voted.take(calibrates | bounded)
-        threshold, held, _ = _tried(tested, calibrates[calibrates | bounded], miscoverage)
-        if held.size and math.isfinite(threshold):
+        _, held, _ = _tried(voted, calibrates, miscoverage)
+        if held.size:
             tried.setdefault(name, []).append(held)
             least, _ = coverage_limits(int(calibrates.sum()), held.size, miscoverage=miscoverage)
             limits[name] = limits.get(name, 0.0) + float(least) * held.size

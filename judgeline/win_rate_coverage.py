@@ -20,8 +20,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 EACH_MODEL, STRONGEST, WEAKEST = "each model", "strongest third", "weakest third"
-"""Models left out at a time: one, or a third by the judge's win rate, whose intervals are then
-calibrated on the other models alone."""
+"""Models left out at a time: one, or a third by the judge's win rate. Only the threshold leaves a
+third out; an estimate rests on all voted battles without its own model."""
 
 
 class WinRateCoverage(NamedTuple):
@@ -52,9 +52,10 @@ def leave_out_coverage(
 
     Leaving out one model at a time, ``difference`` holds a share of models that follows almost
     from their number alone, for its threshold is a rank among them: this row measures error and
-    width. Leaving out the strongest or the weakest third can fail, since the interval then rests
-    on models unlike the third. ``prediction-powered`` needs the model's own
-    votes and has no row. The interval of ``naive`` is its sampling error alone.
+    width. Leaving out the strongest or the weakest third can fail, since the threshold then comes
+    from models unlike the third; an estimate still rests on all voted battles without its own
+    model. ``prediction-powered`` needs the model's own votes and has no row. The interval of
+    ``naive`` is its sampling error alone.
 
     Parameters
     ----------

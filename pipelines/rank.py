@@ -24,7 +24,7 @@ from assets.columns import (
     votes_that_wait,
     with_waiting_votes,
 )
-from judgeline.beta import BetaFolds, fit_beta, fit_beta_folds
+from judgeline.beta import CONSTANT, BetaFolds, fit_beta, fit_beta_folds
 from judgeline.conformal import calibrate_intervals
 from judgeline.connectivity import require_connected
 from judgeline.diagnostics import diagnose_judge
@@ -54,6 +54,8 @@ MOST_QUARANTINED = 0.5
 _LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
 
 _VERDICT_OF_STATUS = {
+    CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
+    "Check how the scores were read; if they are right, this judge must not rate models",
     "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
     "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
     "right, this judge must not rate models",
@@ -291,10 +293,12 @@ def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
 def _require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
     """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
     pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))
-    if pooled.status != "ok":
+    status = CONSTANT if CONSTANT in folds.status else pooled.status
+    if status != "ok":
+        why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])
         raise UnusableJudgeError(
-            f"this judge cannot be put on the human scale ({pooled.status}, "
-            f"{pooled.n_battles} decisive votes): {_VERDICT_OF_STATUS[pooled.status]}"
+            f"this judge cannot be put on the human scale ({status}, "
+            f"{pooled.n_battles} decisive votes): {why}"
         )
     bad = folds.status != "ok"
     if bad.any():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from resources.corpora.files import SUFFIXES, file_columns, require_rectangular
+from resources.corpora.files import SUFFIXES, file_columns, require_rectangular, unreadable_text
 from resources.corpora.outcome_codes import (
     EXPECTED_VERDICTS,
     PLAIN,
@@ -48,8 +48,8 @@ _STATE_CODES = (
     f"--outcomes {USUAL} sets rows of other codes aside"
 )
 _STATE_VERDICTS = (
-    f"Plain verdicts are {EXPECTED_VERDICTS}. Convert the column, or name it judge_outcome and "
-    f"state its codes with --outcomes {{codes}} ({STATED_AS})"
+    f"Plain verdicts are {EXPECTED_VERDICTS}. Convert the column, or state the codes of all "
+    f"outcomes with --outcomes {{codes}} ({STATED_AS})"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
@@ -229,10 +229,10 @@ def _scored(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
     as_numbers = as_numbers.assign(**_outcomes(table, as_numbers, path, outcomes))
-    as_numbers = as_numbers.assign(**_scores_of(source, table, as_numbers, path))
+    as_numbers = as_numbers.assign(**_scores_of(source, table, as_numbers, path, outcomes))
     quarantine = _set_aside(table, as_numbers, path.name, outcomes, source)
     kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
-    plain = _said_of(source, kept["score_difference"])
+    plain = _said_of(source, as_numbers.drop(index=quarantine["row"])["score_difference"], table)
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     completed = _completed(kept.drop(columns=[name for name in _TEXTS if name in kept]))
     codes = "; ".join(filter(None, (outcomes or USUAL, plain)))
@@ -259,7 +259,7 @@ def _outcomes(
 
 
 def _scores_of(
-    source: str, table: pd.DataFrame, numbers: pd.DataFrame, path: Path
+    source: str, table: pd.DataFrame, numbers: pd.DataFrame, path: Path, stated: str | None
 ) -> dict[str, pd.Series]:
     """Return score differences of plain verdicts, and the outcomes that their texts stand for."""
     if source == "score_difference":
@@ -268,15 +268,22 @@ def _scores_of(
         return {"score_difference": 2 * numbers["judge_outcome"] - 1}
     score = scores_of_verdicts(table[source])
     place = f"{path}: column {source}"
+    if stated is not None:
+        outcome = outcomes_by_code(table[source], parse_codes(stated))
+        if outcome.notna().any():
+            require_both_winners(outcome, place, stated)
+        score = (2 * outcome - 1).fillna(score)
     require_known_codes(table[source], score.notna(), place, _STATE_VERDICTS)
     return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
 
 
-def _said_of(source: str, scores: pd.Series) -> str:
+def _said_of(source: str, scores: pd.Series, table: pd.DataFrame) -> str:
     if source == "score_difference":
         return ""
     levels = ", and a clear win (A>>B) as 2" if scores.abs().gt(1).any() else ""
-    return f"the file holds {PLAIN}{levels}"
+    ties = table.loc[scores.index[scores.eq(0)], source].astype(str)
+    c = ", and C as a tie" if ties.str.strip(" []").str.upper().eq("C").any() else ""
+    return f"the file holds {PLAIN}{levels}{c}"
 
 
 def _stripped(names: pd.Series) -> pd.Series:
@@ -290,7 +297,7 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         table = read(path, columns=columns)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as {kind}: {error}; export it again") from error
+        raise ValueError(unreadable_text(path, kind, error)) from error
     names = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(names, "str"))
 

@@ -107,19 +107,22 @@ def elo(rating: float) -> str:
 def machine_readable(board: "pd.DataFrame", style: str) -> str:
     """Return a leaderboard as csv, json or md, inert in each (`resources.inert`).
 
-    In JSON a missing value is null and an infinite bound the text ``"inf"`` or ``"-inf"``,
-    which JSON numbers cannot say.
+    In Markdown a missing value is a dash. In JSON it is null, and an infinite bound the text
+    ``"inf"`` or ``"-inf"``, which JSON numbers cannot say.
     """
     from resources.inert import in_csv, in_json, in_markdown, with_texts
 
     if style == "csv":
         return in_csv(board)
+    known = board.astype(object).where(board.notna(), None)
     if style == "md":
+        from resources.report.wording import MISSING
+
         numbers = board.select_dtypes("number").columns
         texts = [place for place, name in enumerate(board) if name not in numbers]
-        shown = with_texts(board, in_markdown)
-        return shown.to_markdown(index=False, floatfmt=".1f", disable_numparse=texts) + "\n"
-    known = board.astype(object).where(board.notna(), None)
+        shown = with_texts(known, in_markdown)
+        layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
+        return shown.to_markdown(index=False, **layout) + "\n"
     records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
     return in_json(records) + "\n"
 

@@ -277,8 +277,6 @@ def tabulate_methods(
         note=[gathered.notes.get(name) or table["note"].get(name) for name in KINDS],
         **{part: [spent[name][place] for name in KINDS] for place, part in enumerate(_SPENT)},
     )
-    unbounded = np.isinf(table["median_width"].astype(float))
-    table.loc[unbounded, "coverage"] = np.nan  # what covers everything has not been tried
     table = _without_partial(table.fillna({"note": ""}))
     return table.reset_index()[list(SUMMARY_COLUMNS)]
 

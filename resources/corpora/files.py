@@ -1,5 +1,6 @@
 """Tables as files: CSV, JSON lines and Parquet, read by the columns that a layout needs."""
 
+import codecs
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,6 +102,9 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Columns that a reader needs; the first layout whose columns are all there is the file's."""
 
 
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
 def read_layout(path: Path, reader: str, optional: Sequence[str] = ()) -> pd.DataFrame:
     """Return the columns of one of a reader's layouts, and the optional ones that are there.
 
@@ -148,15 +152,28 @@ def file_columns(path: Path) -> list[str]:
     """Return the names of a file's columns without reading its rows."""
     kind = _kind(path)
     try:
-        if kind == "csv":
-            return [str(name) for name in pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns]
         if kind == "parquet":
             import pyarrow.parquet as pq
 
             return list(pq.read_schema(path).names)
+        if kind == "csv":
+            names = list(map(str, pd.read_csv(path, nrows=0, encoding="utf-8-sig").columns))
     except (ValueError, OSError) as error:
-        raise ValueError(_unreadable(path, kind, error)) from error
-    return list(dict.fromkeys(name for record in _json_lines(path) for name in record))
+        raise ValueError(unreadable_text(path, kind, error)) from error
+    if kind == "jsonl":
+        return list(dict.fromkeys(name for record in _json_lines(path) for name in record))
+    _require_commas(path, names)
+    return names
+
+
+def _require_commas(path: Path, names: Sequence[str]) -> None:
+    """Raise if the only column is a header whose names another separator keeps apart."""
+    for separator, word in _SEPARATORS.items():
+        if len(names) == 1 and separator in names[0]:
+            raise ValueError(
+                f"{path} has {word} between its columns ({names[0]!r:.80}); export it with commas, "
+                "and decimals with a point"
+            )
 
 
 def _kind(path: Path) -> str:
@@ -187,7 +204,7 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
             encoding="utf-8-sig",
         )
     except (ValueError, OSError) as error:
-        raise ValueError(_unreadable(path, kind, error)) from error
+        raise ValueError(unreadable_text(path, kind, error)) from error
 
 
 def require_rectangular(path: Path) -> None:
@@ -213,11 +230,25 @@ def require_rectangular(path: Path) -> None:
                 )
 
 
-def _unreadable(path: Path, kind: str, error: Exception) -> str:
-    return f"{path} cannot be read as {kind}: {error}; download or write it again"
+def unreadable_text(path: Path, kind: str, error: Exception) -> str:
+    """Return why a file cannot be read and what to do; of another encoding, which it may have."""
+    if not isinstance(error, UnicodeDecodeError):
+        return f"{path} cannot be read as {kind}: {error}; download or write it again"
+    with path.open("rb") as content:
+        is_utf16 = content.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    found = "its mark is that of UTF-16" if is_utf16 else "Latin-1 and Windows-1252 have such bytes"
+    told = f"byte {error.object[error.start]:#04x} is not UTF-8 ({found}); save it as UTF-8"
+    return f"{path} cannot be read as {kind}: {told}"
 
 
 def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        yield from _records(path)
+    except UnicodeDecodeError as error:
+        raise ValueError(unreadable_text(path, "jsonl", error)) from error
+
+
+def _records(path: Path) -> Iterator[Mapping[str, Any]]:
     with path.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():

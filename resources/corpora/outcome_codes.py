@@ -33,7 +33,7 @@ VERDICT_LEVELS: dict[str, int] = {
 are published without distances, and a slope fitted to votes stretches all of them alike."""
 VERDICTS: dict[str, int] = {"A": 1, "B": -1, "TIE": 0, **VERDICT_LEVELS}
 """Score difference by the text of a plain verdict, in capitals."""
-EXPECTED_VERDICTS = "A, B, tie, or a level: A>>B, A>B, A=B, B>A, B>>A"
+EXPECTED_VERDICTS = "A, B, tie, [[C]] for a tie, or a level: A>>B, A>B, A=B, B>A, B>>A"
 
 _TIES = "tie/draw/equal/both/both_bad/bothbad/tie (bothbad)/both bad"
 _SIDES = ("a/b", "model_a/model_b", "model a/model b", "model_1/model_2", "left/right", "win/loss")
@@ -98,11 +98,15 @@ def outcomes_by_code(published: pd.Series, codes: Mapping[str, float]) -> pd.Ser
 def scores_of_verdicts(published: pd.Series) -> pd.Series:
     """Return the score difference of plain verdicts, null for any other text.
 
-    A text may stand in double brackets, as judges are asked to write it: ``[[A>>B]]``.
+    A text may stand in double brackets, as judges are asked to write it: ``[[A>>B]]``. ``[[C]]`` is
+    MT-bench's tie. A bare ``C`` is one beside A and B, unless the column has another code of ties.
     """
-    known = VERDICTS | {f"[[{text}]]": level for text, level in VERDICTS.items()}
-    levels = [known.get(code_of(value).upper()) for value in published]
-    return pd.Series(levels, index=published.index, dtype="float64")
+    texts = [code_of(value).upper() for value in published]
+    found = {text.strip("[]") for text in texts}
+    known = VERDICTS | {f"[[{text}]]": level for text, level in (VERDICTS | {"C": 0}).items()}
+    if found >= {"A", "B", "C"} and found.isdisjoint(VERDICTS.keys() - {"A", "B"}):
+        known["C"] = 0
+    return pd.Series([known.get(text) for text in texts], index=published.index, dtype="float64")
 
 
 def require_known_codes(published: pd.Series, known: pd.Series, place: str, remedy: str) -> None:

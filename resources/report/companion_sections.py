@@ -154,7 +154,8 @@ _PUBLISHED = _Part(
 _CORRECTIONS = ("mean-outcome", "ternary", "binary", "binary-by-length")
 _COVERAGE = _Part(
     "adjustment_coverage",
-    "One row per estimator: each voted model left out, as if it were new; or a third of them",
+    "One row per estimator: each voted model left out, as if it were new; or a third of them left "
+    "out of the threshold alone",
     (
         _text("estimator", "Estimator", status_words),
         _text("left_out", "Left out"),

@@ -140,7 +140,9 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
         "Had they a score, whatever it were, a model's rating would lie between its worst case "
         "(all of its missing battles lost, as clearly as a verdict can say) and its best (all "
         "won), with the models it is placed among and the slope as they are. Where one order of a "
-        "battle was read, that verdict is not used: the range holds, and may be wider than needed."
+        "battle was read, that verdict is not used: the range holds, and may be wider than needed. "
+        "Ranges are of hard and soft ratings; a board ranked by another method, such as auto, has "
+        "none of its own."
     ]
     known = bounds[bounds["width"].notna()]
     if len(known):
@@ -161,7 +163,8 @@ def _bound_grid(bounds: pd.DataFrame) -> Grid:
 
     return make_grid(
         bounds,
-        "One row per model with missing battles and method; marked where the range exceeds what "
+        "One row per model with missing battles, by hard and by soft ratings; marked where the "
+        "range exceeds what "
         f"the interval reaches to either side, or {MAX_WIDTH:g} Elo where that is unbounded",
         _BOUND_COLUMNS,
         marked=outweighs,

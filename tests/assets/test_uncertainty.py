@@ -45,16 +45,26 @@ def leaderboard() -> pd.DataFrame:
 
 
 def test_finite_thresholds(conformal):
-    assert uncertainty.thresholds_are_finite(conformal).passed
+    assert uncertainty.finite_thresholds(conformal, "soft").passed
     note = "4 models calibrate, 9 are needed"
-    result = uncertainty.thresholds_are_finite(
-        conformal.assign(threshold=[3.0, math.inf], note=["", note])
+    result = uncertainty.finite_thresholds(
+        conformal.assign(threshold=[3.0, math.inf], note=["", note]), "hard"
     )
     assert not result.passed
     assert result.severity == ERROR
     assert f"soft {note}" in result.description
-    assert not uncertainty.thresholds_are_finite(conformal.assign(threshold=np.nan)).passed
-    assert not uncertainty.thresholds_are_finite(conformal.head(0)).passed
+    assert not uncertainty.finite_thresholds(conformal.assign(threshold=np.nan), "soft").passed
+    assert not uncertainty.finite_thresholds(conformal.head(0), "soft").passed
+
+
+def test_the_threshold_of_the_method_that_ranks_is_looked_at_even_if_it_leaves_models_out(
+    conformal,
+):
+    partial = conformal.assign(threshold=[3.0, math.inf], n_models=[40, 39])
+    assert uncertainty.finite_thresholds(partial, "hard").passed
+    result = uncertainty.finite_thresholds(partial, "soft")
+    assert not result.passed
+    assert "soft" in result.description
 
 
 def test_first_days_are_those_of_the_first_battle_with_a_time():
@@ -80,8 +90,11 @@ def test_coverage_of_a_group_below_what_chance_allows_is_told(conformal):
     assert not result.passed
     assert result.severity == WARN
     assert "soft" in result.description
-    untried = conformal.assign(structured_below=below, n_structured=0)
-    assert uncertainty.coverage_holds_across_groups(untried).passed
+    untried = conformal.assign(structured_below=below, n_structured=0, note="4 models calibrate")
+    result = uncertainty.coverage_holds_across_groups(untried)
+    assert result.passed
+    assert "Nothing was tested" in result.description
+    assert "4 models calibrate" in result.metadata["observed"].value
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,12 @@ class Deployment:
             return probe.connect_ex(("127.0.0.1", self._ports[port])) == 0
 
     def _is_served(self) -> bool:
+        """Whether the webserver answers; one that ended starts again, as compose would have it.
+
+        Webserver and daemon both create the tables of a new database, and one of them may fail.
+        """
+        for name in [name for name in self._processes if not self.is_up(name)]:
+            self._processes[name] = self._started(name)
         connection = http.client.HTTPConnection("127.0.0.1", self._ports["WEBSERVER_PORT"], 5)
         try:
             connection.request("GET", "/server_info")

@@ -165,6 +165,26 @@ def test_standard_errors_of_folds_are_those_of_single_fits() -> None:
         assert std_error == pytest.approx(single.std_error, rel=1e-9)
 
 
+@pytest.mark.parametrize("score", [0.0, 1.0, 0.1])
+@pytest.mark.parametrize("a_wins", [0.3, 0.7])
+def test_a_judge_whose_scores_never_differ_is_called_constant(score: float, a_wins: float) -> None:
+    rng = np.random.default_rng(13)
+    first = rng.integers(0, 6, 200)
+    names = np.array([f"m{k}" for k in range(6)])
+    columns = {
+        "human_outcome": (rng.random(200) < a_wins).astype(float),
+        "judge_outcome": np.full(200, 0.5),
+    }
+    pairs = names[first], names[(first + rng.integers(1, 6, 200)) % 6]
+    folds = fit_beta_folds(code_battles(*pairs, **columns, score_difference=np.full(200, score)))
+    assert set(folds.status.tolist()) == {"constant-scores"}
+    assert np.isnan(folds.beta).all()
+    assert np.isnan(folds.std_error).all()
+    varied = np.where(np.arange(200) == 0, score + 1, score)
+    folds = fit_beta_folds(code_battles(*pairs, **columns, score_difference=varied))
+    assert "constant-scores" not in folds.status
+
+
 @pytest.mark.parametrize("continuous", [False, True])
 def test_many_battles_give_the_same_folds_as_few(continuous: bool) -> None:
     """Large inputs take another road (sums at nodes); it must lead to the same place."""

@@ -131,6 +131,15 @@ def test_splits_try_half_of_the_models_on_the_other_half() -> None:
     assert table.coverage_max[0] == 1.0
 
 
+def test_an_interval_without_ends_is_not_counted_as_coverage() -> None:
+    """One of three calibrates: near misses far, far holds near, and the third has no spread."""
+    spreads = {"near": (10.0, 10.0), "far": (40.0, 10.0), "none": (0.0, math.nan)}
+    rows = [Rated(name, 1500.0 + off, 1500.0, error) for name, (off, error) in spreads.items()]
+    table = calibrate_intervals(heldout_of(rows), miscoverage=0.5, n_splits=60)
+    assert (table.coverage_min[0], table.coverage_max[0]) == (0.0, 1.0)
+    assert 0.2 < table.coverage[0] < 0.8
+
+
 def test_equal_spreads_give_widths_of_two_thresholds() -> None:
     rows = [Rated(f"m{k:02d}", 1500.0 + k, 1500.0, 10.0) for k in range(20)]
     table = calibrate_intervals(heldout_of(rows), miscoverage=0.2, n_splits=1)
@@ -142,7 +151,8 @@ def test_equal_spreads_give_widths_of_two_thresholds() -> None:
 def test_a_split_too_small_says_so_and_is_not_clipped() -> None:
     table = calibrate_intervals(random_heldout(14), miscoverage=0.1)
     assert table.split_threshold[0] == math.inf  # 7 models calibrate, 9 are needed
-    assert table.coverage[0] == 1.0
+    for coverage in (table.coverage, table.coverage_min, table.coverage_max):
+        assert math.isnan(coverage[0])  # what has no ends covers everything and shows nothing
     assert math.isfinite(table.threshold[0])
     assert "infinite" in table.note[0]
     assert "9" in table.note[0]

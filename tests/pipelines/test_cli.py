@@ -93,7 +93,19 @@ def test_a_missing_file_exits_with_1_and_no_traceback(tmp_path: Path) -> None:
         ),
         ("battles.xlsx", "PK", ["ends in '.xlsx'", ".csv, .jsonl"]),
         ("torn.parquet", "PAR1 and no more", ["cannot be read as parquet", "again"]),
-        ("bytes.csv", b"\xff\xfe\x00", ["cannot be read as csv"]),
+        ("bytes.csv", b"\xff\xfe\x00", ["cannot be read as csv", "UTF-16", "save it as UTF-8"]),
+        (
+            "latin.csv",
+            HEADER.encode() + 60_000 * b"a,b,1,1\n" + b"mod\xe8le,b,1,1\n",
+            ["byte 0xe8 is not UTF-8", "Latin-1", "save it as UTF-8"],
+        ),
+        ("latin.jsonl", b'{"model_a": "mod\xe8le"}', ["0xe8", "Latin-1", "save it as UTF-8"]),
+        (
+            "german.csv",
+            HEADER.replace(",", ";") + "a;b;1,5;1\n",
+            ["semicolons between its columns", "export it with commas", "with a point"],
+        ),
+        ("tabs.csv", HEADER.replace(",", "\t"), ["tabs between its columns"]),
         ("list.jsonl", "[1, 2]\n", ["line 1", "list, expected one object"]),
         ("torn.jsonl", '{"model_a": \n', ["line 1", "not JSON"]),
         (

@@ -116,6 +116,47 @@ def test_levels_keep_their_strength(tmp_path: Path) -> None:
     assert read.plain == f"the file holds {SAID}, and a clear win (A>>B) as 2"
 
 
+@pytest.mark.parametrize("texts", [["[[A]]", "[[B]]", "[[C]]", "[[c]]"], ["A", "B", "C", "c"]])
+def test_the_c_of_mt_bench_is_a_tie_and_the_file_is_said_to_hold_it(
+    tmp_path: Path, texts: list[str]
+) -> None:
+    read = read_judged_battles(write(tmp_path / "c.csv", battles(4), verdict=texts))
+    assert read.scored["score_difference"].tolist() == [1, -1, 0, 0]
+    assert read.scored["recorded_outcome"].tolist() == [1, 0, 0.5, 0.5]
+    assert read.plain == f"the file holds {SAID}, and C as a tie"
+    rare = [*["A", "B", "tie"] * 20, "C"]  # another code of ties is there: C is none
+    read = read_judged_battles(write(tmp_path / "c.csv", battles(61), verdict=rare))
+    assert len(read.scored) == 60
+    assert read.plain == f"the file holds {SAID}"
+
+
+@pytest.mark.parametrize("stated", ["1/-1/0", "left/right/same"])
+def test_stated_outcomes_code_a_column_of_verdicts_too(tmp_path: Path, stated: str) -> None:
+    codes = dict(zip("ABT", stated.split("/"), strict=True))
+    table = battles()
+    table["verdict"] = np.where(np.arange(len(table)) % 9 == 0, "T", table["verdict"])
+    usual = table.assign(verdict=table["verdict"].replace("T", "tie"))
+    coded = table.assign(
+        verdict=table["verdict"].map(codes),
+        human_outcome=np.where(table["human_outcome"] == 1, codes["A"], codes["B"]),
+    )
+    boards = [
+        heldout(write(tmp_path / f"{name}.csv", each), tmp_path / name, outcomes)
+        for name, each, outcomes in (("usual", usual, None), ("coded", coded, stated))
+    ]
+    assert boards[0] == boards[1]
+
+
+def test_stated_outcomes_that_a_column_of_verdicts_does_not_have_are_refused(
+    tmp_path: Path,
+) -> None:
+    table = battles()
+    table["human_outcome"] = 2 * table["human_outcome"] - 1
+    path = write(tmp_path / "b.csv", table, verdict=table["verdict"].map({"A": 1, "B": 2}))
+    with pytest.raises(ValueError, match="column verdict has no -1, but the stated outcomes"):
+        read_judged_battles(path, outcomes="1/-1/0")
+
+
 def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path) -> None:
     table = battles()
     table.loc[[3, 5], "verdict"] = [None, "neither"]
@@ -133,10 +174,11 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
     ("change", "told"),
     [
         (
-            {"verdict": ["A", "B", "C", "B"] * 100},
-            "column verdict .*unknown are 'C'.*judge_outcome",
+            {"verdict": ["A", "B", "C", "tie"] * 100},
+            "column verdict .*unknown are 'C'.*--outcomes",
         ),
-        ({"verdict": ["1", "0", "0.5", "0"] * 100}, "column verdict .*unknown are .*judge_outcome"),
+        ({"verdict": ["A", "C", "C", "C"] * 100}, "column verdict .*unknown are 'C'.*--outcomes"),
+        ({"verdict": ["1", "0", "0.5", "0"] * 100}, "column verdict .*unknown are .*--outcomes"),
         ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*--outcomes"),
         ({"judge_verdict": "A"}, "verdict, judge_verdict; leave"),
         ({"scores_difference": 1.0}, "is 'scores_difference' meant as 'score_difference'"),

@@ -310,6 +310,13 @@ def test_contradicting_judge_is_refused() -> None:
         rank_battles(against, QUICK)
 
 
+@pytest.mark.parametrize("score", [1.0, -1.0, 0.0])
+def test_constant_judge_is_refused_as_one_that_tells_nothing(score: float) -> None:
+    table = _scored(simulated_battles()).assign(score_difference=score)
+    with pytest.raises(UnusableJudgeError, match=f"constant-scores.* is {score:g}, so that the"):
+        rank_battles(table, QUICK)
+
+
 def test_clairvoyant_judge_is_refused() -> None:
     table = _scored(simulated_battles())
     seer = table.assign(score_difference=2 * table["human_outcome"] - 1)

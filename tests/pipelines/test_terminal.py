@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from pipelines.terminal import show_leaderboard
+from pipelines.terminal import machine_readable, show_leaderboard
 from resources.report.wording import surrogacy_text
 
 BOARD = pd.DataFrame(
@@ -70,3 +70,14 @@ def test_surrogacy_is_said_where_it_is_significant() -> None:
     assert "too far apart" in found(-0.5)
     assert [found(0.39), found(np.nan)] == ["", ""]
     assert surrogacy_text(pd.DataFrame({"diagnostic": ["kappa"], "value": [0.3]})) == ""
+
+
+def test_a_missing_number_is_a_dash_in_markdown_and_a_name_stays() -> None:
+    board = BOARD.assign(model=["held", "nan", "new"], judge_and_votes=np.nan)
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in machine_readable(board, "md").splitlines()
+    ]
+    new = dict(zip(rows[0], rows[4], strict=True))
+    assert (new["human_rating"], new["judge_and_votes"], new["rating"]) == ("–", "–", "1400.0")
+    assert [cell for row in rows for cell in row].count("nan") == 1

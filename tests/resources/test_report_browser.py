@@ -97,6 +97,15 @@ def test_the_page_fits_its_window(
     assert outside == []
 
 
+def test_the_leaderboard_and_its_coverage_show_their_last_columns_on_a_small_laptop(
+    browser: webdriver.Chrome, report: Path
+) -> None:
+    show(browser, report, width=1366)
+    for table in ("board", "coverage"):
+        box = browser.find_element(By.CSS_SELECTOR, f"[aria-labelledby=j1-{table}]")
+        assert box.get_property("scrollWidth") == box.get_property("clientWidth"), table
+
+
 def test_the_console_and_the_network_stay_silent(browser: webdriver.Chrome, report: Path) -> None:
     for kind in ("browser", "performance"):
         browser.get_log(kind)  # what earlier pages left

@@ -91,6 +91,8 @@ def test_bounds_are_of_models_with_missing_battles_and_marked_where_they_outweig
     ]
     assert f"The widest such range is 61.5 Elo, of {SCRIPT} (hard)." in section.sentences
     assert "No rating to bound: never-scored." in section.sentences
+    assert "by hard and by soft ratings" in section.bounds.caption
+    assert "such as auto, has none of its own" in " ".join(section.sentences)
 
 
 def test_a_range_that_may_be_wider_than_needed_is_said_to_be(missingness, bounds) -> None:
