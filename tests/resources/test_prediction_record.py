@@ -278,10 +278,16 @@ def test_further_votes_score_it_with_their_own_noise(off, covered):
     pd.testing.assert_frame_equal(again, scored)
 
 
-@pytest.mark.parametrize("found", [NONE_FURTHER, further(1580.0, 15.0, 80)])
+@pytest.mark.parametrize("found", [NONE_FURTHER, further(1580.0, 15.0, 40)])
 def test_votes_that_it_has_seen_are_no_votes_to_score_it_by(found):
     scored = score(both_rows(), board(*VOTED, ("new", 9.0, 1650.0, 900)), found)
     assert scored["scored_at"].notna().tolist() == [True, False]
+
+
+def test_half_of_the_votes_that_calibrate_are_enough_to_score_it_by():
+    """The lowest decile of 80 and 90 is 81."""
+    scored = score(both_rows(), board(*VOTED), further(1580.0, 15.0, 41))
+    assert scored["scored_at"].notna().tolist() == [False, True]
 
 
 def test_further_ratings_are_those_of_a_model_on_which_nobody_else_voted():
