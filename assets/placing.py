@@ -32,7 +32,7 @@ FEWEST_BATTLES = 2
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="placing",
-    code_version="3",
+    code_version="4",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
         "candidates": of_corpus_if_there("model", "control", "content_hash"),

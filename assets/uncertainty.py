@@ -120,7 +120,7 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
     group_name="uncertainty",
-    code_version="3",
+    code_version="4",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],
     metadata=_LINEAGE,

@@ -1,7 +1,8 @@
 """Whether intervals stated without votes hold once people have voted, by the votes behind that.
 
 Simulated worlds of models of which the newest has no votes; its interval is stated, then people
-vote on it. Prints the share of intervals that held, by the votes behind the human rating.
+vote on it. Prints the share of intervals that held, by the votes behind the human rating; also
+of intervals by the judge and first votes, scored by votes that came later.
 """
 
 import argparse
@@ -10,12 +11,14 @@ import numpy as np
 from scipy.special import expit
 
 from judgeline.battles import CodedBattles, code_battles
-from judgeline.heldout import rate
+from judgeline.heldout import HEADLINE, human_anchors, rate
+from judgeline.judge_and_votes import rate_by_votes, rate_with_votes
 from judgeline.leaderboard import rank_models
 from judgeline.rating_settings import RatingSettings
 
 N_ANCHORS, VOTES_EACH, N_JUDGED = 20, 200, 200
 SCORED_AT = (20, 50, 100, 200)
+N_FIRST = 20
 MISCOVERAGE = 0.1
 SETTINGS = RatingSettings(n_resamples=0)
 NAMES = np.array([f"model-{k:02d}" for k in range(N_ANCHORS)] + ["newest"])
@@ -48,8 +51,32 @@ def against_anchors(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.column_stack([np.full(n, NEWEST), rng.integers(0, N_ANCHORS, n)])
 
 
-def one_world(rng: np.random.Generator) -> list[bool]:
-    """Return whether the newest model's interval held, scored at each number of votes."""
+def by_both(
+    rng: np.random.Generator, strength: np.ndarray, pairs: np.ndarray, score: np.ndarray,
+    human: np.ndarray,
+) -> list[bool]:  # fmt: skip
+    """Return whether the interval by judge and first votes held, at each number of further ones."""
+    own = against_anchors(rng, N_JUDGED)
+    first = np.where(np.arange(N_JUDGED) < N_FIRST, voted(rng, strength, own), np.nan)
+    score, human = np.append(score, judged(rng, strength, own)), np.append(human, first)
+    battles = coded(np.vstack([pairs, own]), score, human)
+    found = rate_with_votes(
+        battles, battles, rate(battles, SETTINGS), method=HEADLINE, miscoverage=MISCOVERAGE
+    )
+    rating, error, upper = found.rating[NEWEST], found.std_error[NEWEST], found.upper[NEWEST]
+    anchors = human_anchors(battles, l2=SETTINGS.l2)[1][NEWEST][:N_ANCHORS]
+    held = []
+    for n_votes in SCORED_AT:
+        more = against_anchors(rng, n_votes)
+        won = np.bincount(more[:, 1], voted(rng, strength, more), N_ANCHORS)
+        rated = rate_by_votes(won, np.bincount(more[:, 1], minlength=N_ANCHORS), anchors)
+        wider = np.hypot(error, rated.std_error) / error
+        held.append(bool(abs(rated.rating - rating) <= wider * (upper - rating)))
+    return held
+
+
+def one_world(rng: np.random.Generator) -> tuple[list[bool], list[bool]]:
+    """Return whether the newest model's intervals held, scored at each number of votes."""
     strength = rng.normal(0, 0.7, NEWEST + 1)
     pairs = np.array(
         [rng.choice(N_ANCHORS, 2, replace=False) for _ in range(N_ANCHORS * VOTES_EACH // 2)]
@@ -78,7 +105,7 @@ def one_world(rng: np.random.Generator) -> list[bool]:
         after = rate(later, SETTINGS)
         rated = after.human_rating[(after.model == "newest") & (after.method == "human")][0]
         held.append(bool(board.lower[0] <= rated <= board.upper[0]))
-    return held
+    return held, by_both(rng, strength, pairs, score, human)
 
 
 def main() -> None:
@@ -94,9 +121,12 @@ def main() -> None:
     rank = np.ceil((N_ANCHORS + 1) * (1 - MISCOVERAGE)) / (N_ANCHORS + 1)
     print(f"{options.worlds} worlds, {N_ANCHORS} anchors of about {VOTES_EACH} votes; ", end="")
     print(f"promised {rank:.3f}")
-    for n_votes, share in zip(SCORED_AT, held.mean(axis=0), strict=True):
-        error = np.sqrt(share * (1 - share) / len(held))
-        print(f"  scored at {n_votes:>4} votes: {share:.3f} of the intervals held (+- {error:.3f})")
+    names = ("the judge", f"the judge and {N_FIRST} votes")
+    for name, shares in zip(names, held.mean(axis=0), strict=True):
+        print(f"by {name}")
+        for n_votes, share in zip(SCORED_AT, shares, strict=True):
+            error = np.sqrt(share * (1 - share) / len(held))
+            print(f"  scored at {n_votes:>4} votes: {share:.3f} of intervals held (+- {error:.3f})")
 
 
 if __name__ == "__main__":

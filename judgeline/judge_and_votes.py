@@ -275,6 +275,34 @@ def combine_with_votes(
     return JudgeAndVotes(rating, std_error, rating - reach, rating + reach)
 
 
+def rate_by_votes(
+    wins: ArrayLike, n_votes: ArrayLike, anchors: ArrayLike, *, l2: float = 0.01
+) -> JudgeAndVotes:
+    """Return one model's rating by its votes alone, as those that calibrate are compared with.
+
+    Parameters
+    ----------
+    wins, n_votes, anchors : array_like, shape (A,)
+        As of `combine_with_votes`.
+    l2 : float
+        Penalty on the squared strength, per squared logit: a prior at 1500 Elo.
+
+    Returns
+    -------
+    JudgeAndVotes
+        Elo points; the interval is the whole line, since nothing calibrates it.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    """
+    penalty = JudgeVariance(1 / (2 * (l2 or _DEFAULT_L2)), "")
+    nobody = VoteCalibration(penalty, (), np.empty((1, 0)))
+    origin = float(strength_to_rating(0.0))
+    return combine_with_votes(origin, wins, n_votes, anchors, nobody, miscoverage=0.5)
+
+
 def _variance_of(models: CalibratingModels, chosen: NDArray[np.bool_]) -> JudgeVariance:
     columns = (models.residual, models.human_std_error, models.judge_std_error)
     return judge_variance(*(column[chosen] for column in columns))

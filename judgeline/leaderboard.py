@@ -26,8 +26,9 @@ class Leaderboard(NamedTuple):
 
     `rating` is by `method`, of which `basis` says what ``auto`` stands for; `lower` and `upper`
     bound its conformal interval (Elo points), which is the whole line for a model without a
-    standard error. `rank` is NaN for a model without a rating; `best_rank` and `worst_rank`
-    bound the true ranks of all models at once: see `rank_intervals`.
+    standard error. `std_error` and `vote_std_error` are the model's own parts of its spread.
+    `rank` is NaN for a model without a rating; `best_rank` and `worst_rank` bound the true ranks
+    of all models at once: see `rank_intervals`.
     `human_rating` is NaN without votes that count. `judge_and_votes` and its interval are of the
     judge's rating and the model's own votes together, from the first vote on. `n_battles`
     counts judged battles against anchors.
@@ -41,10 +42,12 @@ class Leaderboard(NamedTuple):
     basis: NDArray[np.str_]
     rating: Floats
     std_error: Floats
+    vote_std_error: Floats
     lower: Floats
     upper: Floats
     human_rating: Floats
     judge_and_votes: Floats
+    judge_and_votes_std_error: Floats
     judge_and_votes_lower: Floats
     judge_and_votes_upper: Floats
     hard_rating: Floats
@@ -108,8 +111,8 @@ def rank_models(
     return in_order(
         Leaderboard(
             nowhere, nowhere, nowhere, table.model, table.method, table.basis, table.rating,
-            spread, table.rating - half_width, table.rating + half_width, table.human_rating,
-            nowhere, nowhere, nowhere,
+            spread, table.vote_std_error, table.rating - half_width, table.rating + half_width,
+            table.human_rating, nowhere, nowhere, nowhere, nowhere,
             _ratings_of(heldout, "hard", table.model), _ratings_of(heldout, "soft", table.model),
             _betas(heldout, table.model), table.n_battles, table.n_votes,
             _with_spread_flag(table, spread),
@@ -164,10 +167,11 @@ def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
 
 
 class Interval(Protocol):
-    """Ratings of some models with the ends of their intervals, in Elo points, by row."""
+    """Ratings of some models with errors and the ends of their intervals, Elo points, by row."""
 
     model: NDArray[np.str_]
     rating: Floats
+    std_error: Floats
     lower: Floats
     upper: Floats
 
@@ -183,10 +187,13 @@ def with_votes(board: Leaderboard, together: Interval) -> Leaderboard:
         As of `judgeline.judge_and_votes.rate_with_votes`.
     """
     every = np.ones(together.model.size, dtype=bool)
-    columns = (together.rating, together.lower, together.upper)
+    columns = (together.rating, together.std_error, together.lower, together.upper)
     found = [_lookup(together.model, column, every, board.model) for column in columns]
     return board._replace(
-        judge_and_votes=found[0], judge_and_votes_lower=found[1], judge_and_votes_upper=found[2]
+        judge_and_votes=found[0],
+        judge_and_votes_std_error=found[1],
+        judge_and_votes_lower=found[2],
+        judge_and_votes_upper=found[3],
     )
 
 
@@ -305,9 +312,9 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
 
 
 OF_THE_JUDGE = (
-    "rank", "best_rank", "worst_rank", "rating", "std_error", "lower", "upper",
-    "judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper", "hard_rating",
-    "soft_rating", "beta",
+    "rank", "best_rank", "worst_rank", "rating", "std_error", "vote_std_error", "lower", "upper",
+    "judge_and_votes", "judge_and_votes_std_error", "judge_and_votes_lower",
+    "judge_and_votes_upper", "hard_rating", "soft_rating", "beta",
 )  # fmt: skip
 """Columns that the judge had a say in."""
 

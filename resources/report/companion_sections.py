@@ -242,7 +242,8 @@ _CONTROLS = _Part(
 )
 _PREDICTIONS = _Part(
     "predictions",
-    "One row per model that stood here without votes; marked where its interval missed",
+    "One row per model that stood here without votes, one more once it had some; marked where its "
+    "interval missed",
     (
         _text("model", "Model"),
         _text("predicted_at", "Predicted"),
@@ -380,14 +381,19 @@ def _reference(table: pd.DataFrame) -> str:
 
 
 def _coverage_so_far(table: pd.DataFrame) -> str:
-    scored = table[table["covered"].notna()]
+    by_method = table.groupby("method", sort=True)
+    return " ".join(_coverage_by(method_words(str(name)), rows) for name, rows in by_method)
+
+
+def _coverage_by(method: str, table: pd.DataFrame) -> str:
+    scored, by = table[table["covered"].notna()], f"By {method}"
     if scored.empty:
-        return f"None of {count(len(table))} predictions could be held against votes yet."
+        return f"{by}: none of {count(len(table))} predictions could be held against votes yet."
     held, asked = scored["covered"].astype(bool).mean(), 1 - scored["miscoverage"].astype(float)
     return (
-        f"{count(len(scored))} of {count(len(table))} predictions could be held against votes: "
-        f"{percent(held)} of their intervals held the human rating, {percent(asked.mean())} was "
-        "asked for."
+        f"{by}: {count(len(scored))} of {count(len(table))} predictions could be held against "
+        f"votes: {percent(held)} of their intervals held the human rating, "
+        f"{percent(asked.mean())} was asked for."
     )
 
 

@@ -20,6 +20,7 @@ _METHODS = {
     "hard": "hard",
     "soft": "soft (calibrated)",
     "auto": "auto (headline)",
+    "judge_and_votes": "judge and votes",
     "choice": "choice",
     "likelihood": "likelihood-aware",
     "likelihood-calibrated": "likelihood-aware (calibrated)",

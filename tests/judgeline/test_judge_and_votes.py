@@ -17,6 +17,7 @@ from judgeline.judge_and_votes import (
     combine_with_votes,
     judge_variance,
     leave_out,
+    rate_by_votes,
     rate_with_votes,
 )
 from judgeline.placement import place_models
@@ -48,6 +49,16 @@ def test_a_judge_that_knows_all_leaves_its_own_rating() -> None:
     found = together(1623, 1e-12)
     assert found.rating == pytest.approx(1623, abs=1e-6)
     assert found.std_error == pytest.approx(ELO_PER_LOGIT * 1e-6, rel=1e-6)
+
+
+def test_votes_alone_are_placed_as_a_model_held_out_is() -> None:
+    found, l2 = rate_by_votes(WINS, VOTES, ANCHORS, l2=0.02), 0.02
+    strength = place_models([WINS.sum()], VOTES[None], ANCHORS, l2=l2)[0]
+    chance = expit(strength - ANCHORS)
+    information = (VOTES * chance * (1 - chance)).sum() + 2 * l2
+    assert found.rating == pytest.approx(strength_to_rating(strength), abs=1e-6)
+    assert found.std_error == pytest.approx(ELO_PER_LOGIT / math.sqrt(information), rel=1e-6)
+    assert (found.lower, found.upper) == (-math.inf, math.inf)
 
 
 def test_without_votes_the_judge_speaks_alone() -> None:

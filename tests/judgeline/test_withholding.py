@@ -9,6 +9,7 @@ REASON = "kappa 0.05 < 0.20, parse_rate 0.40 < 0.90"
 JUDGED = {
     "rank", "best_rank", "worst_rank", "rating", "std_error", "lower", "upper", "hard_rating",
     "soft_rating", "beta", "judge_and_votes", "judge_and_votes_lower", "judge_and_votes_upper",
+    "vote_std_error", "judge_and_votes_std_error",
 }  # fmt: skip
 """What a judge has a say in, by hand."""
 
@@ -21,10 +22,12 @@ BOARD = Leaderboard(
     basis=np.array([""] * 3),
     rating=np.array([1600.0, 1400.0, np.nan]),
     std_error=np.array([10.0, 12.0, np.nan]),
+    vote_std_error=np.array([9.0, 11.0, np.nan]),
     lower=np.array([1580.0, -np.inf, np.nan]),
     upper=np.array([1620.0, np.inf, np.nan]),
     human_rating=np.array([1590.0, np.nan, 1500.0]),
     judge_and_votes=np.array([1595.0, np.nan, np.nan]),
+    judge_and_votes_std_error=np.array([8.0, np.nan, np.nan]),
     judge_and_votes_lower=np.array([1580.0, np.nan, np.nan]),
     judge_and_votes_upper=np.array([1610.0, np.nan, np.nan]),
     hard_rating=np.array([1700.0, 1300.0, np.nan]),

@@ -242,7 +242,11 @@ GRAPH = {
             "judge_gate",
         },
     ),
-    "predictions": ("placing", CORPUS_JUDGE, {"leaderboard", "candidate_ratings"}),
+    "predictions": (
+        "placing",
+        CORPUS_JUDGE,
+        {"leaderboard", "candidate_ratings", "scored_battles"},
+    ),
 }
 
 BLOCKING = {

@@ -10,11 +10,14 @@ import pandas as pd
 import pytest
 from candidate_tables import battles_of, further_arena, store_candidates
 
+from assets.columns import as_coded
 from assets.partitions import corpus_judge_key
+from judgeline.heldout import RatingSettings, rate
 from pipelines.console import cause
 from pipelines.definitions import build_definitions
 from resources.judges.budget import Budget
 from resources.judges.builtin import BuiltinJudge
+from resources.prediction_record import JUDGE_AND_VOTES
 from resources.verdict_store.resource import StoredVerdicts
 
 N_BATTLES = 96
@@ -293,7 +296,7 @@ def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
     assert board.index.is_unique
     assert np.isfinite(board.loc[name, "human_rating"])
     assert "candidate" not in board.loc[name, "flags"]
-    record = workshop.stored("predictions", "tiny", "careful").set_index("model")
+    record = by_method(workshop, "auto")
     row = record.loc[name]
     stated = ["predicted_at", "run_id", "rating", "lower", "upper", "content_hash", "miscoverage"]
     pd.testing.assert_frame_equal(record.loc[before.index, stated], before[stated])
@@ -312,6 +315,43 @@ def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
     told = {check.check: check.description for check in outcome.failed_checks}
     assert "predictions_cover" not in told, told
     assert "fresh_residuals_are_exchangeable" not in told, told
+    together = by_method(workshop, JUDGE_AND_VOTES)
+    assert set(together.index) == set(arena.models[12:15])
+    assert together.loc[name, "rating"] == board.loc[name, "judge_and_votes"]
+    assert len(json.loads(together.loc[name, "used_votes"])) == board.loc[name, "n_votes"]
+    assert together["scored_at"].isna().all()
     workshop.run("careful", select=["predictions"])
-    again = workshop.stored("predictions", "tiny", "careful").set_index("model")
-    pd.testing.assert_frame_equal(again, record)
+    pd.testing.assert_frame_equal(by_method(workshop, "auto"), record)
+    pd.testing.assert_frame_equal(by_method(workshop, JUDGE_AND_VOTES), together)
+
+
+def by_method(workshop, method: str) -> pd.DataFrame:
+    record = workshop.stored("predictions", "tiny", "careful")
+    return record[record["method"].eq(method)].set_index("model")
+
+
+def test_votes_that_come_later_score_the_rating_by_judge_and_first_votes(placed, arena):
+    """Oracle: the human rating of the model in a corpus without the votes that were seen."""
+    workshop, _, _ = placed
+    name = arena.models[ENTRANT]
+    before = by_method(workshop, JUDGE_AND_VOTES)
+    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_battles": 1200}
+    workshop.tiny["sample_size"] = 900
+    outcome = workshop.run("careful", select=["+predictions"])
+    assert outcome.errors == ()
+    row = by_method(workshop, JUDGE_AND_VOTES).loc[name]
+    stated = ["predicted_at", "rating", "lower", "upper", "std_error", "used_votes"]
+    pd.testing.assert_series_equal(row[stated], before.loc[name, stated])
+    scored = workshop.stored("scored_battles", "tiny", "careful")
+    seen = scored["battle_id"].isin(json.loads(row["used_votes"]))
+    assert seen.any()
+    unseen = scored.assign(human_outcome=scored["human_outcome"].mask(seen))
+    rated = rate(as_coded(unseen, "derived"), RatingSettings(n_resamples=0))
+    (own,) = np.flatnonzero((rated.model == name) & (rated.method == "human"))
+    assert row["human_rating"] == pytest.approx(rated.human_rating[own], abs=1e-6)
+    assert row["n_votes"] == rated.n_votes[own]
+    assert row["residual"] == pytest.approx(
+        row["rating"] - row["human_rating"] - row["origin_shift"]
+    )
+    reach = np.hypot(row["std_error"], row["human_std_error"]) / row["std_error"]
+    assert row["covered"] == (abs(row["residual"]) <= reach * (row["upper"] - row["rating"]))

@@ -8,7 +8,12 @@ import pandas as pd
 import pytest
 
 from assets.predictions import exchangeable, predictions_cover
+from judgeline.battles import code_battles
+from judgeline.heldout import human_anchors, rate
+from judgeline.rating_settings import RatingSettings
+from resources.further_votes import PEOPLE, further_ratings
 from resources.prediction_record import (
+    JUDGE_AND_VOTES,
     PREDICTION_DTYPES,
     coverage_of,
     pool_of,
@@ -31,14 +36,38 @@ def board(*rows: tuple[str, float, float, int], flags: str = "") -> pd.DataFrame
         lower=table["rating"] - 50,
         upper=table["rating"] + 50,
         std_error=20.0,
+        vote_std_error=15.0,
+        judge_and_votes=math.nan,
+        judge_and_votes_std_error=math.nan,
+        judge_and_votes_lower=math.nan,
+        judge_and_votes_upper=math.nan,
         flags=flags or np.where(table["human_rating"].isna(), "candidate;no-votes", ""),
     )
 
 
-def state(record: pd.DataFrame, leaderboard: pd.DataFrame, now: str = FIRST) -> pd.DataFrame:
+NO_BATTLES = pd.DataFrame(columns=["battle_id", "model_a", "model_b", "human_outcome"])
+NONE_FURTHER = pd.DataFrame(columns=PEOPLE)
+
+
+def state(
+    record: pd.DataFrame,
+    leaderboard: pd.DataFrame,
+    now: str = FIRST,
+    battles: pd.DataFrame = NO_BATTLES,
+) -> pd.DataFrame:
     return state_predictions(
-        record, leaderboard, HASHES, miscoverage=0.1, now=now, run_id=f"run of {now}"
+        record, leaderboard, HASHES, battles, miscoverage=0.1, now=now, run_id=f"run of {now}"
     )
+
+
+def score(
+    record: pd.DataFrame,
+    leaderboard: pd.DataFrame,
+    further: pd.DataFrame = NONE_FURTHER,
+    *,
+    now: str = THEN,
+) -> pd.DataFrame:
+    return score_predictions(record, leaderboard, further, now=now)
 
 
 VOTED = [("ant", 1500.0, 1510.0, 90), ("bee", 1400.0, 1390.0, 80)]
@@ -52,7 +81,8 @@ def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
     assert (row["model"], row["content_hash"], row["predicted_at"]) == ("new", "abc", FIRST)
     assert (row["rating"], row["lower"], row["upper"]) == (1600.0, 1550.0, 1650.0)
     assert (row["miscoverage"], row["std_error"], row["run_id"]) == (0.1, 20.0, f"run of {FIRST}")
-    assert all(pd.isna(row[name]) for name in list(PREDICTION_DTYPES)[11:])
+    assert row["vote_std_error"] == 15.0
+    assert all(pd.isna(row[name]) for name in ["used_votes", *list(PREDICTION_DTYPES)[13:]])
     assert json.loads(row["anchors"]) == {"ant": 1510.0, "bee": 1390.0}
 
 
@@ -86,25 +116,25 @@ def test_the_first_prediction_stays_whatever_comes_later():
 )
 def test_votes_score_a_prediction_once(human, covered):
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0), ("wait", 1.0, math.nan, 0)))
-    scored = score_predictions(record, board(*VOTED, ("new", 9.0, human, 90)), now=THEN)
+    scored = score(record, board(*VOTED, ("new", 9.0, human, 90)))
     row = scored.set_index("model").loc["new"]
     assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 90)
     assert row["residual"] == pytest.approx(1600 - human)  # of what was predicted
     assert bool(row["covered"]) is covered
-    stated = list(PREDICTION_DTYPES)[:11]
+    stated = list(PREDICTION_DTYPES)[:13]
     assert row["origin_shift"] == pytest.approx(0, abs=1e-9)
     pd.testing.assert_frame_equal(scored[stated], record[stated])
     assert pd.isna(scored.set_index("model").loc["wait", "scored_at"])
-    again = score_predictions(scored, board(*VOTED, ("new", 9.0, 1.0, 900)), now="later still")
+    again = score(scored, board(*VOTED, ("new", 9.0, 1.0, 900)), now="later still")
     pd.testing.assert_frame_equal(again, scored)
 
 
 def test_a_rating_from_fewer_votes_than_calibrate_is_nothing_to_score_by():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
     few = board(*VOTED, ("new", 9.0, 1800.0, 80))
-    assert score_predictions(record, few, now=THEN)["scored_at"].isna().all()
+    assert score(record, few)["scored_at"].isna().all()
     enough = board(*VOTED, ("new", 9.0, 1800.0, 81))  # the lowest decile of 80 and 90
-    assert score_predictions(record, enough, now=THEN)["scored_at"].notna().all()
+    assert score(record, enough)["scored_at"].notna().all()
 
 
 def test_a_promise_without_ends_and_a_guess_are_not_written_down():
@@ -132,7 +162,7 @@ def test_a_zero_that_moved_moves_no_residual():
     model, zero = 130.0, np.mean(list(known.values()))
     record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
     voted = left_out({**known, **strong, "new": model})
-    (row,) = score_predictions(record, board(*voted), now=THEN).to_dict("records")
+    (row,) = score(record, board(*voted)).to_dict("records")
     assert row["residual"] == pytest.approx(0, abs=1e-9)
     assert row["origin_shift"] == pytest.approx(4 * (250 - zero) / 24)  # k d / (A + k)
     assert row["human_rating"] + row["origin_shift"] == pytest.approx(row["rating"])
@@ -144,7 +174,7 @@ def test_strong_anchors_that_are_gone_move_no_residual():
     record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
     stayed = {name: own for name, own in known.items() if not name.startswith("strong")}
     voted = left_out({**stayed, "new": model})
-    (row,) = score_predictions(record, board(*voted), now=THEN).to_dict("records")
+    (row,) = score(record, board(*voted)).to_dict("records")
     assert row["residual"] == pytest.approx(0, abs=1e-9)
     assert row["origin_shift"] < -30
 
@@ -152,7 +182,7 @@ def test_strong_anchors_that_are_gone_move_no_residual():
 def test_a_prediction_none_of_whose_anchors_is_left_waits():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
     others = board(("cat", 1.0, 1500.0, 90), ("new", 9.0, 1600.0, 60))
-    assert score_predictions(record, others, now=THEN)["scored_at"].isna().all()
+    assert score(record, others)["scored_at"].isna().all()
 
 
 def test_a_record_that_is_older_than_its_column_of_anchors_is_scored_as_before():
@@ -162,7 +192,143 @@ def test_a_record_that_is_older_than_its_column_of_anchors_is_scored_as_before()
         )
     )
     now = board(*VOTED, ("cat", 1.0, 1900.0, 90), ("new", 9.0, 1550.0, 90))
-    assert score_predictions(record, now, now=THEN)["residual"].tolist() == [50.0]
+    assert score(record, now)["residual"].tolist() == [50.0]
+
+
+# judge and votes together
+
+
+def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataFrame:
+    """The board with one model's rating by judge and votes: standard error 20, interval of 40."""
+    row = leaderboard["model"].eq(model)
+    values = {"": rating, "_std_error": 20.0, "_lower": rating - 40, "_upper": rating + 40}
+    return leaderboard.assign(
+        **{
+            f"{JUDGE_AND_VOTES}{part}": np.where(row, value, np.nan)
+            for part, value in values.items()
+        }
+    )
+
+
+def battles(*rows: tuple[str, str, str, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["battle_id", "model_a", "model_b", "human_outcome"])
+
+
+SEEN = battles(
+    ("b1", "new", "ant", 1.0), ("b2", "bee", "new", 0.5), ("b3", "new", "bee", math.nan),
+    ("b4", "ant", "bee", 0.0),
+)  # fmt: skip
+
+
+def both_rows(n_votes: int = 0, human: float = math.nan) -> pd.DataFrame:
+    """A record of the new model by the judge (1600), and by judge and votes (1580)."""
+    now = board(*VOTED, ("new", 1600.0, human, n_votes))
+    return state(state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0))),
+                 with_votes(now, "new", 1580.0), now=THEN, battles=SEEN)  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_votes", "human"), [(0, math.nan), (60, 1570.0)])
+def test_first_votes_make_a_second_prediction_that_names_them(n_votes, human):
+    record = both_rows(n_votes, human)
+    assert record["method"].tolist() == ["soft", JUDGE_AND_VOTES]
+    row = record.iloc[1]
+    assert (row["rating"], row["lower"], row["upper"]) == (1580.0, 1540.0, 1620.0)
+    assert (row["predicted_at"], row["std_error"]) == (THEN, 20.0)
+    assert json.loads(row["used_votes"]) == ["b1", "b2"]
+    assert json.loads(row["anchors"]) == {"ant": 1510.0, "bee": 1390.0}  # never the model itself
+    assert pd.isna(row[["content_hash", "vote_std_error", "scored_at"]]).all()
+    later = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 70)), "new", 1500.0)
+    pd.testing.assert_frame_equal(state(record, later, now="later still"), record)
+
+
+def test_votes_that_wait_are_predicted_with_in_the_run_that_predicts_without_them():
+    now = with_votes(board(*VOTED, ("new", 1600.0, math.nan, 0)), "new", 1580.0)
+    record = state(NONE, now, battles=SEEN)
+    assert record["method"].tolist() == ["soft", JUDGE_AND_VOTES]
+    assert record["used_votes"].isna().tolist() == [True, False]
+
+
+def test_a_model_that_came_with_its_votes_and_an_interval_without_ends_predict_nothing():
+    came = with_votes(board(*VOTED), "ant", 1500.0)
+    assert state(NONE, came, battles=SEEN).empty
+    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
+    endless = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 9)), "new", 1580.0).assign(
+        judge_and_votes_lower=-math.inf, judge_and_votes_upper=math.inf
+    )
+    assert len(state(record, endless, battles=SEEN)) == 1
+
+
+def further(rating: float, std_error: float, n_votes: int) -> pd.DataFrame:
+    return pd.DataFrame([(rating, std_error, n_votes)], index=["new"], columns=PEOPLE)
+
+
+@pytest.mark.parametrize(("off", "covered"), [(49.9, True), (-49.9, True), (50.1, False)])
+def test_further_votes_score_it_with_their_own_noise(off, covered):
+    """Errors of 20 and 15 make 25: 1.25 times the interval of 40 is 50."""
+    now = board(*VOTED, ("new", 9.0, 1650.0, 900))
+    scored = score(both_rows(), now, further(1580.0 - off, 15.0, 90))
+    alone, together = scored.to_dict("records")
+    assert together["residual"] == pytest.approx(off)
+    assert bool(together["covered"]) is covered
+    assert (together["n_votes"], together["human_std_error"]) == (90, 15.0)
+    assert (alone["n_votes"], alone["human_rating"], alone["residual"]) == (900, 1650.0, -50.0)
+    assert bool(alone["covered"])
+    assert pd.isna(alone["human_std_error"])
+    again = score(scored, now, further(0.0, 1.0, 999), now="later still")
+    pd.testing.assert_frame_equal(again, scored)
+
+
+@pytest.mark.parametrize("found", [NONE_FURTHER, further(1580.0, 15.0, 40)])
+def test_votes_that_it_has_seen_are_no_votes_to_score_it_by(found):
+    scored = score(both_rows(), board(*VOTED, ("new", 9.0, 1650.0, 900)), found)
+    assert scored["scored_at"].notna().tolist() == [True, False]
+
+
+def test_half_of_the_votes_that_calibrate_are_enough_to_score_it_by():
+    """The lowest decile of 80 and 90 is 81."""
+    scored = score(both_rows(), board(*VOTED), further(1580.0, 15.0, 41))
+    assert scored["scored_at"].notna().tolist() == [False, True]
+
+
+def test_further_ratings_are_those_of_a_model_on_which_nobody_else_voted():
+    """Oracle: the whole rating program over battles without the votes that were seen."""
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 6, 900)
+    b = (a + rng.integers(1, 6, 900)) % 6
+    vote = rng.choice([0.0, 0.5, 1.0], 900)
+    names = np.array([f"m{k}" for k in range(6)])
+    ids = np.char.add("b", np.arange(900).astype(str))
+    table = battles(*zip(ids, names[a], names[b], vote, strict=True))
+    own = table["model_a"].eq("m2") | table["model_b"].eq("m2")
+    seen = own & (np.arange(900) < 400)
+
+    def coded(outcome: pd.Series):
+        return code_battles(
+            table["model_a"],
+            table["model_b"],
+            human_outcome=outcome,
+            judge_outcome=(np.sign(b - a) + 1) / 2,
+            score_difference=b - a + 0.5 * rng.standard_normal(900),
+        )
+
+    voted, strengths = human_anchors(coded(table["human_outcome"]), l2=0.01)
+    anchors = pd.DataFrame(strengths, index=names, columns=names[voted])
+    waiting = pd.DataFrame(
+        {
+            "model": ["m2", "gone"],
+            "used_votes": [json.dumps(table["battle_id"][seen].tolist()), "[]"],
+        }
+    )
+    found = further_ratings(waiting, table, anchors, l2=0.01)
+    only_further = rate(coded(table["human_outcome"].mask(seen)), RatingSettings(n_resamples=0))
+    (oracle,) = only_further.human_rating[
+        (only_further.model == "m2") & (only_further.method == "human")
+    ]
+    assert found.index.tolist() == ["m2"]
+    assert found.loc["m2", "human_rating"] == pytest.approx(oracle, abs=1e-6)
+    assert found.loc["m2", "n_votes"] == (own & ~seen).sum()
+    lied = table.assign(human_outcome=table["human_outcome"].mask(seen, 1.0))
+    pd.testing.assert_frame_equal(further_ratings(waiting, lied, anchors, l2=0.01), found)
 
 
 # what the record is worth
@@ -172,9 +338,9 @@ def scored_record(residuals: list[float], half_width: float = 50.0) -> pd.DataFr
     rating = 1500.0 + np.arange(len(residuals))
     table = pd.DataFrame({"model": [f"new-{k}" for k in range(len(residuals))], "rating": rating})
     table = table.assign(
-        method="soft", std_error=20.0, miscoverage=0.1, scored_at=THEN, predicted_at=FIRST,
-        lower=rating - half_width, upper=rating + half_width, residual=residuals,
-        human_rating=rating - residuals, n_votes=50,
+        method="soft", std_error=20.0, vote_std_error=0.0, miscoverage=0.1, scored_at=THEN,
+        predicted_at=FIRST, lower=rating - half_width, upper=rating + half_width,
+        residual=residuals, human_rating=rating - residuals, n_votes=50,
     )  # fmt: skip
     return typed_record(table.assign(covered=table["residual"].abs().le(half_width)))
 
@@ -182,7 +348,8 @@ def scored_record(residuals: list[float], half_width: float = 50.0) -> pd.DataFr
 def heldout(residuals: list[float], names: str = "voted") -> pd.DataFrame:
     rows = [
         {"model": f"{names}-{k}", "method": method, "residual": r, "std_error_analytic": 20.0,
-         "std_error": 10.0, "human_rating": 1.0, "rating": 1.0 + r}
+         "std_error": 10.0, "human_std_error": math.nan, "vote_std_error": 0.0, "n_battles": 90,
+         "human_rating": 1.0, "rating": 1.0 + r}
         for k, r in enumerate(residuals)
         for method in ("hard", "soft")
     ]  # fmt: skip
@@ -207,6 +374,19 @@ def test_coverage_counts_what_promised_something():
     assert n_left_out == 1
     assert predictions_cover(record, POOL).passed  # one of two is no surprise
     assert predictions_cover(NONE, POOL).passed
+
+
+def test_the_two_predictions_of_a_model_are_counted_apart():
+    together = scored_record([10.0, 20.0, 80.0]).assign(
+        method=JUDGE_AND_VOTES, vote_std_error=math.nan
+    )
+    record = pd.concat([scored_record([10.0, -80.0]), together], ignore_index=True)
+    coverage, _ = coverage_of(record, POOL)
+    counts = coverage[["method", "n_predictions", "n_covered"]].to_numpy().tolist()
+    assert counts == [[JUDGE_AND_VOTES, 3, 2], ["soft", 2, 1]]
+    assert coverage["nominal"].tolist() == pytest.approx([0.9, 0.9])  # 18 of 20: 19 calibrate both
+    tests = rank_tests(record, POOL, "analytic")
+    assert tests[["method", "n_fresh"]].drop_duplicates().to_numpy().tolist() == [["soft", 2]]
 
 
 def test_too_many_misses_are_told():
@@ -242,6 +422,38 @@ def test_the_standard_error_that_intervals_are_made_of_scales_the_pool():
     assert one == (1 + 4) / 20  # of sizes 30 and more: 40, 30, 35 and 45
     other = strangeness(record, POOL, "bootstrap")["p_value"].iloc[0]
     assert other == (1 + 11) / 20  # errors of 10: of sizes 15 and more
+
+
+@pytest.mark.parametrize(
+    ("vote_std_error", "p_value"),
+    [
+        (20.0, 4 / 5),  # spread 25: 0.9, above 0.8 alone (in standard errors 2.5 against 1.25)
+        (12.0, 1 / 5),  # spread 19.2: 1.17
+    ],
+)
+def test_residuals_are_ranked_in_the_spread_that_intervals_are_made_of(vote_std_error, p_value):
+    """Excess of the pool: 400 - 256 is 12 squared. Its spreads are 20, 20, 20 and 25."""
+    pool = heldout([20.0] * 4).query("method == 'soft'")
+    pool = pool.assign(
+        std_error_analytic=16.0, human_std_error=0.0, vote_std_error=[0.0, 0.0, 0.0, 15.0]
+    )
+    record = scored_record([22.5]).assign(std_error=9.0, vote_std_error=vote_std_error)
+    assert strangeness(record, pool, "analytic")["p_value"].tolist() == [p_value]
+
+
+def test_a_prediction_stored_without_the_parts_of_its_spread_is_not_ranked_and_said_so():
+    older = typed_record(scored_record([60.0, 75.0]).drop(columns=["vote_std_error", "used_votes"]))
+    assert older["used_votes"].isna().all()
+    check = exchangeable(older, POOL, "analytic")
+    assert check.passed
+    assert "2 stored before vote_std_error was" in check.description
+    assert check.metadata["n_scored"].value == 0
+    record = pd.concat([older, scored_record([5.0]).assign(model="newer")], ignore_index=True)
+    check = exchangeable(record, POOL, "analytic")
+    assert "1 fresh against 19" in check.description
+    assert "2 stored before" in check.description
+    coverage, _ = coverage_of(record, POOL)
+    assert coverage["n_predictions"].tolist() == [3]
 
 
 def test_a_model_without_spread_is_as_strange_as_can_be():

@@ -1,0 +1,60 @@
+"""Votes on a model, and its human rating by those that a prediction had not seen."""
+
+import json
+
+import pandas as pd
+
+from judgeline.judge_and_votes import rate_by_votes
+
+PEOPLE = ["human_rating", "human_std_error", "n_votes"]
+"""What people say of a model: their rating, its standard error (Elo points), and by how many."""
+
+
+def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Return the votes on a model: battle_id, opponent, and the model's share of the win."""
+    is_a = scored_battles["model_a"].eq(model)
+    own = scored_battles["human_outcome"].notna() & (is_a | scored_battles["model_b"].eq(model))
+    votes, is_a = scored_battles[own], is_a[own]
+    outcome = votes["human_outcome"].astype(float)
+    return pd.DataFrame(
+        {
+            "battle_id": votes["battle_id"],
+            "opponent": votes["model_b"].where(is_a, votes["model_a"]),
+            "share": outcome.where(is_a, 1 - outcome),
+        }
+    )
+
+
+def further_ratings(
+    waiting: pd.DataFrame, scored_battles: pd.DataFrame, anchors: pd.DataFrame, *, l2: float
+) -> pd.DataFrame:
+    """Return people's ratings of models by the votes that their prediction had not seen.
+
+    Parameters
+    ----------
+    waiting : DataFrame
+        Rows of the record by judge and votes.
+    scored_battles : DataFrame
+        The table of that name.
+    anchors : DataFrame
+        People's strengths of the anchors (columns) in the fold of each model (rows), logits.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    DataFrame
+        By model: human rating, its standard error (Elo points) and the votes behind both. No row
+        for a model without further votes, or whose fold gives an opponent no strength.
+    """
+    found = {}
+    for row in waiting.itertuples():
+        votes = votes_on(scored_battles, row.model)
+        unseen = votes[~votes["battle_id"].isin(json.loads(row.used_votes))]
+        met = unseen.groupby("opponent")["share"].agg(["sum", "size"])
+        met = met[met.index.isin(anchors.columns)]
+        strengths = anchors.reindex(index=[row.model], columns=met.index).iloc[0]
+        if len(met) and strengths.notna().all():
+            rated = rate_by_votes(met["sum"], met["size"], strengths, l2=l2)
+            found[row.model] = (rated.rating, rated.std_error, int(met["size"].sum()))
+    return pd.DataFrame.from_dict(found, orient="index", columns=PEOPLE)
