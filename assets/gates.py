@@ -8,27 +8,21 @@ import dagster as dg
 import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
-from assets import (
-    calibration,
-    choices,
-    diagnostics,
-    embeddings,
-    influences,
-    judge_gate,
-    judging,
-    methods,
-    missing_bounds,
-    missingness,
-    panel,
-    quantitative,
-    ratings,
-    reference,
-    single_scores,
-    soft_outcomes,
-    uncertainty,
-    win_rates,
-)
+from assets.diagnostics import assets as diagnostics
+from assets.diagnostics import influences, missing_bounds, missingness
+from assets.elo import methods, ratings
+from assets.elo import slopes as calibration
+from assets.intervals import assets as uncertainty
+from assets.judging import assets as judging
+from assets.judging import choices, single_scores
 from assets.partitions import corpus_judge_key
+from assets.quantitative import assets as quantitative
+from assets.quantitative import embeddings
+from assets.reference import assets as reference
+from assets.reliability import gate as judge_gate
+from assets.reliability import panel
+from assets.trust import assets as soft_outcomes
+from assets.winrate import assets as win_rates
 
 JUDGED: tuple[ModuleType, ...] = (
     judging,

@@ -12,7 +12,7 @@ import dagster as dg
 import pandas as pd
 from sqlalchemy.exc import IntegrityError
 
-from resources.tables import require_slug
+from resources.tables.store import require_slug
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from assets.partitions import corpus_and_judge
-from judgeline.identity import identity_hash
+from judgeline.verdict.identity import identity_hash
 from resources.candidates.accepting import contents
 from resources.candidates.folder import folder_of, list_files
-from resources.catalog import Catalog
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.revision import content_revision
 
 Entry = TypeVar("Entry", bound=BaseModel)

@@ -24,18 +24,18 @@ from urllib.parse import urlsplit
 import pandas as pd
 from upath import UPath
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
+from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer
 from resources.judges.calls import present
 from resources.judges.catalog import read_template
-from resources.judges.served.endpoint import Endpoint
-from resources.judges.served.fields import Decoding, ServedFields
-from resources.judges.served.prompt import answer_format, write_messages
-from resources.judges.served.served import ServedJudge
-from resources.paths import ROOT
-from resources.verdict_store.store import VerdictStore
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import Decoding, ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.prompt import answer_format, write_messages
+from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second
 LATENCY_S = 0.25

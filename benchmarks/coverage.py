@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline import heldout
-from judgeline.battles import code_battles
-from judgeline.heldout import HeldOutRatings, RatingSettings
-from judgeline.leaderboard import Leaderboard, rank_models
+from assets.judging.scoring import score_battles
+from judgeline.elo import rate as heldout
+from judgeline.elo.battles import code_battles
+from judgeline.elo.rate import HeldOutRatings, RatingSettings
+from judgeline.intervals.board import Leaderboard, rank_models
 from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
 from resources.arena.truth import true_ratings
+from resources.config.judges import JudgeDefinition, load_judges
 from resources.corpora.arena import tabulate
 from resources.judges.annotation import annotate
-from resources.judges.builtin import BuiltinJudge
 from resources.judges.catalog import read_template
-from resources.judges.definitions import JudgeDefinition, load_judges
-from resources.scoring import score_battles
+from resources.judges.simulated.judge import BuiltinJudge
 
 METHODS = ("hard", "soft", "average", "gap", "auto")
 

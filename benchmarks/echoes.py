@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from judgeline.dictation import lists, scripts, stated
+from judgeline.verdict.dictation import lists, scripts, stated
 
 Scores = tuple[bytes, bytes]
 

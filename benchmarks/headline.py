@@ -15,21 +15,21 @@ import numpy as np
 from scipy.special import expit
 
 from assets.columns import as_coded
-from judgeline.agreement import cohen_kappa
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.conformal import calibrate_intervals, conformal_quantile
-from judgeline.elo import ELO_PER_LOGIT, strength_to_rating
-from judgeline.gap import fit_weights, gap_features, standardised
-from judgeline.heldout import HeldOutRatings, Placements, place, rate
-from judgeline.leaderboard import kept_intervals, rank_models
-from judgeline.own_battles import OwnBattles
-from judgeline.placement import place_models
-from judgeline.pooled import rate_pooled
-from judgeline.rank_correlation import spearman
-from judgeline.rating_settings import RatingSettings
-from judgeline.tally import tally_outcomes
-from pipelines.rank_input import read_judged_battles
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.gap import fit_weights, gap_features, standardised
+from judgeline.elo.own_battles import OwnBattles
+from judgeline.elo.placement import place_models
+from judgeline.elo.rank_correlation import spearman
+from judgeline.elo.rate import HeldOutRatings, Placements, place, rate
+from judgeline.elo.scale import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.tally import tally_outcomes
+from judgeline.intervals.board import kept_intervals, rank_models
+from judgeline.intervals.conformal import calibrate_intervals, conformal_quantile
+from judgeline.intervals.pooled import rate_pooled
+from judgeline.reliability.agreement import cohen_kappa
+from pipelines.commands.rank_input import read_judged_battles
 
 Weigh = Callable[[np.ndarray], np.ndarray]
 METHODS = ("hard", "soft", "average", "gap", "auto")

@@ -13,13 +13,17 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.elo import ELO_PER_LOGIT, strength_to_rating
-from judgeline.heldout import HEADLINE, HeldOutRatings, RatingSettings, human_anchors, rate
-from judgeline.judge_and_votes import CalibratingModels, calibrate_votes, combine_with_votes
-from judgeline.placement import place_models
-from judgeline.streams import keyed_rng
-from judgeline.tally import tally_outcomes
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.placement import place_models
+from judgeline.elo.rate import HEADLINE, HeldOutRatings, RatingSettings, human_anchors, rate
+from judgeline.elo.scale import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.streams import keyed_rng
+from judgeline.elo.tally import tally_outcomes
+from judgeline.intervals.judge_and_votes import (
+    CalibratingModels,
+    calibrate_votes,
+    combine_with_votes,
+)
 
 BUDGETS = (10, 50, 200)
 LEAST_OTHERS = 50  # votes that a model's rating is compared with

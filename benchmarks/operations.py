@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from judgeline.outcomes import CRITERIA
-from resources.paths import ROOT
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.paths import ROOT
 
 sys.path.append(str(ROOT / "tests" / "e2e"))
 
@@ -32,7 +32,11 @@ SAMPLE = "softelo_lmarena100k_sample.csv"
 ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
 SIMULATED, RECORDED = "arena-{}", "recorded"
 MIB = 1 << 10  # /proc counts in kB
-SERVERS = {"webserver": "pipelines.webserver", "daemon": "daemon run", "code location": "api grpc"}
+SERVERS = {
+    "webserver": "pipelines.instance.webserver",
+    "daemon": "daemon run",
+    "code location": "api grpc",
+}
 WORKER, WORKERS = "spawn_main", "workers of runs"
 PAGES = {
     "asset graph of the leaderboard": (
@@ -135,7 +139,7 @@ def in_process(pairs: Sequence[str]) -> None:
     """Print, as JSON, the seconds that each partition's judge job takes in this process alone."""
     from assets.partitions import corpus_judge_key, register
     from pipelines.definitions import build_definitions
-    from pipelines.instance import open_instance
+    from pipelines.instance.homes import open_instance
 
     defs = build_definitions()
     split = [pair.split("|") for pair in pairs]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.quantitative import fit_preferences, fit_ratings
-from judgeline.quantitative_inputs import keep_features
-from judgeline.quantitative_metrics import preference_agreement
+from judgeline.quantitative.inputs import keep_features
+from judgeline.quantitative.metrics import preference_agreement
+from judgeline.quantitative.score_heads import fit_preferences, fit_ratings
 
 MEASURES = ("mse", "mae", "accuracy", "f1", "pearson", "spearman", "kendall")
 ABLATIONS = (0.5, 0.75, 0.875)
@@ -122,8 +122,8 @@ def table(curve: pd.DataFrame) -> str:
 
 def embedded(texts: list[str], base_url: str, model: str, api_key_env: str | None) -> np.ndarray:
     """Return the embeddings of texts, shape (n, d), from an endpoint, or stop."""
+    from resources.config.embeddings import EmbedderDefinition
     from resources.embeddings.catalog import open_embedder
-    from resources.embeddings.definitions import EmbedderDefinition
 
     given = {"slug": "benchmark", "kind": "openai", "base_url": base_url, "model": model}
     given |= {"batch_size": 16, "concurrency": 2, "timeout_s": 600.0}  # may be on this machine

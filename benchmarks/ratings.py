@@ -21,14 +21,14 @@ import numpy as np
 from scipy import optimize
 from scipy.special import expit, log_expit
 
-from judgeline.battles import Categorical, CodedBattles, code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.bradley_terry import fit_strengths
-from judgeline.gap import fit_gap, gap_features
-from judgeline.heldout import RatingSettings, rate
-from judgeline.soft import soft_totals
-from judgeline.tally import tally_outcomes
-from judgeline.targets import fold_anchors, own_target, soft_target
+from judgeline.elo.battles import Categorical, CodedBattles, code_battles
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.bradley_terry import fit_strengths
+from judgeline.elo.gap import fit_gap, gap_features
+from judgeline.elo.rate import RatingSettings, rate
+from judgeline.elo.soft import soft_totals
+from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.targets import fold_anchors, own_target, soft_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")
 QUICK = ("25000x55", "1000000x55")

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from judgeline.identity import text_hash
-from resources.paths import ROOT
+from judgeline.verdict.identity import text_hash
+from resources.config.paths import ROOT
 
 LEFT_OUT = ("NullModel",)
 """It talks the published judge into preferring it, whatever the question."""

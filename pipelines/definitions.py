@@ -5,46 +5,35 @@ from typing import Any
 
 import dagster as dg
 
-from assets import (
-    attack_controls,
-    calibration,
-    call_plan,
-    candidate_judging,
-    candidates,
-    choices,
-    comparison,
-    corpus,
-    diagnostics,
-    drift,
-    embeddings,
-    influences,
-    judge_gate,
-    judging,
-    method_comparison,
-    methods,
-    missing_bounds,
-    missingness,
-    panel,
-    placing,
-    pooled,
-    predictions,
-    quantitative,
-    rating_systems,
-    ratings,
-    reference,
-    single_scores,
-    soft_outcomes,
-    uncertainty,
-    win_rates,
-)
-from pipelines.automation import SCHEDULES, SENSORS
-from pipelines.executor import in_process_on_named_host
+from assets.candidates import assets as candidates
+from assets.candidates import attack_controls, placing, predictions
+from assets.candidates import judging as candidate_judging
+from assets.comparison import assets as comparison
+from assets.corpus import assets as corpus
+from assets.diagnostics import assets as diagnostics
+from assets.diagnostics import influences, missing_bounds, missingness
+from assets.elo import method_comparison, methods, ratings
+from assets.elo import slopes as calibration
+from assets.intervals import assets as uncertainty
+from assets.intervals import pooled
+from assets.judging import assets as judging
+from assets.judging import call_plan, choices, single_scores
+from assets.quantitative import assets as quantitative
+from assets.quantitative import embeddings
+from assets.reference import assets as reference
+from assets.reference import system_assets as rating_systems
+from assets.reliability import drift, panel
+from assets.reliability import gate as judge_gate
+from assets.trust import assets as soft_outcomes
+from assets.winrate import assets as win_rates
+from pipelines.instance.executor import in_process_on_named_host
 from pipelines.jobs import JOBS
-from resources.catalog import Catalog
+from pipelines.sensors.automation import SCHEDULES, SENSORS
+from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.budget import Budget
-from resources.tables import ParquetTables
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetTables
 
 STAGES = (
     corpus,

@@ -103,11 +103,11 @@ def test_a_cap_on_runs_reaches_the_processes_that_ask(compose: Any) -> None:
 def test_every_webserver_is_the_guarded_one(compose: Any) -> None:
     """The chart has no other command than `dagster-webserver`: the image's own is ours."""
     service = compose["services"]["webserver"]
-    assert service["command"][:3] == ["python", "-m", "pipelines.webserver"]
+    assert service["command"][:3] == ["python", "-m", "pipelines.instance.webserver"]
     assert service["environment"]["JUDGELINE_ALLOWED_HOSTS"] == "${JUDGELINE_ALLOWED_HOSTS-}"
     dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     installed, replaced = dockerfile.index("pip install"), dockerfile.index("RUN printf")
-    script = 'exec /opt/venv/bin/python -m pipelines.webserver "$@"'
+    script = 'exec /opt/venv/bin/python -m pipelines.instance.webserver "$@"'
     assert script in dockerfile[replaced:].partition("> /opt/venv/bin/dagster-webserver\n")[0]
     assert installed < replaced
     for path in DEPLOY.iterdir():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 from upath import UPath
 
-from judgeline.identity import identity_hash
+from judgeline.verdict.identity import identity_hash
 from resources.candidates.controls import content_of_control, make_control
 from resources.candidates.file import Answered, CandidateFile, read_candidate
 from resources.candidates.folder import Seen, printable_name
@@ -20,9 +20,9 @@ from resources.candidates.schema import (
     RefusedError,
     told,
 )
-from resources.corpora.candidate_options import CandidateOptions
+from resources.config.candidate_options import CandidateOptions
 from resources.corpora.schema import empty, typed
-from resources.tables import ParquetStore
+from resources.tables.store import ParquetStore
 
 _DETAIL = 500
 

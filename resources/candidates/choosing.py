@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.candidate_battles import (
+from judgeline.elo.rate import FEW_BATTLES
+from judgeline.sampling.balanced import tiebreak_keys
+from judgeline.sampling.candidate_battles import (
     NeededBattles,
     choose_battles,
     needed_battles,
     strength_bands,
 )
-from judgeline.heldout import FEW_BATTLES
-from judgeline.identity import text_hash
-from judgeline.sampling import tiebreak_keys
+from judgeline.verdict.identity import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
-from resources.corpora.candidate_options import CandidateOptions
-from resources.corpora.definitions import RatingOptions
+from resources.config.candidate_options import CandidateOptions
+from resources.config.corpora import RatingOptions
 from resources.corpora.schema import BATTLE_DTYPES, empty, typed
 
 CANDIDATE_BATTLE_DTYPES: dict[str, str] = {

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from upath import UPath
 
-from resources.paths import candidates_uri
-from resources.tables import require_slug
+from resources.config.paths import candidates_uri
+from resources.tables.store import require_slug
 
 SETTLED_SECONDS = 5.0
 """A file that was changed more recently may still be growing."""

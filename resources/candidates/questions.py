@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.candidate_battles import choose_battles
-from judgeline.sampling import tiebreak_keys
-from judgeline.settled import settled_models
+from judgeline.elo.settled import settled_models
+from judgeline.sampling.balanced import tiebreak_keys
+from judgeline.sampling.candidate_battles import choose_battles
 
 UNKNOWN_LANGUAGE = ""
 
@@ -55,7 +55,7 @@ def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
 
 
 def rated_models(battles: pd.DataFrame) -> frozenset[str]:
-    """Return the models with votes enough to be rated by people; see `judgeline.settled`."""
+    """Return the models with votes enough to be rated by people; see `judgeline.elo.settled`."""
     voted = battles[battles["human_outcome"].notna()]
     codes, names = pd.factorize(pd.concat([voted["model_a"], voted["model_b"]]))
     settled = settled_models(codes[: len(voted)], codes[len(voted) :], len(names))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from resources.arena.simulation import Arena, ArenaBattles, arena_options, build_arena, draw_battles
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.schema import (
     BATTLE_DTYPES,
     QUARANTINE_DTYPES,

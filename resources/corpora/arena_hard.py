@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from resources.corpora.definitions import ArenaHardOptions
+from resources.config.corpora import ArenaHardOptions
 from resources.corpora.outcome_codes import VERDICT_LEVELS
 from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.schema import CorpusRead

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from resources.corpora.definitions import Filters
+from resources.config.corpora import Filters
 from resources.corpora.schema import BATTLE_DTYPES, fault, set_aside, typed
 
 

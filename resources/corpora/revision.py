@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.paths import home
 from resources.corpora.hub import HubAddress, corpus_files, hub_address, is_offline
-from resources.paths import home
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CHUNK = 1 << 20

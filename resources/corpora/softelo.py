@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.identity import text_hash
-from judgeline.outcomes import CRITERIA
+from judgeline.verdict.identity import text_hash
+from judgeline.verdict.outcomes import CRITERIA
 from resources.corpora.assemble import (
     in_file_order,
     judge_slugs,

@@ -12,9 +12,9 @@ from openai.types import CreateEmbeddingResponse
 
 from resources.embeddings.embedder import Embedding, Vector
 from resources.embeddings.replies import read_vectors, tokens_of
-from resources.judges.served.asking import fit
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
+from resources.judges.live.asking import fit
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.troubles import TROUBLES, RetryPolicy, Trouble, diagnose
 
 _PLAIN = ("text",)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from resources.embeddings.embedder import Embedder, Vector, embedder_key, vector_identity
 from resources.embeddings.store import EmbeddingStore, stored_row
-from resources.verdict_store.writing import VerdictWriter
+from resources.store.writing import VerdictWriter
 
 
 @dataclass

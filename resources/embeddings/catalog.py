@@ -1,6 +1,6 @@
 """From the definition of an embedding to something that turns texts into vectors."""
 
-from resources.embeddings.definitions import HASHED_DIMENSIONS, EmbedderDefinition
+from resources.config.embeddings import HASHED_DIMENSIONS, EmbedderDefinition
 from resources.embeddings.embedder import Embedder
 
 
@@ -18,7 +18,7 @@ def open_embedder(definition: EmbedderDefinition) -> Embedder:
         return HashedEmbedder(definition.dimensions or HASHED_DIMENSIONS)
     # the client takes half a second to import, and hashed vectors do without it
     from resources.embeddings.served import ServedEmbedder
-    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.live.endpoint import find_endpoint
 
     endpoint = find_endpoint(definition.slug, definition, what="embedding")
     return ServedEmbedder(definition, endpoint)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from resources.embeddings.embedder import Vector, as_vector
-from resources.judges.served.replies import MalformedReplyError
+from resources.judges.live.replies import MalformedReplyError
 
 
 def read_vectors(reply: Any, n_texts: int) -> list[Vector]:

@@ -6,8 +6,8 @@ import dagster as dg
 from pydantic import Field
 from upath import UPath
 
+from resources.config.paths import embeddings_uri
 from resources.embeddings.store import EmbeddingStore
-from resources.paths import embeddings_uri
 
 
 class StoredEmbeddings(dg.ConfigurableResource):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings.asking import EmbeddingsAsker
-from resources.embeddings.definitions import EmbedderDefinition
 from resources.embeddings.embedder import Embedding
-from resources.judges.served.bridge import as_completed
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.troubles import RetryPolicy
+from resources.judges.live.bridge import as_completed
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.troubles import RetryPolicy
 
 
 class ServedEmbedder:

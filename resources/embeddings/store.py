@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from resources.embeddings.embedder import Vector
-from resources.verdict_store.keyed import KeyedStore
+from resources.store.keyed import KeyedStore
 
 SCHEMA = pa.schema(
     [

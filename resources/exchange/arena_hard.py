@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
+from resources.config.corpora import ArenaHardOptions
 from resources.corpora.arena_hard import LABELS
-from resources.corpora.definitions import ArenaHardOptions
 from resources.corpora.verdict_files import split_answer
 from resources.exchange.games import (
     Account,

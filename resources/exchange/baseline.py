@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.corpora.definitions import ArenaHardOptions
+from resources.config.corpora import ArenaHardOptions
 
 
 def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgeline.identity import text_hash
-from judgeline.outcomes import CRITERIA
+from judgeline.verdict.identity import text_hash
+from judgeline.verdict.outcomes import CRITERIA
 from resources.exchange.games import (
     Account,
     Exported,

@@ -17,8 +17,8 @@ from resources.judges.calls import call_identity, call_parts, judge_key
 from resources.judges.forms.asked import form_of
 from resources.judges.forms.form import read_answer
 from resources.judges.judge import Answer, Judge, Presentation
-from resources.verdict_store.store import Scan, VerdictStore
-from resources.verdict_store.writing import VerdictWriter
+from resources.store.verdicts import Scan, VerdictStore
+from resources.store.writing import VerdictWriter
 
 RETRIED = frozenset({"transport"})
 """Failures that another attempt may mend, and that cost little."""

@@ -9,11 +9,10 @@ import pandas as pd
 
 from resources.arena.prompts import write_prompts
 from resources.arena.simulation import arena_options
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.config.paths import config_dir, home
 from resources.judges.annotation import VERDICT_DTYPES
-from resources.judges.builtin import BuiltinJudge
-from resources.judges.builtin_forms import BuiltinFormJudge
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.asked import make_form
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Form
@@ -22,7 +21,8 @@ from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
-from resources.paths import config_dir, home
+from resources.judges.simulated.forms import BuiltinFormJudge
+from resources.judges.simulated.judge import BuiltinJudge
 
 _LOG = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def open_served(
     """
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.live import LiveJudge
-    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.live.endpoint import find_endpoint
 
     template, fields = template_of(definition, form), in_form(definition, form)
     endpoint = find_endpoint(definition.slug, definition)
@@ -208,7 +208,7 @@ def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
     FileNotFoundError
         If there is no such file.
     """
-    from resources.judges.served.prompt import require_template
+    from resources.judges.live.prompt import require_template
 
     asked = form_of_definition(definition, form)
     # an absolute path stays itself
@@ -222,7 +222,7 @@ def missing_variable(definition: JudgeDefinition) -> str:
     """Return why a judge has no key or no URL, with the variable; empty if it has both."""
     if definition.kind != "openai":
         return ""
-    from resources.judges.served.endpoint import find_endpoint
+    from resources.judges.live.endpoint import find_endpoint
 
     try:
         return find_endpoint(definition.slug, definition).no_key
@@ -235,8 +235,8 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
 
     Before that, no verdict of the judge can be stored: what it supports is in their identity.
     """
-    from resources.judges.served.endpoint import find_endpoint
-    from resources.judges.served.probe import remembered
+    from resources.judges.live.endpoint import find_endpoint
+    from resources.judges.live.probe import remembered
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
     model = definition.model

@@ -10,9 +10,9 @@ import pandas as pd
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
-from resources.judges.served.costs import least_tokens, most_of
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.prompt import write_messages
+from resources.judges.live.costs import least_tokens, most_of
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.prompt import write_messages
 
 BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""

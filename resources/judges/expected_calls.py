@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.estimates import Answered, TokenEstimate, estimate_tokens
 from resources.judges.forms.asked import Evidence, evidence_of, n_runs
 from resources.judges.forms.options import FormName

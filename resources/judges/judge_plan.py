@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from resources.judges.definitions import JudgeDefinition
+from resources.config.judges import JudgeDefinition
 from resources.judges.estimates import TokenEstimate, total
 from resources.judges.expected_calls import Expected
 

@@ -9,8 +9,8 @@ import pandas as pd
 from resources.inert import shortened
 from resources.judges.buying import Account
 from resources.judges.judge import Judge
+from resources.judges.live.fields import Price
 from resources.judges.remedies import MOST_REASONS
-from resources.judges.served.fields import Price
 
 _SHOWN = 100
 _MOST_MODELS = 5

@@ -7,8 +7,7 @@ import json
 import re
 from typing import NamedTuple
 
-from judgeline.short_answers import LETTERS
-from judgeline.soft_scores import (
+from judgeline.trust.distributions import (
     ChoiceProbabilities,
     ScoreDistribution,
     TokenPosition,
@@ -16,6 +15,7 @@ from judgeline.soft_scores import (
     perplexity,
     score_distribution,
 )
+from judgeline.verdict.short_answers import LETTERS
 from resources.judges.alignment import BLANKS, answer_span
 
 MAX_UNRESOLVED = 0.02

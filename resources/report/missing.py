@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.missing_bounds import MAX_WIDTH, width_limit
-from judgeline.missingness import SCORED
+from judgeline.diagnostics.missing_bounds import MAX_WIDTH, width_limit
+from judgeline.diagnostics.missingness import SCORED
 from resources.report.grid import Column, Grid, make_grid
 from resources.report.wording import MISSING, count, method_words, number, status_words
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.leaderboard import WITHHELD
-from judgeline.surrogacy import surrogacy_finding
+from judgeline.elo.surrogacy import surrogacy_finding
+from judgeline.intervals.board import WITHHELD
 
 MISSING = "–"
 """Shown where there is no number."""

@@ -5,8 +5,8 @@ import json
 import dagster as dg
 import pytest
 
-from assets import budgets
-from assets.budgets import (
+from assets.judging import budgets
+from assets.judging.budgets import (
     DEFAULT_CAP,
     NO_CAP,
     VARIABLE,

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import calibration
+from assets.elo import slopes as calibration
 
 
 @pytest.fixture

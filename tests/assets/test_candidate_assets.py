@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.candidates import (
+from assets.candidates.assets import (
     candidate_battles_are_sound,
     candidate_files_are_readable,
     candidates_have_enough_battles,
@@ -20,9 +20,9 @@ from assets.partitions import corpus_judge_key
 from resources.candidates.choosing import choose_for_all
 from resources.candidates.questions import anchor_answers
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
-from resources.catalog import Catalog
+from resources.config.catalog import Catalog
 from resources.corpora.schema import empty, typed
-from resources.tables import open_store
+from resources.tables.store import open_store
 
 STRENGTHS = pd.Series({"ant": -100.0, "bee": 0.0, "cat": 50.0, "dog": 100.0})
 HELDOUT = pd.DataFrame({"model": STRENGTHS.index, "human_rating": STRENGTHS.to_numpy() + 1500})

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import comparison
+from assets.comparison import assets as comparison
 
 
 @pytest.fixture

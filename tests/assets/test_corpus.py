@@ -3,8 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import corpus
-from resources.corpora.definitions import CorpusDefinition
+from assets.corpus import assets as corpus
+from resources.config.corpora import CorpusDefinition
 
 
 def definition(**changes) -> CorpusDefinition:

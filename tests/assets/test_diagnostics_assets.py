@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import diagnostics
+from assets.diagnostics import assets as diagnostics
 
 
 @pytest.fixture

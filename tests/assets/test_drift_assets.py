@@ -3,10 +3,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.drift import choose_watched, judge_has_not_drifted
-from judgeline.drift import Judgement, detect_drift
-from resources.corpora.definitions import CorpusDefinition
-from resources.drift import DRIFT_DTYPES
+from assets.reliability.drift import choose_watched, judge_has_not_drifted
+from assets.reliability.drift_tables import DRIFT_DTYPES
+from judgeline.reliability.drift import Judgement, detect_drift
+from resources.config.corpora import CorpusDefinition
 from resources.judges.epochs import empty_epochs
 
 CORPUS = CorpusDefinition(slug="c", reader="battles", drift={"battles": 20})

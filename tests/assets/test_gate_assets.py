@@ -7,16 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import judge_gate, panel, uncertainty
 from assets.columns import as_table
+from assets.intervals import assets as uncertainty
 from assets.partitions import corpus_judge_key, register
-from judgeline.gate import CRITERIA, Measurement, hold_to
-from resources.catalog import Catalog
-from resources.corpora.definitions import CorpusDefinition
+from assets.reliability import gate as judge_gate
+from assets.reliability import panel
+from assets.reliability.panel_tables import PANEL_DTYPES
+from judgeline.reliability.gate import CRITERIA, Measurement, hold_to
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
-from resources.reliability_panel import PANEL_DTYPES
-from resources.tables import open_store
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import open_store
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from assets.columns import as_coded, as_table
-from assets.influences import INFLUENCE_COLUMNS, added_up, influence_table
-from judgeline.beta import fit_beta, fit_beta_folds
-from judgeline.elo import ELO_PER_LOGIT, rating_to_strength
-from judgeline.heldout import RatingSettings, rate
-from resources.corpora.definitions import RatingOptions
+from assets.diagnostics.influences import INFLUENCE_COLUMNS, added_up, influence_table
+from judgeline.elo.beta import fit_beta, fit_beta_folds
+from judgeline.elo.rate import RatingSettings, rate
+from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength
+from resources.config.corpora import RatingOptions
 
 RATING = RatingOptions(n_resamples=0, method="soft")
 

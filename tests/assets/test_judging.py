@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import judging
+from assets.judging import assets as judging
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

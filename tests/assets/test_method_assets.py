@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets import method_comparison as comparing
-from assets import methods as module
 from assets.columns import as_coded, as_table
+from assets.elo import method_comparison as comparing
+from assets.elo import methods as module
 from assets.partitions import corpus_judge_key
-from judgeline import heldout as core
-from judgeline.heldout import RatingSettings
-from resources.catalog import Catalog
+from judgeline.elo import rate as core
+from judgeline.elo.rate import RatingSettings
+from resources.config.catalog import Catalog
 from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
 
 NO_SOFT = pd.DataFrame(

@@ -3,10 +3,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import missing_bounds as of_bounds
-from assets import missingness as module
-from resources.accounting import account_for
-from resources.scoring import score_battles
+from assets.diagnostics import missing_bounds as of_bounds
+from assets.diagnostics import missingness as module
+from assets.diagnostics.accounting import account_for
+from assets.judging.scoring import score_battles
 
 
 @pytest.fixture

@@ -7,17 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import attack_controls, candidate_judging, placing, ratings, uncertainty
+from assets.candidates import attack_controls, placing
+from assets.candidates import judging as candidate_judging
 from assets.columns import RANKS, as_coded, as_table
+from assets.elo import ratings
+from assets.intervals import assets as uncertainty
+from assets.judging.scoring import SCORED_COLUMNS
 from assets.partitions import corpus_judge_key, register
-from judgeline import heldout as core
-from judgeline.beta import fit_beta_folds
-from judgeline.gate import Measurement, hold_to
-from judgeline.heldout import RatingSettings
-from resources.catalog import Catalog
+from judgeline.elo import rate as core
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.rate import RatingSettings
+from judgeline.reliability.gate import Measurement, hold_to
+from resources.config.catalog import Catalog
 from resources.judges.budget import Budget, Cost, JointBudget
-from resources.scoring import SCORED_COLUMNS
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

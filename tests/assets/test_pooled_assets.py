@@ -3,18 +3,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.partitions import corpus_judge_key, register
-from assets.placing import place_newcomer
-from assets.pooled import (
+from assets.candidates.placing import place_newcomer
+from assets.intervals.pooled import (
     candidate_tables,
     common_battles,
     compare_pooled,
     pooled_board,
     pooled_leaderboard,
 )
-from judgeline.leaderboard import Leaderboard
-from resources.catalog import Catalog
-from resources.corpora.definitions import RatingOptions
+from assets.partitions import corpus_judge_key, register
+from judgeline.intervals.board import Leaderboard
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
 from resources.report.judge_tables import COMPARISON_COLUMNS
 
 RATING = RatingOptions(n_resamples=0)

@@ -6,13 +6,13 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets import retries
-from assets.asking import _say
-from assets.pools import pool_of
-from assets.retries import retried_later
+from assets.judging import retries
+from assets.judging.asking import _say
+from assets.judging.pools import pool_of
+from assets.judging.retries import retried_later
+from resources.config.judges import JudgeDefinition
 from resources.judges.buying import BudgetError
-from resources.judges.definitions import JudgeDefinition
-from resources.judges.served.endpoint import EndpointError, OutOfReachError
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
 
 
 def judge(kind: str, **fields: object) -> JudgeDefinition:

@@ -9,23 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.embeddings import (
-    embeddings_are_unique,
-    most_rationales_are_embedded,
-    rationale_embeddings,
-)
+from assets.judging.scoring import score_battles
 from assets.partitions import corpus_judge_key
-from assets.quantitative import (
+from assets.quantitative.assets import (
     every_model_has_every_battle,
     quantitative_judges,
     quantitative_outcomes,
     reasons_do_not_mislead,
 )
-from judgeline.outcomes import CRITERIA
-from resources.catalog import Catalog
+from assets.quantitative.embeddings import (
+    embeddings_are_unique,
+    most_rationales_are_embedded,
+    rationale_embeddings,
+)
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.forms.completions import completions_of
-from resources.scoring import score_battles
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
 N = 320

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import ratings
+from assets.elo import ratings
 
 MODELS = ("ant", "bee", "cat", "dog")
 

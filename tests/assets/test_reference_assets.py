@@ -3,13 +3,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import rating_systems as systems
-from assets import reference
 from assets.partitions import corpus_judge_key
-from resources.anchoring import no_ratings
-from resources.catalog import Catalog
-from resources.reference_reach import no_diagnostics
-from resources.system_comparison import no_systems
+from assets.reference import assets as reference
+from assets.reference import system_assets as systems
+from assets.reference.anchoring import no_ratings
+from assets.reference.reach import no_diagnostics
+from assets.reference.system_comparison import no_systems
+from resources.config.catalog import Catalog
 
 CORPUS = """stub:
   reader: battles

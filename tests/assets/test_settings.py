@@ -5,7 +5,7 @@ from operator import attrgetter
 import pytest
 
 from assets.settings import narrowed
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
 
 CORPUS = CorpusDefinition(slug="c", reader="arena", seed=3, rating={"l2": 0.5})
 

@@ -4,19 +4,21 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets import choices, corpus, judging, single_scores
-from assets import soft_outcomes as module
+from assets.corpus import assets as corpus
+from assets.judging import assets as judging
+from assets.judging import choices, single_scores
+from assets.judging.forms import why_not_asked
 from assets.partitions import corpus_judge_key, register
-from assets.soft_verdicts import why_not_asked
-from resources.catalog import Catalog
+from assets.trust import assets as module
+from assets.trust.consistency import ALL, CONSISTENCY_DTYPES, OVERALL
+from assets.trust.scoring import SOFT_DTYPES, SOURCES
+from resources.config.catalog import Catalog
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.budget import Budget
 from resources.judges.recorded_choices import recorded_choices
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
-from resources.self_consistency import ALL, CONSISTENCY_DTYPES, OVERALL
-from resources.soft_scoring import SOFT_DTYPES, SOURCES
-from resources.tables import ParquetTables, open_store
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetTables, open_store
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

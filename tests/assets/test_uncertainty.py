@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets import uncertainty
+from assets.intervals import assets as uncertainty
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from assets import win_rates as module
 from assets.partitions import corpus_judge_key
-from judgeline.label_plans import LabelPlans
-from judgeline.model_win_rates import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates
-from judgeline.win_rate_coverage import EACH_MODEL, STRONGEST, WEAKEST, WinRateCoverage
-from resources.catalog import Catalog
+from assets.winrate import assets as module
+from judgeline.winrate.coverage import EACH_MODEL, STRONGEST, WEAKEST, WinRateCoverage
+from judgeline.winrate.label_plans import LabelPlans
+from judgeline.winrate.models import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates
+from resources.config.catalog import Catalog
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 MADE = {

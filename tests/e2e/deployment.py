@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from ports import free_port
 
-from resources.paths import ROOT
+from resources.config.paths import ROOT
 
 SERVICES = ("code", "webserver", "daemon")
 PATIENCE_S = 180.0
@@ -69,7 +69,7 @@ class Deployment:
 
     def prepare(self) -> None:
         """Write the instance file as every command of ours does; runs are looked after sooner."""
-        script = "from pipelines.instance import prepare_home; prepare_home()"
+        script = "from pipelines.instance.homes import prepare_home; prepare_home()"
         foreign = {"DAGSTER_HOME": ""}
         subprocess.run(
             [sys.executable, "-c", script], cwd=ROOT, env=self.environment | foreign, check=True

@@ -18,13 +18,13 @@ import yaml
 from fault_server import Body, shown_texts
 from rich.console import Console
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
-from pipelines.outcome import RunOutcome
-from pipelines.run import run_lineage
-from resources.paths import ROOT
-from resources.tables import ParquetTables
-from resources.verdict_store.resource import StoredVerdicts
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
+from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.run import run_lineage
+from resources.config.paths import ROOT
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetTables
 
 N_MODELS = 16
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import yaml
 from ports import HOST, free_port
 
-from resources.paths import ROOT
+from resources.config.paths import ROOT
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 SMALL_ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}

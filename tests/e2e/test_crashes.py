@@ -23,7 +23,7 @@ from installation import Installation, contested, graded
 from upath import UPath
 
 from resources.judges.calls import present
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow
 

@@ -21,16 +21,16 @@ import yaml
 from fault_server import FaultServer, serving, shown_texts
 
 from assets.partitions import corpus_judge_key, register
-from judgeline.drift import UNITS
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
+from judgeline.reliability.drift import UNITS
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
+from pipelines.commands.run import run_lineage
 from pipelines.definitions import build_definitions
-from pipelines.drift_schedule import NOBODY_WATCHED, drift_watch
-from pipelines.run import run_lineage
-from resources.catalog import Catalog
+from pipelines.sensors.drift import NOBODY_WATCHED, drift_watch
+from resources.config.catalog import Catalog
 from resources.judges.epochs import FIRST_REPLICATE
-from resources.tables import ParquetTables
-from resources.verdict_store.writing import FLUSH_SECONDS
+from resources.store.writing import FLUSH_SECONDS
+from resources.tables.store import ParquetTables
 
 N_BATTLES, N_WATCHED, N_MODELS = 120, 60, 6
 PARTITION = corpus_judge_key("c", "j")

@@ -18,8 +18,8 @@ from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.calls import present
-from resources.judges.served import served
-from resources.judges.served.troubles import RetryPolicy
+from resources.judges.live import judge as served
+from resources.judges.live.troubles import RetryPolicy
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 from browsing import Browser
 from living import Living, Timestamps
 
-from pipelines.automation import SENSORS
 from pipelines.definitions import build_definitions
-from resources.judges.definitions import load_judges
+from pipelines.sensors.automation import SENSORS
+from resources.config.judges import load_judges
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

@@ -12,13 +12,13 @@ from browsing import Browser
 from living import SMALL_ARENA, Living
 from upath import UPath
 
-from pipelines.automation import SENSORS
-from pipelines.candidate_sensors import new_candidates
-from pipelines.placing_sensor import place_candidates
+from pipelines.sensors.automation import SENSORS
+from pipelines.sensors.candidates import new_candidates
+from pipelines.sensors.placing import place_candidates
 from resources.arena.contestants import enter_contestants, write_completions
 from resources.arena.prompts import write_prompts
 from resources.candidates.folder import SETTLED_SECONDS
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 

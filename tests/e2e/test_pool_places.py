@@ -10,7 +10,7 @@ from pathlib import Path
 import postgres
 import pytest
 
-from pipelines.instance import open_instance
+from pipelines.instance.homes import open_instance
 from resources.judges.managed import pool
 from resources.judges.managed.pool import claimed
 

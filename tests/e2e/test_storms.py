@@ -14,12 +14,12 @@ from fault_server import FaultServer, serving
 from installation import Installation, contested, graded, grades
 from upath import UPath
 
-from judgeline.rubric import RESPONSES
+from judgeline.verdict.rubric import RESPONSES
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.calls import present
 from resources.judges.judge import Presentation
-from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import FLUSH_ROWS, PATIENCE
+from resources.store.verdicts import VerdictStore
+from resources.store.writing import FLUSH_ROWS, PATIENCE
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from fault_server import Body, FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 
 from pipelines.definitions import build_definitions
-from pipelines.refresh import refreshed_corpora, weekly_refresh
-from resources.catalog import Catalog
+from pipelines.sensors.refresh import refreshed_corpora, weekly_refresh
+from resources.config.catalog import Catalog
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from judgeline.adjusted_means import AdjustedMean, adjusted_mean
-from judgeline.judge_counts import JudgeCounts, JudgeRates, normal_quantile
+from judgeline.winrate.adjusted_means import AdjustedMean, adjusted_mean
+from judgeline.winrate.counts import JudgeCounts, JudgeRates, normal_quantile
 
 
 def play_judge(

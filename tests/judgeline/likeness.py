@@ -19,8 +19,8 @@ from twins import (
     voted_models,
 )
 
-from judgeline import heldout
-from judgeline.heldout import HeldOutRatings, RatingSettings
+from judgeline.elo import rate as heldout
+from judgeline.elo.rate import HeldOutRatings, RatingSettings
 
 PLAIN = ("hard", "soft", *(f"smoothed-{level}" for level in SMOOTHING_LEVELS))
 ON_THE_RULER = ("hard-rescaled", "soft-rescaled", "average", "gap", "auto")

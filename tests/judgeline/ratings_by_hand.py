@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judgeline.heldout import HeldOutRatings
+from judgeline.elo.rate import HeldOutRatings
 
 
 class Rated(NamedTuple):

@@ -17,8 +17,8 @@ from judges_that_err import (
     printed_interval,
 )
 
-from judgeline.adjusted_means import adjusted_mean
-from judgeline.judge_counts import (
+from judgeline.winrate.adjusted_means import adjusted_mean
+from judgeline.winrate.counts import (
     JudgeCounts,
     JudgeRates,
     NoWinRateError,

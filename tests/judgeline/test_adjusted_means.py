@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from judges_that_err import adjusted, coverage, outcome_tables, play_judge
 
-from judgeline.adjusted_means import adjusted_mean
-from judgeline.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
-from judgeline.judge_counts import JudgeCounts, NoWinRateError
+from judgeline.winrate.adjusted_means import adjusted_mean
+from judgeline.winrate.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
+from judgeline.winrate.counts import JudgeCounts, NoWinRateError
 
 SHARES = np.array([[0.5, 0.3, 0.2], [0.2, 0.4, 0.4]])  # of humans, in two strata
 NEVER_TIES = np.array([[0.9, 0.6, 0.2], [0.0, 0.0, 0.0], [0.1, 0.4, 0.8]])

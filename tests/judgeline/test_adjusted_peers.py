@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from judges_that_err import adjusted
 
-from judgeline.judge_counts import JudgeCounts, judge_rates
-from judgeline.win_rate_peers import ESTIMATORS, compare_estimators
+from judgeline.winrate.counts import JudgeCounts, judge_rates
+from judgeline.winrate.peers import ESTIMATORS, compare_estimators
 
 SPECIFICITY, SENSITIVITY = 0.7, 0.9
 N_REPLICATIONS = 4000

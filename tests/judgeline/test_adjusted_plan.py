@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from judges_that_err import adjusted, coverage, play_judge
 from scipy.stats import binom
 
-from judgeline.calibration_allocation import allocate_calibration, label_variance, winning_range
-from judgeline.calibration_plan import (
+from judgeline.winrate.counts import JudgeCounts
+from judgeline.winrate.label_allocation import allocate_calibration, label_variance, winning_range
+from judgeline.winrate.label_counts import (
     LabelPlan,
     plan_by_human_outcome,
     plan_by_verdict,
     plan_in_words,
 )
-from judgeline.judge_counts import JudgeCounts
 
 PILOT = JudgeCounts(1000, 500, 30, 21, 30, 27)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judges_that_err import coverage
 
-from judgeline.adjusted_shares import TernaryCounts, adjusted_shares
+from judgeline.winrate.adjusted_shares import TernaryCounts, adjusted_shares
 
 CONFUSION = np.array([[0.75, 0.25, 0.08], [0.15, 0.50, 0.17], [0.10, 0.25, 0.75]])
 TABLE = [[75, 15, 8], [15, 30, 17], [10, 15, 75]]

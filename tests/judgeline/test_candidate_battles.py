@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from judgeline.candidate_battles import (
+from judgeline.elo.placement import analytic_std_error, place_models
+from judgeline.elo.rate import FEW_BATTLES
+from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.intervals.conformal import conformal_quantile
+from judgeline.sampling.candidate_battles import (
     N_BANDS,
     choose_battles,
     needed_battles,
     strength_bands,
 )
-from judgeline.conformal import conformal_quantile
-from judgeline.elo import ELO_PER_LOGIT
-from judgeline.heldout import FEW_BATTLES
-from judgeline.placement import analytic_std_error, place_models
 
 AIM = {"threshold": 2.0, "half_width": 50.0, "max_battles": 1000}
 

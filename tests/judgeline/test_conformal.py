@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from ratings_by_hand import Rated, heldout_of
 from twins import conformal_threshold
 
-from judgeline.conformal import (
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.intervals.conformal import (
     Calibrating,
     calibrate_intervals,
     conformal_quantile,
@@ -17,7 +18,6 @@ from judgeline.conformal import (
     nonconformity_scores,
     structured_splits,
 )
-from judgeline.heldout import HeldOutRatings
 
 
 @pytest.mark.parametrize("hundredths", range(1, 100))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from relations_twin import count_subsets
 
-from judgeline.consistency import (
+from judgeline.trust.consistency import (
     ViolationCounts,
     conflict_ratio,
     count_violations,

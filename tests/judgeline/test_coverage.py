@@ -11,10 +11,10 @@ import pytest
 from lanes import sized
 from scipy.special import expit
 
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.conformal import calibrate_intervals
-from judgeline.heldout import HeldOutRatings, RatingSettings, rate
-from judgeline.leaderboard import rank_models
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.rate import HeldOutRatings, RatingSettings, rate
+from judgeline.intervals.board import rank_models
+from judgeline.intervals.conformal import calibrate_intervals
 
 SIZE = 20
 SETTINGS = RatingSettings(n_resamples=0, smoothing_levels=())

@@ -9,16 +9,16 @@ from scipy.special import expit
 from sklearn.metrics import cohen_kappa_score
 from twins import Battle, beta, voted_models
 
-from judgeline.agreement import (
+from judgeline.diagnostics.judge import Diagnostics, diagnose_judge
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.beta import fit_beta, fit_beta_folds
+from judgeline.elo.rate import HeldOutRatings, RatingSettings, rate
+from judgeline.reliability.agreement import (
     cohen_kappa,
     equal_mass_bins,
     expected_calibration_error,
     reliability,
 )
-from judgeline.battles import CodedBattles
-from judgeline.beta import fit_beta, fit_beta_folds
-from judgeline.diagnostics import Diagnostics, diagnose_judge
-from judgeline.heldout import HeldOutRatings, RatingSettings, rate
 
 OUTCOMES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from judgeline.drift import UNITS, Drift, Judgement, detect_drift
+from judgeline.reliability.drift import UNITS, Drift, Judgement, detect_drift
 
 N_BATTLES, N_REPEATED = 100, 50
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, rankdata
 
-from judgeline import exchangeability
-from judgeline.exchangeability import conformal_p_values, rank_sum_test
+from judgeline.intervals import exchangeability
+from judgeline.intervals.exchangeability import conformal_p_values, rank_sum_test
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from judgeline.gate import (
+from judgeline.reliability.gate import (
     AT_LEAST,
     CRITERIA,
     WITHHOLD,

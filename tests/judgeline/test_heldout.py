@@ -39,8 +39,8 @@ from twins import (
     voted_models,
 )
 
-from judgeline.beta import fit_beta_folds
-from judgeline.heldout import HeldOutRatings, RatingSettings, ScoringMethod, fit_score_slopes
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.rate import HeldOutRatings, RatingSettings, ScoringMethod, fit_score_slopes
 
 # ------------------------------------------------------------------ the twin
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from judgeline.identity import identity_hash, text_hash
+from judgeline.verdict.identity import identity_hash, text_hash
 
 
 def test_text_hash_is_sha256_of_utf_8() -> None:

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from judgeline.beta import fit_beta_folds
-from judgeline.elo import ELO_PER_LOGIT
-from judgeline.heldout import RatingSettings, place, rate
-from judgeline.influence import fit_influences, influence_of
-from judgeline.placement import place_models
+from judgeline.diagnostics.influence import fit_influences, influence_of
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.placement import place_models
+from judgeline.elo.rate import RatingSettings, place, rate
+from judgeline.elo.scale import ELO_PER_LOGIT
 
 METHODS = ("human", "hard", "soft", "smoothed-0.75", "soft-rescaled")
 

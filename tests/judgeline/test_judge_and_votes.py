@@ -6,10 +6,11 @@ from lanes import sized
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from judgeline.battles import code_battles
-from judgeline.elo import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
-from judgeline.heldout import RatingSettings, rate
-from judgeline.judge_and_votes import (
+from judgeline.elo.battles import code_battles
+from judgeline.elo.placement import place_models
+from judgeline.elo.rate import RatingSettings, rate
+from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
+from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     JudgeVariance,
     VoteCalibration,
@@ -20,7 +21,6 @@ from judgeline.judge_and_votes import (
     rate_by_votes,
     rate_with_votes,
 )
-from judgeline.placement import place_models
 
 ANCHORS = np.array([-1.0, -0.2, 0.3, 0.9])
 WINS, VOTES = np.array([7.0, 4.5, 3.0, 1.0]), np.array([8, 6, 6, 4])

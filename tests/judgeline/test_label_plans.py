@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from judgeline.label_plans import plan_labels
-from judgeline.outcome_tables import tabulate_outcomes
+from judgeline.winrate.label_plans import plan_labels
+from judgeline.winrate.outcome_tables import tabulate_outcomes
 
 from win_rate_worlds import coded, world  # isort: skip
 

@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from likeness import by_model_and_method, rate
 from twins import Battle, judge_placement, tied_together, voted_models
 
-from judgeline.beta import fit_beta_folds
-from judgeline.heldout import RatingSettings
-from judgeline.missing_bounds import MAX_WIDTH, MissingBounds, bound_missing, width_limit
-from judgeline.outcomes import hard_outcome, mean_difference
+from judgeline.diagnostics.missing_bounds import (
+    MAX_WIDTH,
+    MissingBounds,
+    bound_missing,
+    width_limit,
+)
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.rate import RatingSettings
+from judgeline.verdict.outcomes import hard_outcome, mean_difference
 
 Halves = tuple[list[Battle], list[Battle]]
 METHODS = ("hard", "soft")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from judgeline.missingness import battle_status, excess_p_values, length_bins
+from judgeline.diagnostics.missingness import battle_status, excess_p_values, length_bins
 
 FAILURES = ("parse_error", "refusal", "truncated")
 

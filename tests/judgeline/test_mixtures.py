@@ -13,16 +13,17 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from twins import Battle, beta_without
 
-from judgeline import gap, heldout
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.beta import fit_beta_folds
-from judgeline.elo import ELO_PER_LOGIT
-from judgeline.gap import GapFit, fit_gap, fit_weights, gap_features
-from judgeline.heldout import RatingSettings
-from judgeline.leaderboard import rank_models
-from judgeline.mixtures import AVERAGE_FROM, ruler_slopes
-from judgeline.tally import tally_outcomes
-from judgeline.targets import Placed
+from judgeline.elo import gap
+from judgeline.elo import rate as heldout
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo.gap import GapFit, fit_gap, fit_weights, gap_features
+from judgeline.elo.mixtures import AVERAGE_FROM, ruler_slopes
+from judgeline.elo.rate import RatingSettings
+from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.targets import Placed
+from judgeline.intervals.board import rank_models
 
 # ------------------------------------------------------------------ an independent program
 

@@ -7,21 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.battle_strata import (
-    N_STRENGTHS,
-    length_strata,
-    merge_sparse_strata,
-    strength_strata,
-)
-from judgeline.battles import CodedBattles
-from judgeline.model_win_rates import (
+from judgeline.elo.battles import CodedBattles
+from judgeline.winrate.models import (
     ADJUSTMENTS,
     HEADLINE_RULE,
     LABEL_SHIFT,
     ModelWinRates,
     adjust_models,
 )
-from judgeline.outcome_tables import (
+from judgeline.winrate.outcome_tables import (
     Design,
     OutcomeTables,
     decisive,
@@ -30,10 +24,16 @@ from judgeline.outcome_tables import (
     has_own_votes,
     tabulate_outcomes,
 )
-from judgeline.prediction_powered import (
+from judgeline.winrate.prediction_powered import (
     difference_estimate,
     difference_estimates,
     power_tuned_estimate,
+)
+from judgeline.winrate.strata import (
+    N_STRENGTHS,
+    length_strata,
+    merge_sparse_strata,
+    strength_strata,
 )
 
 from win_rate_worlds import coded, world  # isort: skip

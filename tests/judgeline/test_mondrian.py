@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from judgeline.conformal import conformal_quantile
-from judgeline.mondrian import bands_of, mondrian_thresholds
+from judgeline.intervals.conformal import conformal_quantile
+from judgeline.intervals.mondrian import bands_of, mondrian_thresholds
 
 
 def test_a_band_with_enough_models_has_the_threshold_of_its_own_scores():

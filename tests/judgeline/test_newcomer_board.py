@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from ratings_by_hand import Rated, heldout_of
 
-from judgeline.leaderboard import Leaderboard, rank_models
-from judgeline.newcomer_board import join_newcomers
+from judgeline.intervals.board import Leaderboard, rank_models
+from judgeline.intervals.newcomer_board import join_newcomers
 
 rank = partial(rank_models, method="soft")
 join = partial(join_newcomers, miscoverage=0.1)

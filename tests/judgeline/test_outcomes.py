@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.outcomes import (
+from judgeline.verdict.outcomes import (
     CRITERIA,
     criterion_difference,
     hard_outcome,

@@ -7,15 +7,15 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
-from judgeline.beta import fit_beta
-from judgeline.paired import (
+from judgeline.elo.beta import fit_beta
+from judgeline.reliability.paired import (
     LEAST_BATTLES,
     call_change,
     mean_change,
     repeat_change,
     share_change,
 )
-from judgeline.paired_slopes import beta_change
+from judgeline.reliability.paired_slopes import beta_change
 
 
 def judged_twice(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

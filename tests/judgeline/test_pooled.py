@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from judgeline import gap
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.conformal import calibrate_intervals
-from judgeline.heldout import HeldOutRatings, rate
-from judgeline.leaderboard import rank_models
-from judgeline.pooled import rate_pooled
-from judgeline.rating_settings import RatingSettings
-from judgeline.summary import summarise
+from judgeline.elo import gap
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.rate import HeldOutRatings, rate
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.summary import summarise
+from judgeline.intervals.board import rank_models
+from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.intervals.pooled import rate_pooled
 
 PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
 

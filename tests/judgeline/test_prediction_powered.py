@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from judgeline.judge_counts import JudgeCounts
-from judgeline.prediction_powered import (
+from judgeline.winrate.counts import JudgeCounts
+from judgeline.winrate.peers import ESTIMATORS, compare_estimators
+from judgeline.winrate.prediction_powered import (
     HeldOutModels,
     conformal_spread,
     difference_estimate,
     power_tuned_estimate,
     power_tuned_half_width,
 )
-from judgeline.win_rate_peers import ESTIMATORS, compare_estimators
 
 OUTCOMES = np.array([1.0, 0.5, 0.0])
 

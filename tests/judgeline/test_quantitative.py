@@ -8,14 +8,13 @@ from quantitative_twin import logistic_weights, ridge_weights, spreads
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from judgeline.quantitative import fit_categories, fit_preferences, fit_ratings
-from judgeline.quantitative_inputs import (
+from judgeline.quantitative.inputs import (
     base_logit,
     base_logit_of_scores,
     keep_features,
     log_probabilities,
 )
-from judgeline.quantitative_judges import (
+from judgeline.quantitative.judges import (
     ChoiceJudge,
     LeastSquaresJudge,
     LinearJudge,
@@ -23,7 +22,8 @@ from judgeline.quantitative_judges import (
     PreferenceJudge,
     base_multinomial,
 )
-from judgeline.quantitative_penalty import question_folds
+from judgeline.quantitative.penalty import question_folds
+from judgeline.quantitative.score_heads import fit_categories, fit_preferences, fit_ratings
 
 SEED = np.random.default_rng
 PUBLISHED_WIDTH = 4096

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quantitative_twin import ranking_chance
 
-from judgeline.quantitative_choices import fit_choices, log_chance
+from judgeline.quantitative.choices import fit_choices, log_chance
 
 SEED = np.random.default_rng
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from judgeline.quantitative_curve import METRICS, LearningCurve, learning_curve
-from judgeline.quantitative_inputs import TooLittleToLearnError
-from judgeline.quantitative_presentations import Presentations, presentations
+from judgeline.quantitative.curve import METRICS, LearningCurve, learning_curve
+from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.quantitative.presentations import Presentations, presentations
 
 N, D = 600, 6
 

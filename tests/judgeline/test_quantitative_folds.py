@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from quantitative_twin import logistic_weights, spreads
 from scipy.stats import sem
 
-from judgeline.quantitative_folds import CrossFitted, cross_fitted_outcomes
-from judgeline.quantitative_inputs import TooLittleToLearnError
-from judgeline.quantitative_judges import PreferenceJudge
-from judgeline.quantitative_presentations import (
+from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
+from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.quantitative.judges import PreferenceJudge
+from judgeline.quantitative.presentations import (
     Presentations,
     battle_outcomes,
     presentation_weights,

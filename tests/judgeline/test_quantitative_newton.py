@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from quantitative_twin import logistic_weights, spreads
 
-from judgeline.quantitative_newton import coordinates, fit_many
+from judgeline.quantitative.newton import coordinates, fit_many
 
 
 @pytest.mark.slow

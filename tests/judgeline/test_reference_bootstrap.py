@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 
-from judgeline.elo import ELO_PER_LOGIT
-from judgeline.reference_bootstrap import bootstrap_gap_std_error
+from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.reference.bootstrap import bootstrap_gap_std_error
 
 
 def spread(preference, n_resamples: int = 4000, seed: int = 3) -> float:

@@ -12,19 +12,19 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaln, polygamma
 from scipy.stats import beta, kendalltau, rankdata, spearmanr
 
-from judgeline.reference_diagnostics import (
-    abstain,
-    compare_references,
-    diagnose_reference,
-    share_within_reach,
-)
-from judgeline.reference_elo import (
+from judgeline.reference.gaps import (
     AnchoredElo,
     anchored_elo,
     anchored_elo_of_preferences,
     finite_population_factor,
     narrow_intervals,
     soft_counts,
+)
+from judgeline.reference.reach import (
+    abstain,
+    compare_references,
+    diagnose_reference,
+    share_within_reach,
 )
 
 POINTS = 400 / math.log(10)

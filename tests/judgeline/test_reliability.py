@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from sklearn.metrics import cohen_kappa_score
 
-from judgeline.reliability import (
+from judgeline.reliability.kappa import (
     icc_average,
     icc_single,
     is_strong_judge,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.reliability import icc_average, icc_single, single_run_reliability
+from judgeline.reliability.kappa import icc_average, icc_single, single_run_reliability
 
 
 def published(panel: np.ndarray) -> dict[str, float]:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES, Rubric, RubricError, parse_answer
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES, Rubric, RubricError, parse_answer
 
 GOOD = {
     "response_1": dict(zip(CRITERIA, (1, 2, 3, 4, 5, 6), strict=True)),

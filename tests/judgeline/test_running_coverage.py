@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from judgeline.conformal import conformal_quantile, coverage_limits
-from judgeline.running_coverage import running_coverage
+from judgeline.intervals.conformal import conformal_quantile, coverage_limits
+from judgeline.intervals.running_coverage import running_coverage
 
 
 def binomial_tail(n: int, p: float, at_most: int) -> float:

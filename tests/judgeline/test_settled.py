@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.battles import code_battles
-from judgeline.conformal import calibrating_models
-from judgeline.heldout import rate
-from judgeline.rating_settings import RatingSettings
-from judgeline.settled import settled_models, with_settled_votes
+from judgeline.elo.battles import code_battles
+from judgeline.elo.rate import rate
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.settled import settled_models, with_settled_votes
+from judgeline.intervals.conformal import calibrating_models
 
 
 def slow(pairs: list[tuple[int, int]], n_models: int) -> list[bool]:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.rubric import RubricError
-from judgeline.short_answers import parse_choice, parse_score, reason_of_score
+from judgeline.verdict.rubric import RubricError
+from judgeline.verdict.short_answers import parse_choice, parse_score, reason_of_score
 
 SCALE = (1, 100)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.soft_scores import (
+from judgeline.trust.distributions import (
     RELEASED_TEMPERATURE,
     ScoreDistribution,
     TokenPosition,

@@ -6,10 +6,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from twins import Battle
 
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.bradley_terry import fit_strengths
-from judgeline.surrogacy import fit_surrogacy, surrogacy_finding
-from judgeline.tally import tally_outcomes
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo.bradley_terry import fit_strengths
+from judgeline.elo.surrogacy import fit_surrogacy, surrogacy_finding
+from judgeline.elo.tally import tally_outcomes
 
 SIZE = 12
 

@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.battle_strata import N_STRENGTHS, strength_strata
-from judgeline.battles import CodedBattles, code_battles
-from judgeline.model_win_rates import adjust_models
-from judgeline.outcome_tables import tabulate_outcomes
-from judgeline.win_rate_coverage import (
+from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.winrate.coverage import (
     EACH_MODEL,
     STRONGEST,
     WEAKEST,
     WinRateCoverage,
     leave_out_coverage,
 )
+from judgeline.winrate.models import adjust_models
+from judgeline.winrate.outcome_tables import tabulate_outcomes
+from judgeline.winrate.strata import N_STRENGTHS, strength_strata
 
 from win_rate_worlds import coded, world  # isort: skip
 

@@ -14,11 +14,11 @@ import pytest
 import yaml
 from rich.console import Console
 
-from pipelines.instance import open_instance
-from pipelines.outcome import RunOutcome
-from pipelines.run import run_lineage
-from resources.catalog import Catalog
-from resources.tables import ParquetTables
+from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.run import run_lineage
+from pipelines.instance.homes import open_instance
+from resources.config.catalog import Catalog
+from resources.tables.store import ParquetTables
 
 QUIET = {
     "seed": 1,

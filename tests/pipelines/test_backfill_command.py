@@ -9,14 +9,15 @@ from dagster._daemon.types import DaemonHeartbeat
 from newcomers import drop, newcomer
 
 from assets.run_tags import BUDGET_TAG
-from pipelines import backfill, backfill_command, instance
-from pipelines.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
-from pipelines.cli import main
+from pipelines.commands import backfill, backfill_command
+from pipelines.commands.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
+from pipelines.commands.cli import main
+from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
-from pipelines.run import _selected
+from pipelines.instance import homes as instance
+from resources.config.paths import ROOT
 from resources.judges.buying import Buyer
-from resources.paths import ROOT
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +193,7 @@ def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
 
 def test_leaving_it_says_how_to_end_it(private, monkeypatch, capsys):
     monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-    from pipelines.backfill_watch import Watcher
+    from pipelines.commands.backfill_watch import Watcher
 
     def interrupted(self, pause=2.0):
         raise KeyboardInterrupt
@@ -215,7 +216,7 @@ def test_here_it_does_the_same_in_this_process(private, monkeypatch):
         done.update(asked)
         return type("Outcome", (), {"exit_code": 2})
 
-    monkeypatch.setattr("pipelines.run.run_lineage", run_lineage)
+    monkeypatch.setattr("pipelines.commands.run.run_lineage", run_lineage)
     assert main(["backfill", "--judge", "hasty", "--here", "--yes"]) == 2
     assert (done["corpus"], done["judges"]) == ("tiny", ["hasty"])
     defs = build_definitions()
@@ -238,7 +239,7 @@ def test_here_no_new_model_is_judged_that_was_not_stated(make_workshop, monkeypa
     workshop.run("careful", select=["group:corpus", "verdicts"])
     drop(workshop.home / "candidates" / "tiny", newcomer(workshop.tiny["arena"]))
     install(workshop, monkeypatch)
-    monkeypatch.setattr("pipelines.run.open_instance", kept(workshop))
+    monkeypatch.setattr("pipelines.commands.run.open_instance", kept(workshop))
     assert main(["backfill", "--judge", "careful", "--here", "--yes"]) in (0, 2)
     said = " ".join(capsys.readouterr().out.split())
     assert "Together: 0 calls tiny has candidates, which are not part of it" in said

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
-from pipelines.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
+from pipelines.commands.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
 from resources.candidates.choosing import battles_per_question
-from resources.paths import ROOT
+from resources.config.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -184,9 +184,9 @@ def test_a_corpus_that_was_not_read_says_what_to_run(judged: Any, tmp_path, caps
 
 def test_a_dry_run_counts_the_battles_of_candidates(judged: Any) -> None:
     """Two calls a battle; one of the copy, whose two orders show the judge the same."""
-    from pipelines.plan import plan_run
+    from pipelines.commands.plan import plan_run
     from resources.judges.buying import Buyer
-    from resources.verdict_store.resource import StoredVerdicts
+    from resources.store.resource import StoredVerdicts
 
     catalog = judged.catalog
     n_battles, plan = plan_run(

@@ -13,18 +13,21 @@ from newcomers import drop, newcomer
 
 from assets.partitions import corpus_judge_key, register, retire
 from assets.run_tags import BUDGET_TAG
-from pipelines import candidate_record, candidate_sensors, run, workers
-from pipelines.activity import active_judges
-from pipelines.automation import SENSORS
-from pipelines.candidate_record import CANDIDATES_TAG, PLACES_TAG, are_placed
-from pipelines.candidate_sensors import new_candidates
+from pipelines.commands import run
 from pipelines.definitions import build_definitions
+from pipelines.instance import workers
+from pipelines.instance.workers import HOST_TAG, this_host
 from pipelines.jobs import candidate_job, placing_job
-from pipelines.placing_sensor import place_candidates
-from pipelines.workers import HOST_TAG, this_host
-from resources.catalog import Catalog
+from pipelines.sensors import candidate_record
+from pipelines.sensors import candidates as candidate_sensors
+from pipelines.sensors.activity import active_judges
+from pipelines.sensors.automation import SENSORS
+from pipelines.sensors.candidate_record import CANDIDATES_TAG, PLACES_TAG, are_placed
+from pipelines.sensors.candidates import new_candidates
+from pipelines.sensors.placing import place_candidates
+from resources.config.catalog import Catalog
 from resources.corpora.reading import read_corpus
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
 
 
 def store_battles(workshop: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines.cli import main
+from pipelines.commands.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -206,7 +206,7 @@ def test_ctrl_c_exits_with_130(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipelines.rank.rank_battles", interrupt)
+    monkeypatch.setattr("pipelines.commands.rank.rank_battles", interrupt)
     assert rank(write_battles(tmp_path / "battles.csv"), tmp_path / "out") == 130
     assert "Interrupted" in capsys.readouterr().err
 
@@ -226,7 +226,7 @@ def test_version(capsys: Capture) -> None:
 
 def test_ranking_loads_no_orchestrator(sample: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pipelines.cli import main;"
+        "import sys; from pipelines.commands.cli import main;"
         f"code = main(['rank', {str(sample)!r}, '--out', {str(tmp_path)!r}]);"
         "assert code == 0, code;"
         "print([m for m in sys.modules if m.split('.')[0] in ('dagster', 'great_expectations')])"

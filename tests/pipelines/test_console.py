@@ -6,8 +6,8 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from assets.asking import _say, _warn
-from pipelines.console import RunReporter, cause
+from assets.judging.asking import _say, _warn
+from pipelines.commands.console import RunReporter, cause
 
 
 def _ran(asset) -> tuple[dg.ExecuteInProcessResult, str]:

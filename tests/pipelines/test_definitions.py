@@ -3,7 +3,7 @@ import pytest
 
 from assets.partitions import CORPUS, CORPUS_JUDGE
 from pipelines.definitions import build_definitions, defs
-from resources.tables import ParquetTables
+from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
     "corpus_job",
@@ -414,6 +414,6 @@ def test_resources_can_be_replaced(tmp_path):
 
 
 def test_no_step_holds_a_place_in_a_pool_before_it_asks() -> None:
-    """Places are claimed per endpoint by whoever asks: see `assets.pools`."""
+    """Places are claimed per endpoint by whoever asks: see `assets.judging.pools`."""
     graph = defs.resolve_asset_graph()
     assert [key for key in graph.executable_asset_keys if graph.get(key).pools] == []

@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from assets.partitions import corpus_judge_key, register
-from pipelines.activity import UnreadableError
-from pipelines.drift_schedule import drift_watch
-from resources.catalog import Catalog
+from pipelines.sensors.activity import UnreadableError
+from pipelines.sensors.drift import drift_watch
+from resources.config.catalog import Catalog
 
 WEDNESDAY = datetime(2031, 1, 8, 5, tzinfo=UTC)
 FILES = {

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from pipelines.automation import SENSORS
-from pipelines.durations import sensor_seconds
-from resources.paths import ROOT
+from pipelines.sensors.automation import SENSORS
+from pipelines.sensors.durations import sensor_seconds
+from resources.config.paths import ROOT
 
 LISTED = """
-from pipelines.automation import SENSORS
+from pipelines.sensors.automation import SENSORS
 print(*(f"{one.name}={one.minimum_interval_seconds}" for one in SENSORS))
 """
 

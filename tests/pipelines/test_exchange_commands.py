@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from pipelines import cli
-from pipelines.exchange import export_verdicts
-from resources.catalog import Catalog
-from resources.tables import open_store
+from pipelines.commands import cli
+from pipelines.commands.exchange import export_verdicts
+from resources.config.catalog import Catalog
+from resources.tables.store import open_store
 
 BENCH = {"judge": ["Some Judge", "pair-v2"], "turn": 1, "g1_winner": "model_1"}
 

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines import cli
-from resources.judges.builtin import BuiltinJudge
+from pipelines.commands import cli
+from resources.judges.simulated.judge import BuiltinJudge
 from resources.method_table import FIGURES
 
 N_CALLS, N_PANEL, N_RUNS = 600, 20, 3

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import pytest
 from starlette.routing import Route
 
-from pipelines.guard import ALLOWED_HOSTS, allowed_hosts
-from resources.paths import ROOT
+from pipelines.instance.guard import ALLOWED_HOSTS, allowed_hosts
+from resources.config.paths import ROOT
 
 PROXY = "judges.example.org"
 QUERY = json.dumps({"query": "{ version }"}).encode()
@@ -65,7 +65,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ("-m", "pipelines.webserver", "--empty-workspace", "--port", str(port))
+    command = ("-m", "pipelines.instance.webserver", "--empty-workspace", "--port", str(port))
     environment = {**os.environ, "DAGSTER_HOME": str(folder), ALLOWED_HOSTS: f" {PROXY.upper()} ,"}
     server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment)
     try:
@@ -226,7 +226,7 @@ def test_nobody_reports_events(door: Door, event: str) -> None:
 
 def test_nothing_else_takes_what_is_posted() -> None:
     """A new way in of a later Dagster would show here, under a prefix too."""
-    from pipelines.webserver import GuardedWebserver
+    from pipelines.instance.webserver import GuardedWebserver
 
     mounted, _ = GuardedWebserver(None, "/prefix").build_routes()
     posted = [r.path for r in mounted.routes if isinstance(r, Route) and "POST" in r.methods]
@@ -245,7 +245,7 @@ def test_what_is_no_host_name_is_not_allowed(monkeypatch: pytest.MonkeyPatch, en
 
 
 def test_the_server_does_not_start_with_a_wrong_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipelines import webserver
+    from pipelines.instance import webserver
 
     monkeypatch.setenv(ALLOWED_HOSTS, "https://judges.example.org/")
     with pytest.raises(SystemExit, match=ALLOWED_HOSTS):

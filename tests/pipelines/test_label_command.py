@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from pipelines import cli
-from resources.paths import config_dir
+from pipelines.commands import cli
+from resources.config.paths import config_dir
 
 
 @pytest.fixture

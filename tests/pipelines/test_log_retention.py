@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines import log_retention
-from pipelines.log_retention import (
+from pipelines.sensors import log_retention
+from pipelines.sensors.log_retention import (
     DEFAULT_DAYS,
     kept_days,
     old_evaluations,
@@ -67,7 +67,7 @@ def test_logs_of_a_run_under_way_stay(instance):
 
 
 def test_more_runs_than_a_page_are_all_found(instance, monkeypatch):
-    monkeypatch.setattr("pipelines.log_retention._PAGE", 2)
+    monkeypatch.setattr("pipelines.sensors.log_retention._PAGE", 2)
     runs = [talk.execute_in_process(instance=instance).run_id for _ in range(5)]
     folders = [left_logs(instance, run_id) for run_id in runs]
     assert prune(instance, FUTURE) == 5

@@ -12,11 +12,11 @@ import dagster as dg
 import pytest
 from dagster._core.events import EngineEventData
 
-from pipelines import workers
 from pipelines.definitions import defs
-from pipelines.executor import in_process_on_named_host
-from pipelines.lost_runs import ask_again, lost_runs
-from pipelines.workers import HOST_TAG, is_gone, this_host
+from pipelines.instance import workers
+from pipelines.instance.executor import in_process_on_named_host
+from pipelines.instance.workers import HOST_TAG, is_gone, this_host
+from pipelines.sensors.lost_runs import ask_again, lost_runs
 
 NO_PROCESS = 2**22 + 1  # above the highest number that a process can have
 
@@ -68,7 +68,7 @@ def test_a_forgotten_attempt_is_asked_for_again_once(instance, monkeypatch):
     forgotten, retried = run(), run(**{"dagster/auto_retry_run_id": "another"})
     soon = datetime.now(UTC) + timedelta(minutes=1)
     assert ask_again(instance, soon) == []  # a terminal's: the daemon could not start them
-    monkeypatch.setattr("pipelines.lost_runs._is_launched", lambda run: True)
+    monkeypatch.setattr("pipelines.sensors.lost_runs._is_launched", lambda run: True)
     assert ask_again(instance, datetime.now(UTC) - timedelta(minutes=1)) == []  # not yet
     assert ask_again(instance, soon) == [forgotten]
     failures = instance.get_records_for_run(

@@ -13,15 +13,15 @@ import pytest
 import yaml
 
 from assets.partitions import corpus_judge_key, register
-from pipelines.activity import active_judges
-from pipelines.candidate_sensors import new_candidates
-from pipelines.cli import OK, main
+from pipelines.commands.cli import OK, main
 from pipelines.definitions import build_definitions
-from pipelines.placing_sensor import place_candidates
-from resources.catalog import Catalog
+from pipelines.sensors.activity import active_judges
+from pipelines.sensors.candidates import new_candidates
+from pipelines.sensors.placing import place_candidates
+from resources.config.catalog import Catalog
+from resources.config.paths import ROOT
 from resources.corpora.reading import read_corpus
-from resources.paths import ROOT
-from resources.tables import ParquetTables
+from resources.tables.store import ParquetTables
 
 SECRET = "sk-not-to-be-shown"  # noqa: S105 - of no account
 JUDGES = {

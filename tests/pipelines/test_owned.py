@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import owned
-from resources.paths import ROOT
+from pipelines.instance import owned
+from resources.config.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
 
@@ -38,7 +38,7 @@ except KeyboardInterrupt:
 
 OWNER = """
 import os, pathlib, signal, sys, time
-from pipelines import owned
+from pipelines.instance import owned
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 folder = pathlib.Path(sys.argv[1])
 environment = os.environ | {"PYTHONPATH": f"{folder}:{sys.argv[2]}"}

@@ -6,8 +6,8 @@ from sqlalchemy.exc import IntegrityError
 
 from assets.partitions import corpus_judge_key, register, retire
 from pipelines.definitions import build_definitions
-from pipelines.partition_sensor import configured_partitions
-from resources.catalog import Catalog
+from pipelines.sensors.partitions import configured_partitions
+from resources.config.catalog import Catalog
 
 RATINGS = (
     "verdicts",

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 from candidate_tables import battles_of, further_arena, store_candidates
 
+from assets.candidates.prediction_record import JUDGE_AND_VOTES
 from assets.columns import as_coded
 from assets.partitions import corpus_judge_key
-from judgeline.heldout import RatingSettings, rate
-from pipelines.console import cause
+from judgeline.elo.rate import RatingSettings, rate
+from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
 from resources.judges.budget import Budget
-from resources.judges.builtin import BuiltinJudge
-from resources.prediction_record import JUDGE_AND_VOTES
-from resources.verdict_store.resource import StoredVerdicts
+from resources.judges.simulated.judge import BuiltinJudge
+from resources.store.resource import StoredVerdicts
 
 N_BATTLES = 96
 ENTRANT, SECOND, THIRD = 14, 15, 16
@@ -150,7 +150,7 @@ def test_only_battles_of_the_candidate_are_asked(placed, asked, arena):
 
 
 def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypatch, capsys):
-    from pipelines import cli
+    from pipelines.commands import cli
 
     workshop, _, _ = placed
     monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.report_inputs import battles_behind, runs_behind
-from pipelines.cli import COULD_NOT_RUN, main
+from assets.comparison.report_inputs import battles_behind, runs_behind
+from pipelines.commands.cli import COULD_NOT_RUN, main
+from pipelines.commands.exchange import import_verdicts
+from pipelines.commands.rank import RankSettings, rank_file
+from pipelines.commands.rank_input import read_judged_battles
+from pipelines.commands.supported import WHOLE, common_part, supported_part
 from pipelines.definitions import defs
-from pipelines.exchange import import_verdicts
-from pipelines.rank import RankSettings, rank_file
-from pipelines.rank_input import read_judged_battles
-from pipelines.supported import WHOLE, common_part, supported_part
 from resources.judges.annotation import SCORE_COLUMNS
 
 SAID = "plain verdicts without scores: a win counts as a score difference of 1"

@@ -10,23 +10,23 @@ import pandas as pd
 import pytest
 from upath import UPath
 
-from assets.planning import ASKED
-from judgeline.planning import sampling_half_width
-from pipelines.judge_plan import require_covered
-from pipelines.plan import cut_short, plan_run
-from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.gate_options import PanelOptions
+from assets.judging.planning import ASKED
+from judgeline.intervals.widths import sampling_half_width
+from pipelines.commands.judge_plan import require_covered
+from pipelines.commands.plan import cut_short, plan_run
+from resources.config.corpora import CorpusDefinition
+from resources.config.gate_options import PanelOptions
+from resources.config.judges import JudgeDefinition
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.catalog import open_judge
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.estimates import TokenEstimate
 from resources.judges.judge import Answer
 from resources.judges.judge_plan import JudgePlan, told
-from resources.judges.served.probe import Capabilities, remember
-from resources.tables import ParquetTables
-from resources.verdict_store.store import VerdictStore
+from resources.judges.live.probe import Capabilities, remember
+from resources.store.verdicts import VerdictStore
+from resources.tables.store import ParquetTables
 
 URL = "http://127.0.0.1:9/v1"  # nobody listens: a plan asks nobody
 N_BATTLES, N_MODELS = 60, 5

@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 from test_plan import N_BATTLES, URL, Desk
 
-from pipelines.judge_plan import require_covered
-from pipelines.plan import plan_run
-from resources.corpora.gate_options import PanelOptions
+from pipelines.commands.judge_plan import require_covered
+from pipelines.commands.plan import plan_run
+from resources.config.gate_options import PanelOptions
+from resources.config.judges import JudgeDefinition
 from resources.corpora.reading import read_corpus
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.budget import Budget
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.judge_plan import JudgePlan, told
-from resources.judges.served.probe import Capabilities, remember
+from resources.judges.live.probe import Capabilities, remember
 
 ALL = ("rubric", "score", "choice")
 N_RUBRIC = N_CHOICES = 2 * N_BATTLES
@@ -117,7 +117,8 @@ def test_what_came_with_the_corpus_is_not_asked_and_the_rest_is(
     came = pd.DataFrame(columns).reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES)
     desk.corpus = desk.corpus.model_copy(update={"panel": PanelOptions(battles=10, runs=3)})
     monkeypatch.setattr(
-        "pipelines.plan.read_corpus", lambda corpus: read_corpus(corpus)._replace(verdicts=came)
+        "pipelines.commands.plan.read_corpus",
+        lambda corpus: read_corpus(corpus)._replace(verdicts=came),
     )
     step = plan(desk, asks=list(ALL))
     expected = {"score": N_SCORES} | ({"choice": N_CHOICES} if has_scores else {})

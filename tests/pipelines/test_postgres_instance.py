@@ -5,9 +5,9 @@ import socket
 import pytest
 import yaml
 
-from pipelines import postgres
-from pipelines.instance import prepare_home
-from resources.paths import ROOT
+from pipelines.instance import postgres
+from pipelines.instance.homes import prepare_home
+from resources.config.paths import ROOT
 
 SECRET = "correct horse battery staple"  # noqa: S105
 GIVEN = {

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines.cli import main
-from pipelines.rank import (
+from pipelines.commands.cli import main
+from pipelines.commands.rank import (
     HELDOUT_COLUMNS,
     QualityGateError,
     RankSettings,
@@ -19,7 +19,7 @@ from pipelines.rank import (
     rank_battles,
     rank_file,
 )
-from pipelines.rank_input import read_judged_battles
+from pipelines.commands.rank_input import read_judged_battles
 
 TABLES = ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv", "quarantine.csv")
 QUICK = RankSettings(n_resamples=0)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipelines.commands.supported import DO_WITHOUT, Part, common_part, supported_part
 from pipelines.definitions import defs
-from pipelines.supported import DO_WITHOUT, Part, common_part, supported_part
 from resources.judges.annotation import SCORE_COLUMNS
 
 JUDGE = "recorded"
@@ -159,7 +159,7 @@ def test_a_comparison_is_as_full_as_the_fullest_judge_that_ran() -> None:
 
 
 def test_there_is_no_leaderboard_and_the_message_says_what_there_is(star, monkeypatch) -> None:
-    from pipelines.leaderboards import stored_leaderboards
+    from pipelines.commands.leaderboards import stored_leaderboards
 
     workshop, _, _ = star
     workshop.catalog  # noqa: B018 - writes the configuration that is read here

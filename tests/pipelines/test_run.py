@@ -10,10 +10,10 @@ import yaml
 from dagster._core.events import EngineEventData
 
 from assets.partitions import register
-from pipelines.cli import main
+from pipelines.commands.cli import main
 from pipelines.definitions import build_definitions
-from pipelines.instance import prepare_home, recover
-from resources.paths import ROOT
+from pipelines.instance.homes import prepare_home, recover
+from resources.config.paths import ROOT
 
 JUDGED = {
     "verdicts",

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from rich.console import Console
 
-from judgeline.slugs import slug
-from pipelines.run import run_lineage
-from resources.catalog import Catalog
-from resources.judges.definitions import load_judges
-from resources.paths import ROOT
+from judgeline.verdict.slugs import slug
+from pipelines.commands.run import run_lineage
+from resources.config.catalog import Catalog
+from resources.config.judges import load_judges
+from resources.config.paths import ROOT
 
 PUBLISHED = (
     "DeepSeek-V3.2",

@@ -15,8 +15,8 @@ import pytest
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
-from pipelines.instance import open_instance
-from pipelines.storage import OPEN_FILES, PooledEventLog
+from pipelines.instance.homes import open_instance
+from pipelines.instance.storage import OPEN_FILES, PooledEventLog
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,7 +122,7 @@ WRITER = """
 import sys
 sys.path.insert(0, "tests/pipelines")  # not from tests: a library may bring a package of that name
 from test_storage import line
-from pipelines.storage import PooledEventLog
+from pipelines.instance.storage import PooledEventLog
 folder, name = sys.argv[1:]
 log = PooledEventLog(folder)
 number = 0

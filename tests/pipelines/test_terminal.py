@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from pipelines.terminal import machine_readable, show_leaderboard
+from pipelines.commands.terminal import machine_readable, show_leaderboard
 from resources.report.wording import surrogacy_text
 
 BOARD = pd.DataFrame(

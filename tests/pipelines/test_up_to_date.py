@@ -10,11 +10,11 @@ import pytest
 from assets.conditions import judge_check
 from assets.gates import settled_judges
 from assets.partitions import register
-from pipelines import run as run_module
+from pipelines.commands import run as run_module
+from pipelines.commands.up_to_date import Place, Record, _why_left_out
 from pipelines.definitions import build_definitions
-from pipelines.up_to_date import Place, Record, _why_left_out
-from resources.tables import ParquetTables
-from resources.verdict_store.resource import StoredVerdicts
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetTables
 
 TO_THE_BOARD = ["group:corpus", "+leaderboard"]
 CALL = {

@@ -4,11 +4,11 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from pipelines import cli, verdicts
-from pipelines.outcome import RunOutcome
+from pipelines.commands import cli, verdicts
+from pipelines.commands.outcome import RunOutcome
 from resources.judges.budget import Budget
-from resources.judges.builtin import BuiltinJudge
-from resources.verdict_store.resource import StoredVerdicts
+from resources.judges.simulated.judge import BuiltinJudge
+from resources.store.resource import StoredVerdicts
 
 N_CALLS = 600
 BUY = ["+verdicts"]
@@ -100,7 +100,7 @@ def test_other_failures_are_asked_for_again_on_request(monkeypatch):
         taken.update(options)
         return RunOutcome(0, "tiny")
 
-    monkeypatch.setattr("pipelines.run.run_lineage", noted)
+    monkeypatch.setattr("pipelines.commands.run.run_lineage", noted)
     assert cli.main(["run", "--corpus", "tiny", "--retry", "refusal"]) == 0
     assert taken["verdict_store"].retry_also == ["refusal"]
     assert cli.main(["run", "--corpus", "tiny", "--retry", "boredom"]) == 1

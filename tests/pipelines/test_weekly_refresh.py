@@ -9,13 +9,13 @@ import yaml
 
 from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
-from pipelines.activity import UnreadableError
 from pipelines.definitions import build_definitions
 from pipelines.jobs import corpus_job
-from pipelines.refresh import refreshed_corpora, weekly_refresh
-from resources.catalog import Catalog
+from pipelines.sensors.activity import UnreadableError
+from pipelines.sensors.refresh import refreshed_corpora, weekly_refresh
+from resources.config.catalog import Catalog
 from resources.corpora.revision import content_revision
-from resources.tables import ParquetTables
+from resources.tables.store import ParquetTables
 
 MONDAY = datetime(2031, 1, 6, 5, tzinfo=UTC)
 JUDGE = {"display_name": "J", "family": "f", "kind": "openai", "model": "m", "base_url": "http://h"}

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from pipelines.cli import main
-from pipelines.why import Why, explain_rating
-from pipelines.why_shown import lines_of, markdown_of, show_why
-from resources.tables import open_store
+from pipelines.commands.cli import main
+from pipelines.commands.why import Why, explain_rating
+from pipelines.commands.why_shown import lines_of, markdown_of, show_why
+from resources.tables.store import open_store
 
 HOSTILE = (
     "\x1b]0;owned\x07\x1b[2J[red]bold[/red] :smile: \u202egnorw\u202c\n"

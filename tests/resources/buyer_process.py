@@ -7,17 +7,17 @@ import openai.resources.chat.completions  # noqa: F401  so that forks of this pr
 import pandas as pd
 from upath import UPath
 
+from resources.config.paths import ROOT
 from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.catalog import read_template
-from resources.judges.served import bridge
-from resources.judges.served.endpoint import Endpoint
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import RetryPolicy
-from resources.paths import ROOT
-from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import PATIENCE, VerdictWriter
+from resources.judges.live import bridge
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import RetryPolicy
+from resources.store.verdicts import VerdictStore
+from resources.store.writing import PATIENCE, VerdictWriter
 
 CONCURRENCY, SHARD_ROWS, SHARD_SECONDS, BACKLOG = 4, 16, 0.1, 8
 MOST_LOST = (

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
 
 KEY = "sk-secret-0123456789abcdef"
 FENCED = re.compile(r"<<<([0-9a-f]{32})\n(.*?)\n\1>>>", re.DOTALL)

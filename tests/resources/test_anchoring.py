@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import beta
 
-from resources.anchoring import (
+from assets.reference.anchoring import (
     RATING_COLUMNS,
     against,
     choose_reference,
@@ -13,7 +13,7 @@ from resources.anchoring import (
     no_ratings,
     rate_against,
 )
-from resources.corpora.definitions import ReferenceOptions
+from resources.config.corpora import ReferenceOptions
 
 PLAIN = ReferenceOptions()
 

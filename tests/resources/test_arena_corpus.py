@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from resources.arena.simulation import ArenaOptions, build_arena, draw_battles
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.arena import read_arena
-from resources.corpora.definitions import CorpusDefinition
 
 
 def arena(seed: int = 0, given: dict[str, Any] | None = None, **options: Any) -> CorpusDefinition:

@@ -12,7 +12,7 @@ from test_served_definitions import CORPUS, define
 
 from resources.judges.batch.judge import BatchJudge
 from resources.judges.catalog import open_judge
-from resources.judges.served.fields import ServedFields
+from resources.judges.live.fields import ServedFields
 
 
 def test_one_word_in_the_entry_asks_in_batches(

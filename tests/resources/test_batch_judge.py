@@ -28,7 +28,7 @@ from fault_server import (
 from starlette.responses import JSONResponse, Response
 from test_served_client import QUICK, TEMPLATE, presentation
 
-from judgeline.identity import identity_hash
+from judgeline.verdict.identity import identity_hash
 from resources.judges.batch.collecting import Pace
 from resources.judges.batch.judge import BatchJudge
 from resources.judges.batch.lines import Limits
@@ -36,9 +36,9 @@ from resources.judges.batch.live import LiveJudge
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
-from resources.judges.served.fields import Price, ServedFields
-from resources.judges.served.served import ServedJudge
+from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from resources.judges.live.fields import Price, ServedFields
+from resources.judges.live.judge import ServedJudge
 
 pytestmark = pytest.mark.slow
 

@@ -22,13 +22,13 @@ from managed import is_alive
 from test_batch_judge import as_line, batch_judge, first_is, live_judge
 from upath import UPath
 
+from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.batch.lines import Limits
 from resources.judges.buying import Account, Buyer
 from resources.judges.calls import judge_key, present
-from resources.judges.served.served import ServedJudge
-from resources.paths import ROOT
-from resources.verdict_store.store import VerdictStore
+from resources.judges.live.judge import ServedJudge
+from resources.store.verdicts import VerdictStore
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")
@@ -49,7 +49,7 @@ PROGRAM = f"""
     from test_batch_kills import bought
     from test_batch_judge import batch_judge
     from fault_server import FaultServer
-    from pipelines.interrupts import heed_interrupts
+    from pipelines.commands.interrupts import heed_interrupts
     from resources.judges.batch.lines import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
@@ -222,7 +222,7 @@ STORM = f"""
     from test_batch_kills import bought
     from test_batch_judge import batch_judge, live_judge
     from fault_server import FaultServer
-    from pipelines.interrupts import heed_interrupts
+    from pipelines.commands.interrupts import heed_interrupts
     import openai.resources.batches, openai.resources.chat.completions, openai.resources.files
     heed_interrupts()
     moments = random.Random(3)

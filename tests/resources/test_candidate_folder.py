@@ -10,7 +10,7 @@ from upath import UPath
 
 from resources.candidates import folder as candidate_folder
 from resources.candidates.folder import Seen, folder_of, list_files, printable_name
-from resources.paths import candidates_uri
+from resources.config.paths import candidates_uri
 
 NOW = 1_000_000.0
 LINE = b'{"question_id": "1", "completion": "x"}\n'

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from resources.corpora.candidate_options import CONTROLS, CandidateOptions
+from resources.config.candidate_options import CONTROLS, CandidateOptions
 
 
 def test_defaults() -> None:

@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from resources.catalog import Catalog
+from resources.config.catalog import Catalog
 
 JUDGE = "one: {display_name: One, family: f, kind: recorded}"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.configuration import read_entries
+from resources.config.entries import read_entries
 
 BEFORE = "first: 1\nsecond:\n  inner: [2024-01-02, 7]\n"
 

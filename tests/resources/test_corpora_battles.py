@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.battles import WINNERS
-from resources.corpora.definitions import CorpusDefinition
 from resources.corpora.reading import CorpusRead, read_corpus
 
 

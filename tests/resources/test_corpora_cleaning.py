@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from resources.config.corpora import Filters
 from resources.corpora.cleaning import clean_battles, filter_battles
-from resources.corpora.definitions import Filters
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES, typed
 
 

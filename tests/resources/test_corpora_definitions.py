@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resources.corpora.definitions import CorpusDefinition, load_corpora
+from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.paths import ROOT
 from resources.corpora.languages import language_code
 from resources.corpora.reading import read_corpus
-from resources.paths import ROOT
 from resources.suggest import unknown_name
 
 

@@ -6,9 +6,9 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.paths import ROOT
 from resources.corpora.hub import corpus_files
-from resources.paths import ROOT
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HUB = "hf://datasets/owner/name/data/*.parquet"

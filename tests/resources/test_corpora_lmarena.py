@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.reading import CorpusRead, read_corpus
 
 

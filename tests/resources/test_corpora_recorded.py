@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
+from judgeline.verdict.outcomes import CRITERIA
 from resources.corpora.reading import CorpusRead, read_files
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 

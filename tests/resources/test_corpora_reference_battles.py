@@ -4,7 +4,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from resources.corpora.definitions import load_corpora
+from resources.config.corpora import load_corpora
 from resources.corpora.reading import read_files
 from resources.judges.annotation import SCORE_COLUMNS
 

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from resources.config.corpora import CorpusDefinition
+from resources.config.refresh_options import RefreshOptions
 from resources.corpora import revision
-from resources.corpora.definitions import CorpusDefinition
-from resources.corpora.refresh_options import RefreshOptions
 from resources.corpora.revision import content_revision
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

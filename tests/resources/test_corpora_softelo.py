@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
-from resources.corpora.definitions import CorpusDefinition
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.corpora import CorpusDefinition
 from resources.corpora.reading import CorpusRead, read_corpus
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.judges.annotation import VERDICT_DTYPES

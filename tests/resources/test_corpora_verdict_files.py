@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from resources.corpora.definitions import ArenaHardOptions, CorpusDefinition, load_corpora
+from assets.judging.scoring import score_battles
+from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.corpora.verdict_files import joined, labelled, split_answer
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
-from resources.scoring import score_battles
 
 BASE = ArenaHardOptions(baseline="base")
 HARD = {

@@ -2,11 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.drift import UNITS
-from resources.drift import DRIFT_DTYPES, drift_table, moved_since
+from assets.reliability.drift_tables import DRIFT_DTYPES, drift_table, moved_since
+from assets.reliability.panel_tables import PANEL_DTYPES
+from judgeline.reliability.drift import UNITS
 from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.epochs import EPOCH_DTYPES, FIRST_REPLICATE, empty_epochs
-from resources.reliability_panel import PANEL_DTYPES
 
 N_BATTLES = 40
 

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from resources.catalog import Catalog
-from resources.corpora.definitions import load_corpora
+from resources.config.catalog import Catalog
+from resources.config.corpora import load_corpora
+from resources.config.embeddings import EmbedderDefinition, load_embedders
+from resources.config.paths import ROOT
 from resources.embeddings.catalog import open_embedder
-from resources.embeddings.definitions import EmbedderDefinition, load_embedders
-from resources.paths import ROOT
 
 KEY = "sk-secret-0123456789abcdef"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.config.paths import ROOT
 from resources.embeddings.hashed import HashedEmbedder
-from resources.paths import ROOT
 
 TEXTS = st.text(alphabet="ab cé,.\n日", max_size=60)
 

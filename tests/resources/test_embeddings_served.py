@@ -20,15 +20,15 @@ from minilm_server import EmbeddingsServer, error, reply, serving
 from starlette.responses import JSONResponse, Response
 from upath import UPath
 
+from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings import buying
 from resources.embeddings.buying import VectorBuyer
-from resources.embeddings.definitions import EmbedderDefinition
 from resources.embeddings.served import ServedEmbedder
 from resources.embeddings.store import EmbeddingStore
-from resources.judges.served import bridge
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.troubles import RetryPolicy
-from resources.verdict_store.writing import PATIENCE, VerdictWriter
+from resources.judges.live import bridge
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.troubles import RetryPolicy
+from resources.store.writing import PATIENCE, VerdictWriter
 
 pytestmark = pytest.mark.slow
 

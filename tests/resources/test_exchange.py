@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.outcomes import CRITERIA
-from resources.corpora.definitions import ArenaHardOptions
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.corpora import ArenaHardOptions
 from resources.corpora.reading import read_files
 from resources.corpora.schema import BATTLE_DTYPES, typed
 from resources.exchange.alpaca_eval import NO_TEXT, write_alpaca_eval

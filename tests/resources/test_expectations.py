@@ -6,7 +6,7 @@ import great_expectations.expectations as gxe
 import pandas as pd
 import pytest
 
-from resources.expectations import evaluate
+from resources.tables.expectations import evaluate
 
 TABLE = pd.DataFrame({"battle_id": ["b1", "b2", "b3"], "share": [0.2, 0.4, 7.0]})
 IN_RANGE = gxe.ExpectColumnValuesToBeBetween(
@@ -91,7 +91,7 @@ def test_an_empty_table_meets_value_expectations_but_no_row_count():
 
 def test_great_expectations_is_imported_only_when_a_check_runs():
     code = (
-        "import sys, resources.expectations; "
+        "import sys, resources.tables.expectations; "
         "sys.exit('great_expectations' in sys.modules and 'imported too early' or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

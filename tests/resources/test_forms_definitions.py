@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_judge, template_of
-from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.forms.asked import evidence_of, form_of
 from resources.judges.judge import Presentation
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.probe import Capabilities
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
-from resources.judges.served.endpoint import Endpoint
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.probe import Capabilities
-from resources.judges.served.served import ServedJudge
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
 VLLM = {"display_name": "J", "family": "f", "kind": "vllm", "model": "tiny"}

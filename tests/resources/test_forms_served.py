@@ -17,16 +17,16 @@ from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
 from upath import UPath
 
-from judgeline.soft_scores import aggregate_orders
-from resources.corpora.definitions import CorpusDefinition
+from judgeline.trust.distributions import aggregate_orders
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.asked import evidence_of, form_of
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge, Presentation
-from resources.judges.served.replies import read_reply
+from resources.judges.live.replies import read_reply
 from resources.judges.soft_account import evidence_entries
 from resources.judges.soft_annotation import (
     CHOICE_DTYPES,
@@ -35,7 +35,7 @@ from resources.judges.soft_annotation import (
     annotate_scores,
 )
 from resources.judges.soft_readings import read_runs, told_choices
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
 BATTLES = pd.DataFrame(

@@ -17,9 +17,9 @@ from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.verdict_store.room import ROOM_BYTES, Room
-from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import VerdictWriter
+from resources.store.room import ROOM_BYTES, Room
+from resources.store.verdicts import VerdictStore
+from resources.store.writing import VerdictWriter
 
 N_CALLS = 1200
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from judgeline.gate import CRITERIA, WITHHOLD
-from resources.corpora.definitions import CorpusDefinition, load_corpora
-from resources.corpora.gate_options import GateOptions, PanelOptions
+from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.gate_options import GateOptions, PanelOptions
 
 
 @pytest.fixture

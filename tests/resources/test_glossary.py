@@ -1,39 +1,39 @@
-from assets.attack_controls import COLUMNS as CONTROL_COLUMNS
-from assets.candidate_judging import WHOSE
-from assets.influences import INFLUENCE_COLUMNS
-from judgeline.beta import BetaFolds
-from judgeline.conformal import ConformalCalibration
-from judgeline.diagnostics import Diagnostics
-from judgeline.gate import Gate
-from judgeline.heldout import HeldOutRatings
-from judgeline.label_plans import LabelPlans
-from judgeline.leaderboard import Leaderboard
-from judgeline.missing_bounds import MissingBounds
-from judgeline.model_win_rates import ModelWinRates
-from judgeline.quantitative_curve import LearningCurve
-from judgeline.win_rate_coverage import WinRateCoverage
-from resources.accounting import MISSINGNESS_COLUMNS
-from resources.anchoring import RATING_COLUMNS
+from assets.candidates.attack_controls import COLUMNS as CONTROL_COLUMNS
+from assets.candidates.judging import WHOSE
+from assets.candidates.prediction_record import PREDICTION_DTYPES
+from assets.diagnostics.accounting import MISSINGNESS_COLUMNS
+from assets.diagnostics.influences import INFLUENCE_COLUMNS
+from assets.judging.scoring import SCORED_COLUMNS
+from assets.quantitative.tables import OUTCOME_COLUMNS
+from assets.reference.anchoring import RATING_COLUMNS
+from assets.reference.reach import DIAGNOSTIC_COLUMNS
+from assets.reference.system_comparison import SYSTEM_COLUMNS
+from assets.reliability.drift_tables import DRIFT_DTYPES
+from assets.reliability.panel_tables import PANEL_DTYPES
+from assets.trust.consistency import CONSISTENCY_DTYPES
+from assets.trust.scoring import SOFT_DTYPES
+from judgeline.diagnostics.judge import Diagnostics
+from judgeline.diagnostics.missing_bounds import MissingBounds
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.intervals.board import Leaderboard
+from judgeline.intervals.conformal import ConformalCalibration
+from judgeline.quantitative.curve import LearningCurve
+from judgeline.reliability.gate import Gate
+from judgeline.winrate.coverage import WinRateCoverage
+from judgeline.winrate.label_plans import LabelPlans
+from judgeline.winrate.models import ModelWinRates
 from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
-from resources.drift import DRIFT_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
-from resources.glossary import MEANINGS
 from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.epochs import EPOCH_DTYPES
 from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
-from resources.prediction_record import PREDICTION_DTYPES
-from resources.quantitative import OUTCOME_COLUMNS
-from resources.reference_reach import DIAGNOSTIC_COLUMNS
-from resources.reliability_panel import PANEL_DTYPES
 from resources.report.judge_tables import COMPARISON_COLUMNS
-from resources.scoring import SCORED_COLUMNS
-from resources.self_consistency import CONSISTENCY_DTYPES
-from resources.soft_scoring import SOFT_DTYPES
-from resources.system_comparison import SYSTEM_COLUMNS
+from resources.tables.glossary import MEANINGS
 
 SHOWN = {
     *DRIFT_DTYPES,

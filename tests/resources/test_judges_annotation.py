@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
+from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation

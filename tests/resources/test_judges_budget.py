@@ -20,7 +20,7 @@ from upath import UPath
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import BudgetError, Buyer
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from answering import answered
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RubricError, parse_answer
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RubricError, parse_answer
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
-from resources.judges.builtin import BuiltinJudge, BuiltinTraits
 from resources.judges.judge import Answer, Judge, Presentation
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
 FLAWLESS = BuiltinTraits(

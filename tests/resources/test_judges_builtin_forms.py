@@ -8,16 +8,16 @@ from answering import answered
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.rubric import RubricError
-from judgeline.soft_scores import aggregate_orders
+from judgeline.trust.distributions import aggregate_orders
+from judgeline.verdict.rubric import RubricError
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
-from resources.judges.builtin import BuiltinJudge, BuiltinTraits
-from resources.judges.builtin_forms import BuiltinFormJudge, choice_odds, score_odds
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import ScoreOptions
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer
+from resources.judges.simulated.forms import BuiltinFormJudge, choice_odds, score_odds
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 from resources.judges.soft_annotation import annotate_choices, annotate_scores
 
 PROMPTS = write_prompts(60, seed=2)

@@ -4,14 +4,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
+from assets.judging.scoring import score_battles
+from judgeline.verdict.outcomes import CRITERIA
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import load_judges
+from resources.config.paths import ROOT
 from resources.corpora.arena import read_arena
-from resources.corpora.definitions import CorpusDefinition
 from resources.judges.annotation import VERDICT_DTYPES, annotate
 from resources.judges.catalog import open_judge, recorded
-from resources.judges.definitions import load_judges
-from resources.paths import ROOT
-from resources.scoring import score_battles
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")
 SMALL = CorpusDefinition(

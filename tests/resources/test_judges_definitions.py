@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
+from resources.config.judges import load_judges
+from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
-from resources.judges.definitions import load_judges
-from resources.paths import ROOT
 
 RECORDED = "r: {display_name: R, family: f, kind: recorded}\n"
 

@@ -12,8 +12,8 @@ from resources.judges.annotation import annotate
 from resources.judges.calls import present
 from resources.judges.estimates import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.judge import Presentation
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.prompt import answer_format
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.prompt import answer_format
 
 BARE = "{delimiter} {instruction} {first_completion} {second_completion}"
 BESIDE = len(json.dumps(answer_format())) + 64  # the schema, and what a chat template adds

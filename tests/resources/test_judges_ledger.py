@@ -6,7 +6,7 @@ from resources.judges.budget import Cost
 from resources.judges.buying import Account
 from resources.judges.judge import Answer
 from resources.judges.ledger import Ledger
-from resources.judges.served.fields import Price
+from resources.judges.live.fields import Price
 
 PRICE = Price(prompt=2.0, completion=10.0, currency="EUR")
 

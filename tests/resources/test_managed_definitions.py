@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resources.judges.definitions import JudgeDefinition, load_judges
+from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.managed.command import server_command, server_environment
 from resources.judges.managed.options import VllmOptions
 

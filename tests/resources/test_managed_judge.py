@@ -12,13 +12,13 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import present
+from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.managed import server as servers
 from resources.judges.managed.command import VllmError
 from resources.judges.managed.hosting import Hosting, hosting
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
-from resources.judges.served.fields import Decoding, ServedFields
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 pytestmark = [
     pytest.mark.slow,
@@ -165,7 +165,7 @@ def test_a_server_that_dies_while_it_answers_ends_the_run_and_loses_nothing(
     fake, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("FAKE_VLLM", fake.behaves(dies_after=6)["FAKE_VLLM"])
-    monkeypatch.setattr("resources.judges.served.served.RetryPolicy", impatient())
+    monkeypatch.setattr("resources.judges.live.judge.RetryPolicy", impatient())
     place = Hosting(logs=tmp_path / "logs")
     with pytest.raises(VllmError, match=r"(?s)exit code 9 while it answered.*out of memory"):
         buy(tmp_path, place)
@@ -186,7 +186,7 @@ def impatient() -> type:
 
 
 def servers_policy() -> type:
-    from resources.judges.served.troubles import RetryPolicy
+    from resources.judges.live.troubles import RetryPolicy
 
     return RetryPolicy
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from judgeline.identity import text_hash
+from judgeline.verdict.identity import text_hash
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
 

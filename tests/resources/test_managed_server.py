@@ -14,11 +14,11 @@ from pathlib import Path
 import managed
 import pytest
 
+from resources.judges.live.fields import ServedFields
 from resources.judges.managed import server as servers
 from resources.judges.managed.command import VllmError, vllm_python
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
-from resources.judges.served.fields import ServedFields
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +31,7 @@ import sys, time
 from pathlib import Path
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import running
-from resources.judges.served.fields import ServedFields
+from resources.judges.live.fields import ServedFields
 
 with running("tiny", ServedFields(model="tiny"), VllmOptions(), Path(sys.argv[1]), print):
     print("inside", flush=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipelines.cli import COULD_NOT_RUN, main
-from pipelines.rank_input import read_judged_battles
-from resources.corpora.definitions import CorpusDefinition, load_corpora
+from pipelines.commands.cli import COULD_NOT_RUN, main
+from pipelines.commands.rank_input import read_judged_battles
+from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.corpora.outcome_codes import outcomes_by_code, parse_codes
 from resources.corpora.reading import CorpusRead, read_corpus
 from resources.corpora.revision import content_revision

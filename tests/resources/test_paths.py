@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.paths import ROOT, config_dir, home, tables_uri
+from resources.config.paths import ROOT, config_dir, home, tables_uri
 
 VARIABLES = ("JUDGELINE_HOME", "JUDGELINE_CONFIG", "JUDGELINE_TABLES")
 

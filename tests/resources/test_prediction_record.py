@@ -7,12 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.predictions import exchangeable, predictions_cover
-from judgeline.battles import code_battles
-from judgeline.heldout import human_anchors, rate
-from judgeline.rating_settings import RatingSettings
-from resources.further_votes import PEOPLE, further_ratings
-from resources.prediction_record import (
+from assets.candidates.prediction_record import (
     JUDGE_AND_VOTES,
     PREDICTION_DTYPES,
     coverage_of,
@@ -23,6 +18,11 @@ from resources.prediction_record import (
     strangeness,
     typed_record,
 )
+from assets.candidates.predictions import exchangeable, predictions_cover
+from judgeline.elo.battles import code_battles
+from judgeline.elo.rate import human_anchors, rate
+from judgeline.elo.settings import RatingSettings
+from resources.further_votes import PEOPLE, further_ratings
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm
 
-from resources.rating_systems import (
+from assets.reference.system_comparison import agreement_of, compare_systems, summarise_systems
+from assets.reference.systems import (
     SYSTEMS,
     glicko2_ratings,
     rate_by_systems,
     trueskill_ratings,
 )
-from resources.system_comparison import agreement_of, compare_systems, summarise_systems
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "emu", "fox"])
 STRENGTH = np.linspace(-1.2, 1.2, 6)

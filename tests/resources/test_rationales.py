@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES, RubricError, explanation, parse_answer
-from judgeline.short_answers import parse_score, reason_of_score
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES, RubricError, explanation, parse_answer
+from judgeline.verdict.short_answers import parse_score, reason_of_score
 from resources.embeddings.rationales import COLUMNS, embedded, rationales
 
 OBJECT = json.dumps({response: dict.fromkeys(CRITERIA, 7) for response in RESPONSES})

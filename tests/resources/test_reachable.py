@@ -10,9 +10,9 @@ import yaml
 from fault_server import FaultServer, error, serving
 from rich.console import Console
 
-from pipelines.outcome import RunOutcome
-from pipelines.run import run_lineage
-from resources.catalog import Catalog
+from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.run import run_lineage
+from resources.config.catalog import Catalog
 
 BATTLES = pd.DataFrame(
     {
@@ -105,7 +105,7 @@ def test_an_unknown_model_is_said_before_anything_is_made(tmp_path: Path) -> Non
 def test_an_endpoint_that_has_gone_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resources.judges.served.troubles.RetryPolicy.delay", lambda *_: 0.0)
+    monkeypatch.setattr("resources.judges.live.troubles.RetryPolicy.delay", lambda *_: 0.0)
     with serving(FaultServer()) as server:
         desk = Desk(tmp_path, server.url)
         assert desk.run().exit_code == 0

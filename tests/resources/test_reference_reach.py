@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from resources.anchoring import against, meetings, rate_against
-from resources.corpora.definitions import ReferenceOptions
+from assets.reference.anchoring import against, meetings, rate_against
+from assets.reference.reach import diagnose, gaps_against
+from assets.reference.runs import preferences_by_run
+from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files
-from resources.reference_reach import diagnose, gaps_against
-from resources.reference_runs import preferences_by_run
 
 
 def diagnosed(met: pd.DataFrame, reference: str, runs: np.ndarray | None = None) -> pd.DataFrame:

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
-from resources.reliability_panel import PANEL_DTYPES, by_run, panel_table, repeated
+from assets.reliability.panel_tables import PANEL_DTYPES, by_run, panel_table, repeated
+from judgeline.verdict.outcomes import CRITERIA
 
 
 @pytest.fixture

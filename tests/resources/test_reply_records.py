@@ -21,21 +21,21 @@ from test_batch_judge import batch_judge
 from test_served_client import QUICK, TEMPLATE, always, judge, presentation
 from upath import UPath
 
-from assets import judging
-from pipelines.verdicts import explain_battle
-from resources.corpora.definitions import load_corpora
+from assets.judging import assets as judging
+from pipelines.commands.verdicts import explain_battle
+from resources.config.corpora import load_corpora
+from resources.config.judges import load_judges
+from resources.config.paths import ROOT
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import judge_key
 from resources.judges.catalog import open_judge
-from resources.judges.definitions import load_judges
 from resources.judges.ledger import Ledger
-from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.paths import ROOT
-from resources.verdict_store.store import SCHEMA, VerdictStore
+from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.store.verdicts import SCHEMA, VerdictStore
 
 BATTLES = pd.DataFrame(
     {

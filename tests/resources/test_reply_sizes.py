@@ -13,14 +13,14 @@ from answering import answered
 from fault_server import KEY
 from test_served_client import TEMPLATE, presentation
 
-from resources.embeddings.definitions import EmbedderDefinition
+from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings.served import ServedEmbedder
 from resources.judges.batch.provider import Provider
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.probe import Capabilities
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import RetryPolicy
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.probe import Capabilities
+from resources.judges.live.troubles import RetryPolicy
 
 MIB = 1 << 20
 ONCE = RetryPolicy(attempts=1, base_s=0.001, cap_s=0.001)

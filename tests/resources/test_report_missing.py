@@ -7,7 +7,7 @@ import pytest
 from test_report_page import Page, write
 from test_report_tables import SCRIPT, example_judge
 
-from assets.missing_bounds import missing_battles_matter_little
+from assets.diagnostics.missing_bounds import missing_battles_matter_little
 from resources.report import JudgeTables
 from resources.report.missing import missing_section
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.outcomes import CRITERIA
+from assets.judging.scoring import SCORED_COLUMNS, score_battles
+from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
-from resources.scoring import SCORED_COLUMNS, score_battles
 
 
 def battles(*ids: str, **columns: Any) -> pd.DataFrame:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.outcomes import CRITERIA
-from resources.scoring import score_battles
-from resources.self_consistency import (
+from assets.judging.scoring import score_battles
+from assets.trust.consistency import (
     ALL,
     CONFLICT,
     CONSISTENCY_DTYPES,
@@ -17,6 +16,7 @@ from resources.self_consistency import (
     consistency_table,
     rubric_outcomes,
 )
+from judgeline.verdict.outcomes import CRITERIA
 
 
 def battles(*rows: tuple[str, str, str], language: str | list = "en") -> pd.DataFrame:

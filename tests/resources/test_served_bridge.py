@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.judges.served import bridge
-from resources.judges.served.bridge import as_completed
+from resources.judges.live import bridge
+from resources.judges.live.bridge import as_completed
 
 
 async def nothing() -> None:

@@ -28,17 +28,17 @@ from fault_server import (
     serving,
 )
 
-from judgeline.identity import identity_hash
-from judgeline.rubric import parse_answer
+from judgeline.verdict.identity import identity_hash
+from judgeline.verdict.rubric import parse_answer
+from resources.config.paths import ROOT
 from resources.judges.budget import Budget
 from resources.judges.catalog import read_template
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served import asking
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import RetryPolicy, retry_after
-from resources.paths import ROOT
+from resources.judges.live import asking
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import RetryPolicy, retry_after
 
 pytestmark = pytest.mark.slow
 

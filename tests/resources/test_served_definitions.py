@@ -7,14 +7,14 @@ import yaml
 from answering import answered
 from fault_server import FINAL, KEY, FaultServer, judged, serving
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition, load_judges
+from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge, was_probed
-from resources.judges.definitions import JudgeDefinition, load_judges
 from resources.judges.judge import Presentation
-from resources.judges.served.endpoint import Endpoint, find_endpoint
-from resources.judges.served.fields import ServedFields
-from resources.paths import ROOT
+from resources.judges.live.endpoint import Endpoint, find_endpoint
+from resources.judges.live.fields import ServedFields
 
 SHIPPED = load_judges(ROOT / "config" / "judges.yaml")
 SERVED = [slug for slug, judge in SHIPPED.items() if judge.kind == "openai"]

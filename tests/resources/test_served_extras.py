@@ -14,15 +14,15 @@ from starlette.responses import JSONResponse, Response
 from test_batch_judge import batch_judge
 from test_served_client import TEMPLATE, always, identity, once, presentation
 
-from judgeline.identity import identity_hash
-from resources.corpora.definitions import CorpusDefinition
+from judgeline.verdict.identity import identity_hash
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition, load_judges
+from resources.config.paths import ROOT
 from resources.judges.calls import judge_key
 from resources.judges.catalog import open_judge, open_managed
-from resources.judges.definitions import JudgeDefinition, load_judges
-from resources.judges.served.endpoint import find_endpoint
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.paths import ROOT
+from resources.judges.live.endpoint import find_endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
 
 SECRET = "azure-0123456789-hush"  # noqa: S105
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="arena", seed=1)

@@ -9,8 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lanes import sized
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES, Rubric, RubricError, parse_answer, require_own_scores
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import (
+    RESPONSES,
+    Rubric,
+    RubricError,
+    parse_answer,
+    require_own_scores,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -12,18 +12,18 @@ from urllib.parse import quote
 import pytest
 from fault_server import FENCED, scores_of
 
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES, parse_answer
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES, parse_answer
+from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
 from resources.judges.judge import Presentation
-from resources.judges.served.prompt import (
+from resources.judges.live.prompt import (
     answer_format,
     require_template,
     write_messages,
     write_repair,
 )
-from resources.judges.served.replies import read_reply
-from resources.paths import ROOT
+from resources.judges.live.replies import read_reply
 
 FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
 TEMPLATE = read_template(FILE)

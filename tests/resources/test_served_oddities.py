@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from test_served_client import QUICK, TEMPLATE, always, answers, judge, presentation
 
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import retry_after
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import retry_after
 
 Change = Callable[[Body], Any]
 

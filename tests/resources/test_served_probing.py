@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from test_served_client import QUICK, TEMPLATE, judge
 
-from resources.judges.served import probe, served
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
+from resources.judges.live import judge as served
+from resources.judges.live import probe
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
 
 
 class Troubled(FaultServer):

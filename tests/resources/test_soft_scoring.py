@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assets.trust.scoring import SOFT_DTYPES, SOURCES, soft_outcomes
 from resources.judges.forms.completions import completion_ids
-from resources.soft_scoring import SOFT_DTYPES, SOURCES, soft_outcomes
 
 SCALE = (1, 100)
 

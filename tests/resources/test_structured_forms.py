@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.rubric import RubricError
-from judgeline.short_answers import parse_choice_object, parse_score_object, reason_of_score
+from judgeline.verdict.rubric import RubricError
+from judgeline.verdict.short_answers import parse_choice_object, parse_score_object, reason_of_score
+from resources.config.judges import JudgeDefinition
 from resources.judges.catalog import in_form, open_managed
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import ChoiceOptions, ScoreOptions
 from resources.judges.forms.score import ScoreForm

@@ -13,7 +13,7 @@ from assets.partitions import (
     of_every_judge,
     register,
 )
-from resources.tables import ParquetTables, _TableCache, open_store, preview, require_slug
+from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
 
 FRAME = pd.DataFrame(
     {

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from judgeline.outcomes import CRITERIA
+from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
 from resources.judges.calls import present
 from resources.judges.judge import Answer, Presentation
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 BATTLES = pd.DataFrame(
     {

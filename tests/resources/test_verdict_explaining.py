@@ -14,8 +14,8 @@ from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_parts, present
 from resources.judges.judge import Answer, Presentation
-from resources.verdict_store.explaining import Nearest, nearest, verdicts_of_battle
-from resources.verdict_store.store import VerdictStore
+from resources.store.explaining import Nearest, nearest, verdicts_of_battle
+from resources.store.verdicts import VerdictStore
 
 BATTLES = pd.DataFrame(
     {

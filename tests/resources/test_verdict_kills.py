@@ -18,16 +18,16 @@ from forks import forking
 from lanes import sized
 from upath import UPath
 
-from judgeline.identity import text_hash
-from judgeline.outcomes import CRITERIA
-from judgeline.rubric import RESPONSES
+from judgeline.verdict.identity import text_hash
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
 from resources.judges.annotation import SCORE_COLUMNS, annotate
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Answer, Presentation
-from resources.verdict_store.store import VerdictStore
-from resources.verdict_store.writing import PATIENCE, VerdictWriter
+from resources.store.verdicts import VerdictStore
+from resources.store.writing import PATIENCE, VerdictWriter
 
 pytestmark = pytest.mark.slow
 

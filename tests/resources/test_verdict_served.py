@@ -7,15 +7,15 @@ import pytest
 from fault_server import KEY, FaultServer, serving
 from upath import UPath
 
+from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Buyer
 from resources.judges.catalog import read_template
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import RetryPolicy
-from resources.paths import ROOT
-from resources.verdict_store.store import VerdictStore
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import RetryPolicy
+from resources.store.verdicts import VerdictStore
 
 TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
 BATTLES = pd.DataFrame(

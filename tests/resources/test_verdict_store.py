@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from resources.verdict_store import keyed as keyed_module
-from resources.verdict_store import shards
-from resources.verdict_store.store import SCHEMA, VerdictStore
-from resources.verdict_store.writing import PATIENCE, VerdictWriter
+from resources.store import keyed as keyed_module
+from resources.store import shards
+from resources.store.verdicts import SCHEMA, VerdictStore
+from resources.store.writing import PATIENCE, VerdictWriter
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = "judge"

@@ -12,11 +12,11 @@ import pandas as pd
 import yaml
 from upath import UPath
 
-from resources.corpora.definitions import load_corpora
+from resources.config.corpora import load_corpora
+from resources.config.judges import load_judges
 from resources.judges.calls import judge_key
 from resources.judges.catalog import open_judge
-from resources.judges.definitions import load_judges
-from resources.verdict_store.store import VerdictStore
+from resources.store.verdicts import VerdictStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LONGEST_RUN_S = 600

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from resources.corpora.definitions import CorpusDefinition
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
 from resources.judges.catalog import open_judge
-from resources.judges.definitions import JudgeDefinition
 from resources.judges.managed import judge as managed_judge
 from resources.judges.managed.server import Server, running
 from resources.judges.soft_annotation import annotate_choices, annotate_scores

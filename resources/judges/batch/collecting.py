@@ -13,8 +13,8 @@ from resources.judges.batch.submitting import Awaited
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
-from resources.judges.served.endpoint import EndpointError, OutOfReachError
-from resources.judges.served.troubles import RetryPolicy
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
+from resources.judges.live.troubles import RetryPolicy
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5

@@ -18,12 +18,12 @@ from resources.judges.calls import call_identity, judge_key
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.asking import fit, redacted, seeded
-from resources.judges.served.endpoint import Endpoint, EndpointError
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.prompt import write_messages
-from resources.judges.served.served import ServedJudge
-from resources.judges.served.troubles import RetryPolicy
+from resources.judges.live.asking import fit, redacted, seeded
+from resources.judges.live.endpoint import Endpoint, EndpointError
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.prompt import write_messages
+from resources.judges.live.troubles import RetryPolicy
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from openai.types.chat import ChatCompletion
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.replies import MalformedReplyError, read_reply, understood
-from resources.judges.served.troubles import RetryPolicy, Trouble, diagnose_status
+from resources.judges.live.replies import MalformedReplyError, read_reply, understood
+from resources.judges.live.troubles import RetryPolicy, Trouble, diagnose_status
 
 CHAT = "/v1/chat/completions"
 

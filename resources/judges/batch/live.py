@@ -9,7 +9,7 @@ from resources.judges.batch.records import Records
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.served import ServedJudge
+from resources.judges.live.judge import ServedJudge
 
 
 class LiveJudge(ServedJudge):

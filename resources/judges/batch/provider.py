@@ -13,10 +13,10 @@ import openai
 
 from resources.judges.batch.lines import CHAT
 from resources.judges.batch.records import Record
-from resources.judges.served.connection import MOST_BYTES
-from resources.judges.served.endpoint import Endpoint, EndpointError, OutOfReachError
-from resources.judges.served.replies import MalformedReplyError
-from resources.judges.served.troubles import LONG_S, TROUBLES, RetryPolicy, closed_text, diagnose
+from resources.judges.live.connection import MOST_BYTES
+from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from resources.judges.live.replies import MalformedReplyError
+from resources.judges.live.troubles import LONG_S, TROUBLES, RetryPolicy, closed_text, diagnose
 
 MARK = "judgeline"
 """Key of the token in a batch's metadata."""

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from resources.judges.batch.lines import Result
 from resources.judges.budget import Budget, Cost
-from resources.judges.served.costs import Usage, counted, most_of, text_bytes
-from resources.judges.served.fields import Price
+from resources.judges.live.costs import Usage, counted, most_of, text_bytes
+from resources.judges.live.fields import Price
 
 
 class Reservations:

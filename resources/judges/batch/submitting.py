@@ -9,7 +9,7 @@ from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Record, Records
 from resources.judges.batch.reserving import Reservations
 from resources.judges.judge import Presentation
-from resources.judges.served.endpoint import EndpointError
+from resources.judges.live.endpoint import EndpointError
 
 
 class Awaited(NamedTuple):

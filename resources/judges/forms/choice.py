@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.short_answers import parse_choice, parse_choice_object
+from judgeline.verdict.short_answers import parse_choice, parse_choice_object
 from resources.judges.calls import present
 from resources.judges.forms.options import ChoiceOptions, FormName, template_file
 from resources.judges.forms.structured import N_LISTED, object_format
 from resources.judges.judge import Presentation
-from resources.judges.served.prompt import PAIR, Wording
+from resources.judges.live.prompt import PAIR, Wording
 
 _VERSION = "1"
 _TOKENS = 60

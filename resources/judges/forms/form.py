@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from judgeline.rubric import RubricError
+from judgeline.verdict.rubric import RubricError
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Answer, Presentation
-from resources.judges.served.prompt import Wording
+from resources.judges.live.prompt import Wording
 
 
 class Form(Protocol):

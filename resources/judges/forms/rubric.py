@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.rubric import Rubric, parse_answer, require_own_scores
+from judgeline.verdict.rubric import Rubric, parse_answer, require_own_scores
 from resources.judges.calls import present
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
-from resources.judges.served.prompt import MARKS_AGAIN, PAIR, Wording, answer_format
+from resources.judges.live.prompt import MARKS_AGAIN, PAIR, Wording, answer_format
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources.judges.served.prompt import closed_object, named_schema
+from resources.judges.live.prompt import closed_object, named_schema
 
 N_LISTED = 16
 """Tokens whose alternatives are kept: the value follows a brace, its key and some quotes."""

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from resources.judges.live.fields import ServedFields
 from resources.judges.managed.options import VllmOptions
-from resources.judges.served.fields import ServedFields
 
 PYTHON_VARIABLE = "JUDGELINE_VLLM_PYTHON"
 HOST = "127.0.0.1"

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resources.paths import home
+from resources.config.paths import home
 
 Claim = Callable[[str], AbstractContextManager[object]]
 

@@ -13,13 +13,13 @@ from resources.judges.forms.asked import Evidence
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
-from resources.judges.served.endpoint import Endpoint
-from resources.judges.served.fields import ServedFields
-from resources.judges.served.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
-from resources.judges.served.served import ServedJudge
 
 _LOG = logging.getLogger(__name__)
 

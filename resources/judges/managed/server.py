@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import ServedFields
 from resources.judges.managed import guard
 from resources.judges.managed.command import (
     HOST,
@@ -25,8 +27,6 @@ from resources.judges.managed.command import (
 )
 from resources.judges.managed.leftovers import clear_up
 from resources.judges.managed.options import VllmOptions
-from resources.judges.served.endpoint import Endpoint
-from resources.judges.served.fields import ServedFields
 
 Tell = Callable[[str], None]
 

@@ -1,0 +1,1 @@
+"""Assets of candidates: their battles, verdicts, placing, predictions, and controls."""

@@ -1,0 +1,128 @@
+"""A new model's battles, judged and scored as those of its corpus are; with the check on both."""
+
+import dagster as dg
+import pandas as pd
+
+from assets.candidates.assets import FINGERPRINT
+from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.judging.asking import WARN_PARSED, ask_judge, parse_rate
+from assets.judging.forms import not_asked, why_not_asked
+from assets.judging.scoring import SCORED_COLUMNS, score_battles
+from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.settings import JUDGE, corpus_of
+from resources.candidates.choosing import fingerprint
+from resources.config.catalog import Catalog
+from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.budget import Budget, JointBudget
+from resources.judges.buying import BudgetError
+from resources.store.resource import StoredVerdicts
+
+NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
+WHOSE = ("candidate", "control", "content_hash")
+"""Columns that say whose battle it is."""
+_RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about new models"
+
+
+# No automation condition: judging costs money, so somebody has to ask for it by name.
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="placing",
+    code_version="1",
+    ins={"candidate_battles": of_corpus_if_there()},
+)
+def candidate_verdicts(
+    context: dg.AssetExecutionContext,
+    candidate_battles: pd.DataFrame | None,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: dg.ResourceParam[Budget],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One answer of a judge to one presentation of a new model's battle, or why there is none.
+
+    Columns are those of verdicts. Only what the verdict store lacks is asked for, within the
+    budget of the run and that of the corpus for candidates, whichever is smaller.
+    """
+    corpus, slug = corpus_and_judge(context)
+    corpus_of(context, catalog, JUDGE)
+    judge, limit = catalog.judge(slug), catalog.corpus(corpus).candidates.budget
+    if candidate_battles is None or candidate_battles.empty:
+        return _about(None, not_asked(VERDICT_DTYPES, NO_BATTLES))
+    if judge.kind == "recorded":
+        return _about(candidate_battles, not_asked(VERDICT_DTYPES, _RECORDED))
+    if note := why_not_asked(judge, "rubric", candidate_battles):
+        return _about(candidate_battles, not_asked(VERDICT_DTYPES, note))
+    try:
+        made = ask_judge(
+            context,
+            candidate_battles,
+            annotate,
+            form="rubric",
+            catalog=catalog,
+            verdict_store=verdict_store,
+            budget=JointBudget([Budget.parse(limit), budget]),
+        )
+    except BudgetError as error:
+        raise BudgetError(
+            f"{error}. Candidates of {corpus!r} have the budget {' '.join(limit)} per judge and "
+            "run: raise 'candidates.budget' of the corpus in config/corpora.yaml (or the run's "
+            "own budget, if that is the smaller), or place them in several runs"
+        ) from error
+    return _about(candidate_battles, made)
+
+
+def _about(
+    battles: pd.DataFrame | None, made: dg.MaterializeResult[pd.DataFrame]
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return a table that says by its metadata which battles it is about.
+
+    With the judge's identity, which is there where it was asked, that tells who is behind.
+    """
+    about = "" if battles is None else fingerprint(battles)
+    return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="placing",
+    code_version="1",
+    automation_condition=FOLLOWS_CANDIDATE_VERDICTS,
+    ins={"candidate_battles": of_corpus_if_there(), "candidate_verdicts": if_there()},
+)
+def candidate_scores(
+    candidate_battles: pd.DataFrame | None, candidate_verdicts: pd.DataFrame | None
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One battle of a new model whose both orders parsed, scored as battles of the corpus are.
+
+    Score differences are A minus B in rubric points; a verdict that failed scores nothing.
+    """
+    columns = [*SCORED_COLUMNS, *WHOSE]
+    if candidate_battles is None or candidate_verdicts is None:
+        return dg.MaterializeResult(value=pd.DataFrame(columns=columns).astype("str"))
+    judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
+    scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
+    whose = candidate_battles[["battle_id", *WHOSE]]
+    counts = scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
+    return dg.MaterializeResult(
+        value=counts[columns],
+        metadata={
+            "n_left_out": len(judged) - len(scored),
+            "n_not_judged": len(candidate_battles) - len(judged),
+            "scored": counted(counts["candidate"].value_counts(), "scored battles"),
+        },
+    )
+
+
+@judge_check(candidate_verdicts)
+def nearly_all_candidate_answers_parse(candidate_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
+    """Battles of a new model without a readable verdict are left out: seldom the easy ones."""
+    if candidate_verdicts.empty:
+        return dg.AssetCheckResult(passed=True, description="Nobody was asked: no candidates.")
+    return parse_rate(candidate_verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
+
+
+def counted(counts: pd.Series, what: str) -> dg.TableMetadataValue:
+    """Return counts by candidate as metadata."""
+    return dg.MetadataValue.table(
+        [dg.TableRecord({"model": str(name), what: int(n)}) for name, n in counts.items()],
+        schema=dg.TableSchema([dg.TableColumn("model"), dg.TableColumn(what, "int")]),
+    )

@@ -1,0 +1,262 @@
+"""New models placed among the models that people rated, whose ratings stay as they are."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.candidates.judging import NO_BATTLES, counted
+from assets.columns import as_coded, as_columns, as_table, with_newcomer
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.judging.asking import MIN_PARSED
+from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.settings import corpus_of
+from judgeline.elo.rate import HeldOutRatings, rate
+from judgeline.elo.settings import RatingSettings
+from judgeline.intervals.board import Leaderboard, rank_models
+from judgeline.intervals.newcomer_board import join_newcomers
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.tables.expectations import evaluate
+
+CANDIDATE, CONTROL = "candidate", "control"
+"""Flags of a rating: of a dropped model, and of an attack control."""
+
+FEWEST_BATTLES = 2
+"""Battles against anchors below which a newcomer has no rating: one battle has no spread."""
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="placing",
+    code_version="4",
+    automation_condition=FOLLOWS_JUDGED_CANDIDATES,
+    ins={
+        "candidates": of_corpus_if_there("model", "control", "content_hash"),
+        "candidate_battles": of_corpus_if_there("battle_id", "candidate"),
+        "candidate_verdicts": if_there("battle_id"),
+        "candidate_scores": if_there(),
+    },
+)
+def candidate_ratings(
+    context: dg.AssetExecutionContext,
+    candidates: pd.DataFrame | None,
+    candidate_battles: pd.DataFrame | None,
+    candidate_verdicts: pd.DataFrame | None,
+    candidate_scores: pd.DataFrame | None,
+    scored_battles: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A new model's rating and interval in Elo points, placed among anchors that it cannot move.
+
+    Ranks are those that it alone would have on the leaderboard. Attack controls are
+    rated here too, and stand on no leaderboard.
+    """
+    corpus, _ = corpus_and_judge(context)
+    rating = corpus_of(context, catalog, "rating").rating
+    heldout = as_columns(HeldOutRatings, heldout_ratings)
+    board = rank_models(heldout, **ranking_options(rating))
+    newcomers = listed(candidates)
+    if newcomers.empty:
+        none = as_table(_nobody(board)).merge(newcomers, on="model", how="left")
+        return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
+    superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
+    asked = _asked(candidate_battles, candidate_verdicts)
+    tables, told = [], {}
+    for name, control in newcomers.loc[~superseded, ["model", "control"]].to_numpy().tolist():
+        own = None if candidate_scores is None else _of(candidate_scores, name)
+        place = partial(place_newcomer, scored_battles, name, rating, corpus)
+        unrated = unrated_row(name, rating.method)
+        placed, problem = place_candidate(own, place, unrated, n_asked=asked.get(name, 0))
+        placed = with_flag(placed, CANDIDATE if pd.isna(control) else CONTROL, first=True)
+        alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
+        tables.append(_where_it_stands(board, alone, rating.miscoverage))
+        told |= {name: problem} if problem else {}
+    for name, problem in told.items():
+        context.log.warning(f"{name!r} could not be placed: {problem}")
+    table = pd.concat(tables or [as_table(_nobody(board))], ignore_index=True)
+    table = table.merge(newcomers, on="model", how="left", validate="one_to_one")
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "superseded": newcomers.loc[superseded, "model"].tolist(),
+            "not_placed": dg.MetadataValue.json(told),
+            **_described(table),
+        },
+    )
+
+
+def listed(candidates: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the candidates and controls there are: model, control (or null) and content hash."""
+    columns = ["model", "control", "content_hash"]
+    if candidates is None:
+        return pd.DataFrame(columns=columns, dtype="str")
+    return candidates[columns].drop_duplicates("model").reset_index(drop=True)
+
+
+def ranking_options(rating: RatingOptions) -> dict[str, Any]:
+    """Return the options that a corpus ranks its models by."""
+    return {
+        "method": rating.method,
+        "miscoverage": rating.miscoverage,
+        "std_error": rating.std_error,
+    }
+
+
+def place_newcomer(
+    scored_battles: pd.DataFrame,
+    model: str,
+    rating: RatingOptions,
+    corpus: str,
+    own: pd.DataFrame,
+) -> HeldOutRatings:
+    """Return the ratings of a model without votes, placed as one of the corpus would be.
+
+    Parameters
+    ----------
+    scored_battles : DataFrame
+        Of the corpus.
+    model : str
+        The newcomer.
+    rating : RatingOptions
+        Of the corpus.
+    corpus : str
+        Names the random streams.
+    own : DataFrame
+        The newcomer's scored battles.
+    """
+    battles = with_newcomer(scored_battles, model, own)
+    return rate(
+        as_coded(battles, rating.hard_outcome),
+        RatingSettings(
+            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
+        ),
+        cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
+        models=[model],
+    )
+
+
+def _of(table: pd.DataFrame, candidate: str) -> pd.DataFrame:
+    return table[table["candidate"].eq(candidate)].reset_index(drop=True)
+
+
+def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> dict[str, int]:
+    """Return how many battles of each candidate the judge was asked about."""
+    if battles is None or verdicts is None:
+        return {}
+    return (
+        battles.loc[battles["battle_id"].isin(verdicts["battle_id"]), "candidate"]
+        .value_counts()
+        .to_dict()
+    )
+
+
+def place_candidate(
+    scores: pd.DataFrame | None,
+    place: Callable[[pd.DataFrame], HeldOutRatings],
+    unrated: HeldOutRatings,
+    *,
+    n_asked: int,
+) -> tuple[HeldOutRatings, str]:
+    """Return the ratings of one candidate, and what went wrong if anything did.
+
+    A candidate that cannot be placed has flags in the place of ratings, and stops no other.
+
+    Parameters
+    ----------
+    scores : DataFrame or None
+        Its scored battles.
+    place : callable
+        Rates it by them.
+    unrated : HeldOutRatings
+        Its rows without ratings.
+    n_asked : int
+        Battles that the judge was asked about: with fewer than half of them scored there is no
+        rating, since those say nothing of the others.
+    """
+    if not n_asked:
+        return with_flag(unrated, "not-judged"), ""
+    if scores is None or scores.empty:
+        return with_flag(unrated, "mostly-unscored"), ""
+    try:
+        placed = place(scores)
+    except (ValueError, RuntimeError) as error:
+        return with_flag(unrated, "not-placed"), str(error)
+    n_battles = int(placed.n_battles.max(initial=0))
+    if len(scores) >= MIN_PARSED * n_asked and n_battles >= FEWEST_BATTLES:
+        return placed, ""
+    flag = "too-few-battles" if n_battles < FEWEST_BATTLES else "mostly-unscored"
+    counted_battles = unrated._replace(n_battles=np.full(unrated.model.size, n_battles))
+    return with_flag(counted_battles, flag), ""
+
+
+def unrated_row(model: str, method: str) -> HeldOutRatings:
+    """Return a row without numbers for a newcomer that is not placed."""
+    words = (np.array([text]) for text in (model, method, ""))
+    counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return HeldOutRatings(*words, *np.full((8, 1), np.nan), *counts, np.array(["no-votes"]))
+
+
+def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
+    """Return ratings with one more flag, after the others or before them."""
+    flags = [f"{flag};{old}" if first else f"{old};{flag}" for old in ratings.flags.tolist()]
+    return ratings._replace(flags=np.array(flags))
+
+
+def _nobody(board: Leaderboard) -> Leaderboard:
+    return Leaderboard._make(column[:0] for column in board)
+
+
+def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
+    """Return a newcomer's row with the ranks that it alone would have.
+
+    A model of the corpus that bears its name, without votes, is not it.
+    """
+    is_other = board.model != alone.model[0]
+    others = Leaderboard._make(column[is_other] for column in board)
+    joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
+    return joined[joined["model"].eq(alone.model[0])]
+
+
+def _described(table: pd.DataFrame) -> dict[str, Any]:
+    unbounded = table["rating"].notna() & ~np.isfinite(table[["lower", "upper"]]).all(axis=1)
+    known = {
+        "n_candidates": int(table["control"].isna().sum()),
+        "n_controls": int(table["control"].notna().sum()),
+        "n_rated": int(table["rating"].notna().sum()),
+        "n_unbounded": int(unbounded.sum()),
+        "battles": counted(table.set_index("model")["n_battles"], "battles against anchors"),
+    }
+    if not unbounded.any():
+        return known
+    note = (
+        f"the intervals of {', '.join(table.loc[unbounded, 'model'])} are the whole line: too few "
+        "models with votes calibrate them, or their battles show no spread"
+    )
+    return {**known, "note": note}
+
+
+@judge_check(candidate_ratings)
+def candidates_are_placed(candidate_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """A dropped model without a rating, or with a thin one, was dropped in vain so far."""
+    import great_expectations.expectations as gxe
+
+    thin = candidate_ratings["flags"].str.contains("few-battles|no-spread", regex=True)
+    return evaluate(
+        candidate_ratings.assign(is_placed=candidate_ratings["rating"].notna() & ~thin),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="is_placed",
+                value_set=[True],
+                notes="a candidate has a rating, and battles enough to say how uncertain it is",
+            )
+        ],
+        ids=["model", "flags"],
+        remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
+        "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,298 @@
+"""The record of predictions as tables: stated once, scored once, and tested against the pool."""
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from judgeline.intervals.conformal import Calibrating, StdErrorKind, nonconformity_scores
+from judgeline.intervals.exchangeability import conformal_p_values, rank_sum_test
+from judgeline.intervals.origin import origin_shift
+from judgeline.intervals.running_coverage import RunningCoverage, running_coverage
+from resources.further_votes import PEOPLE, votes_on
+
+JUDGE_AND_VOTES = "judge_and_votes"
+"""Method of a prediction by the judge and the model's first votes together."""
+
+PREDICTION_DTYPES: dict[str, str] = {
+    "model": "str",
+    "content_hash": "str",
+    "predicted_at": "str",
+    "run_id": "str",
+    "method": "str",
+    "rating": "float64",
+    "lower": "float64",
+    "upper": "float64",
+    "std_error": "float64",
+    "vote_std_error": "float64",
+    "miscoverage": "float64",
+    "anchors": "str",
+    "used_votes": "str",
+    "scored_at": "str",
+    "human_rating": "float64",
+    "human_std_error": "float64",
+    "origin_shift": "float64",
+    "n_votes": "Int64",
+    "residual": "float64",
+    "covered": "boolean",
+}
+"""Columns of the record; those from `scored_at` on are null until enough people have voted."""
+
+_FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
+_COMPARED_SHARE = 0.5  # of a model's votes that calibrate judge and votes, at the least
+_STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error"]
+
+
+def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
+    """Return a record with its columns and their types; an empty one for None."""
+    given = pd.DataFrame() if table is None else table
+    return given.reindex(columns=list(PREDICTION_DTYPES)).astype(PREDICTION_DTYPES)
+
+
+def state_predictions(
+    record: pd.DataFrame,
+    leaderboard: pd.DataFrame,
+    content_hashes: pd.Series,
+    scored_battles: pd.DataFrame,
+    *,
+    miscoverage: float,
+    now: str,
+    run_id: str,
+) -> pd.DataFrame:
+    """Return a record with a row more for each model that is rated without votes at last.
+
+    Such a model has a second row once it is rated by the judge and its votes together.
+
+    Parameters
+    ----------
+    record : DataFrame
+        What was predicted before, a row per model and method; it stays as it is.
+    leaderboard : DataFrame
+        As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
+        of a model with votes that has no human rating, since its fold falls apart without it.
+        Models with a human rating are the anchors: the rating is relative to their mean. An
+        interval without ends promises nothing, and a rating from few battles is a guess: neither
+        is written down, and the first that is worth it is.
+    content_hashes : Series
+        Of the files of dropped models, by model.
+    scored_battles : DataFrame
+        The table of that name: votes that are there now were seen by a prediction with votes.
+    miscoverage : float
+        What the intervals tolerate.
+    now, run_id : str
+        When, in ISO 8601 and UTC, and by which run.
+    """
+    unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
+    alone = _worth_it(leaderboard[unvoted])
+    is_dropped = np.array(["candidate" in flags.split(";") for flags in alone["flags"]], dtype=bool)
+    is_new = leaderboard["model"].isin([*record["model"], *alone["model"]])
+    is_done = leaderboard["model"].isin(record.loc[record["method"].eq(JUDGE_AND_VOTES), "model"])
+    together = _worth_it(_by_judge_and_votes(leaderboard[is_new & ~is_done]))
+    used = [sorted(votes_on(scored_battles, model)["battle_id"]) for model in together["model"]]
+    parts = (
+        alone[_STATED].assign(content_hash=alone["model"].map(content_hashes).where(is_dropped)),
+        together[_STATED].assign(used_votes=[json.dumps(battles) for battles in used]),
+    )
+    stated = pd.concat([typed_record(part.sort_values("model")) for part in parts])
+    human = leaderboard.dropna(subset="human_rating").set_index("model")["human_rating"]
+    anchors = [human.drop(model, errors="ignore").to_dict() for model in stated["model"]]
+    rows = stated.assign(
+        predicted_at=now,
+        run_id=run_id,
+        miscoverage=miscoverage,
+        anchors=[json.dumps(ratings, sort_keys=True) for ratings in anchors],
+    )
+    return pd.concat([record, typed_record(rows)], ignore_index=True)
+
+
+def _by_judge_and_votes(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the ratings by judge and votes in the place of those by the judge."""
+    parts = ("lower", "upper", "std_error")
+    return leaderboard.assign(
+        method=JUDGE_AND_VOTES,
+        rating=leaderboard[JUDGE_AND_VOTES],
+        vote_std_error=np.nan,
+        **{part: leaderboard[f"{JUDGE_AND_VOTES}_{part}"] for part in parts},
+    )
+
+
+def _worth_it(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose interval has ends, and whose rating is from enough battles."""
+    ends = leaderboard[["rating", "lower", "upper"]].to_numpy(dtype=float)
+    few = leaderboard["flags"].str.split(";").map(lambda flags: "few-battles" in flags)
+    return leaderboard[np.isfinite(ends).all(axis=1) & ~few.astype(bool)]
+
+
+def score_predictions(
+    record: pd.DataFrame, leaderboard: pd.DataFrame, further: pd.DataFrame, *, now: str
+) -> pd.DataFrame:
+    """Return a record with people's ratings in the rows of models that have them by now.
+
+    A prediction is scored once: as soon as its model has as many votes as the tenth with fewest of
+    the models that calibrate (their lowest decile). Residuals hold the noise of the votes too:
+    one against a rating from fewer votes is larger than those that the interval was made from.
+    Others may have got votes meanwhile: people's rating is moved to the anchors that the
+    prediction was made among, by `origin_shift`. Where none of those is left, nothing is scored.
+
+    A prediction by judge and votes is scored by votes that it had not seen, from half as many on:
+    those that calibrate it are compared with half of their votes or more. It is about the rating
+    that unlimited votes would give. As there, the noise of the votes compared with is added: the
+    interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
+
+    Parameters
+    ----------
+    record : DataFrame
+        A row per model and method.
+    leaderboard : DataFrame
+        With people's ratings, and the votes behind them.
+    further : DataFrame
+        As of `further_ratings`.
+    now : str
+        When, in ISO 8601 and UTC.
+    """
+    voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
+    others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
+    enough = float(others.quantile(_FEWEST_SHARE)) if len(others) else np.inf
+    people = voted.reindex(index=record["model"], columns=PEOPLE).astype(float)
+    people = people.set_axis(record.index)
+    by_both = record["method"].eq(JUDGE_AND_VOTES)
+    people[by_both] = further.reindex(record.loc[by_both, "model"]).to_numpy(dtype=float)
+    needed = np.where(by_both, enough * _COMPARED_SHARE, enough)
+    ready = record["scored_at"].isna() & people["n_votes"].ge(needed)
+    shift = pd.Series(np.nan, index=record.index)
+    for row in record[ready & people["human_rating"].notna()].itertuples():
+        others = voted["human_rating"].drop(row.model, errors="ignore")
+        shift[row.Index] = _origin_shift(others, row.anchors)
+    due = shift.notna()
+    if not due.any():
+        return record
+    own, found = record[due], people[due]
+    as_then = found["human_rating"] + shift[due]
+    wider = np.hypot(1, (found["human_std_error"] / own["std_error"]).fillna(0)) - 1
+    noise = wider * (own["upper"] - own["rating"])
+    scored = own.assign(
+        **found,
+        scored_at=now,
+        origin_shift=shift[due],
+        residual=own["rating"] - as_then,
+        covered=(own["lower"] - noise).le(as_then) & (own["upper"] + noise).ge(as_then),
+    )
+    return pd.concat([record[~due], typed_record(scored)]).sort_index()
+
+
+def _origin_shift(others: pd.Series, anchors: str | float) -> float:
+    """Return the shift from the anchors of a record, as JSON, to those that have votes now.
+
+    Zero for a prediction that is older than the record of its anchors.
+    """
+    if not isinstance(anchors, str):
+        return 0.0
+    then = pd.Series(json.loads(anchors), dtype=float)
+    return origin_shift(then, others.reindex(then.index), others)
+
+
+def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return how often scored predictions held beside what chance allows, by method and promise.
+
+    Also returned is how many scored predictions are left out: the whole line promises nothing.
+
+    Parameters
+    ----------
+    record : DataFrame
+        Of predictions.
+    heldout_ratings : DataFrame
+        The models that calibrate are those with votes that were never predicted.
+    """
+    scored = record[record["scored_at"].notna()]
+    counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
+    coverage = []
+    for method, rows in counted.groupby("method", sort=True):
+        size = pool_of(heldout_ratings, str(method), record)["model"].nunique()
+        held, promised = rows["covered"].astype(bool), rows["miscoverage"]
+        columns = running_coverage(held, promised, n_calibration=size)._asdict()
+        coverage.append(pd.DataFrame({"method": method, **columns}))
+    nothing = pd.DataFrame(columns=["method", *RunningCoverage._fields])
+    table = pd.concat(coverage, ignore_index=True) if coverage else nothing
+    return table, len(scored) - len(counted)
+
+
+def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) -> pd.DataFrame:
+    """Return the leave-one-out rows that calibrate a method, without models that were predicted.
+
+    Judge and votes together are no method there: all models with a residual calibrate them.
+    """
+    rows = heldout_ratings["method"].eq(method) | (method == JUDGE_AND_VOTES)
+    rows &= heldout_ratings["residual"].notna()
+    return heldout_ratings[rows & ~heldout_ratings["model"].isin(record["model"])]
+
+
+def rank_tests(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> pd.DataFrame:
+    """Return rank tests of the residuals of scored predictions against those that calibrate.
+
+    Parameters
+    ----------
+    record : DataFrame
+        Of predictions.
+    heldout_ratings : DataFrame
+        The table of that name.
+    std_error : {"analytic", "bootstrap"}
+        Which standard error intervals are made of.
+
+    Returns
+    -------
+    DataFrame
+        Two rows per method: of signed residuals in units of the spread (shifted either way?) and
+        of their sizes (larger?). No rows where nothing is scored, or nothing is left to calibrate.
+    """
+    rows = []
+    for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
+        method = fresh["method"].iloc[0]
+        shift = rank_sum_test(new, old)
+        size = rank_sum_test(np.abs(new), np.abs(old), alternative="greater")
+        rows += [
+            {"method": method, "of": "signed residuals, shifted", **shift._asdict()},
+            {"method": method, "of": "sizes of residuals, larger", **size._asdict()},
+        ]
+    return pd.DataFrame(rows)
+
+
+def strangeness(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> pd.DataFrame:
+    """Return each scored prediction's conformal p-value: the share of models as strange as it.
+
+    Parameters and columns are those of `rank_tests` and of the record.
+    """
+    tables = [
+        fresh.assign(p_value=conformal_p_values(np.abs(new), np.abs(old)))
+        for fresh, new, old in _in_spreads(record, heldout_ratings, std_error)
+    ]
+    columns = ["model", "rating", "human_rating", "residual", "covered", "p_value"]
+    return pd.concat(tables)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _in_spreads(
+    record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
+) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+    """Yield scored predictions of each method, with their residuals and the pool's in spreads.
+
+    The spread is that of the interval; predictions stored without `vote_std_error` have none.
+    """
+    ranked = record[record["scored_at"].notna() & record["vote_std_error"].notna()]
+    for method, fresh in ranked.groupby("method", sort=True):
+        table = pool_of(heldout_ratings, str(method), record)
+        if std_error == "analytic":
+            table = table.assign(std_error=table["std_error_analytic"])
+        pool = Calibrating(*(table[name].to_numpy() for name in Calibrating._fields))
+        if len(table):
+            yield fresh, _scores(fresh, pool), _scores(table, pool)
+
+
+def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
+    """Return signed residuals in the spread of intervals; infinite where there is no spread."""
+    columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float).T
+    signed, std_error, vote_std_error = columns
+    return np.copysign(nonconformity_scores(signed, pool.spread(std_error, vote_std_error)), signed)

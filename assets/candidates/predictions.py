@@ -1,0 +1,184 @@
+"""The running record: what was predicted of models without votes, and what people said later."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.candidates.prediction_record import (
+    JUDGE_AND_VOTES,
+    coverage_of,
+    rank_tests,
+    score_predictions,
+    state_predictions,
+    strangeness,
+    typed_record,
+)
+from assets.columns import as_coded, require_columns
+from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, if_there
+from assets.settings import corpus_of
+from judgeline.elo.rate import human_anchors
+from judgeline.intervals.board import Leaderboard
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.further_votes import further_ratings
+from resources.tables.expectations import evaluate
+from resources.tables.store import ParquetStore
+
+SURPRISING = 0.01
+"""p-value below which a test of exchangeability warns; two are made at each look."""
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="placing",
+    code_version="3",
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    ins={"candidate_ratings": if_there("model", "content_hash")},
+)
+def predictions(
+    context: dg.AssetExecutionContext,
+    leaderboard: pd.DataFrame,
+    candidate_ratings: pd.DataFrame | None,
+    scored_battles: pd.DataFrame,
+    catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating and interval as first stated without votes, and people's rating later.
+
+    Elo points. A row is written once, scored once, when enough people have voted, and never
+    changed: the record of what the intervals were worth. A second row per model has the rating by
+    the judge and its first votes together, which its later votes score.
+    """
+    corpus, judge = corpus_and_judge(context)
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.miscoverage",
+        "rating.std_error",
+    ).rating
+    require_columns(Leaderboard, leaderboard)
+    before = typed_record(io_manager.stored("predictions", corpus, judge))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    hashes = pd.Series(dtype="str")
+    if candidate_ratings is not None:
+        hashes = candidate_ratings.set_index("model")["content_hash"]
+    table = state_predictions(
+        score_predictions(before, leaderboard, _further(before, scored_battles, rating), now=now),
+        leaderboard,
+        hashes,
+        scored_battles,
+        miscoverage=rating.miscoverage,
+        now=now,
+        run_id=context.run.run_id,
+    )
+    is_scored = table["scored_at"].notna()
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "n_predictions": len(table),
+            "n_new": len(table) - len(before),
+            "n_scored": int(is_scored.sum()),
+            "n_covered": int(table["covered"].sum()),
+            "n_awaiting_votes": int((~is_scored).sum()),
+        },
+    )
+
+
+def _further(
+    record: pd.DataFrame, scored_battles: pd.DataFrame, rating: RatingOptions
+) -> pd.DataFrame:
+    """Return people's ratings by the votes that predictions by judge and votes had not seen."""
+    waiting = record[record["method"].eq(JUDGE_AND_VOTES) & record["scored_at"].isna()]
+    anchors = pd.DataFrame()
+    if len(waiting):
+        coded = as_coded(scored_battles, rating.hard_outcome)
+        voted, strengths = human_anchors(coded, l2=rating.l2)
+        models = np.array(coded.models)
+        anchors = pd.DataFrame(strengths, index=models, columns=models[voted])
+    return further_ratings(waiting, scored_battles, anchors, l2=rating.l2)
+
+
+@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+def predictions_cover(
+    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Intervals stated before the votes hold as often as they promised, within chance."""
+    import great_expectations.expectations as gxe
+
+    coverage, _ = coverage_of(predictions, heldout_ratings)
+    return evaluate(
+        coverage,
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="coverage",
+                column_B="shared_lower",
+                or_equal=True,
+                notes="no fewer predictions held than chance allows",
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="shared_upper",
+                column_B="coverage",
+                or_equal=True,
+                notes="no more predictions held than chance allows",
+            ),
+        ],
+        ids=["method", "miscoverage", "n_predictions", "n_covered", "lower", "upper"],
+        remedy="Too few: new models are not like those that calibrate; see "
+        "fresh_residuals_are_exchangeable, and read further intervals as too narrow. Too many: "
+        "intervals are wider than they need be.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(predictions, heldout_ratings=dg.AssetIn("heldout_ratings"))
+def fresh_residuals_are_exchangeable(
+    context: dg.AssetCheckExecutionContext,
+    predictions: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.AssetCheckResult:
+    """Residuals of predictions rank among those that calibrate as if drawn from one pool."""
+    corpus, _ = corpus_and_judge(context)
+    return exchangeable(predictions, heldout_ratings, catalog.corpus(corpus).rating.std_error)
+
+
+def exchangeable(
+    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: str
+) -> dg.AssetCheckResult:
+    """Return the check of a record whose intervals are made of one kind of standard error."""
+    tests = rank_tests(predictions, heldout_ratings, std_error)
+    by_judge = predictions[predictions["method"].ne(JUDGE_AND_VOTES)]
+    n_older = int((by_judge["scored_at"].notna() & by_judge["vote_std_error"].isna()).sum())
+    older = [f"Not ranked: {n_older} stored before vote_std_error was."] if n_older else []
+    if tests.empty:
+        none = "No scored prediction can be ranked yet: there is nothing to test."
+        return dg.AssetCheckResult(
+            passed=True, description=" ".join([none, *older]), metadata={"n_scored": 0}
+        )
+    surprising = tests[tests["p_value"].lt(SURPRISING)]
+    told = [
+        f"{row.method}, {row.of}: p {row.p_value:.3g}, {row.n_fresh} fresh against {row.n_pool}, "
+        f"the fresh one larger in {row.superiority:.0%} of pairs."
+        for row in tests.itertuples()
+    ]
+    remedy = (
+        "Intervals of further new models may not hold: look for what these have in common (a "
+        "family, a language, a time), and have people vote on models like them."
+    )
+    each = strangeness(predictions, heldout_ratings, std_error)
+    return dg.AssetCheckResult(
+        passed=surprising.empty,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=" ".join([*told, *older, *([remedy] if len(surprising) else [])]),
+        metadata={
+            "n_scored": len(each),
+            "observed": " ".join(told),
+            "remedy": remedy if len(surprising) else "",
+            "models": dg.MetadataValue.json(each.to_dict("records")),
+        },
+    )

@@ -1,0 +1,1 @@
+"""Assets that compare judges, and the report."""

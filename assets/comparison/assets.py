@@ -1,0 +1,348 @@
+"""The judges of a corpus side by side, and its report; with the checks on both."""
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_columns, as_table
+from assets.comparison.report_inputs import battles_behind, costs_of, runs_behind
+from assets.comparison.self_contained import references
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, corpus_check
+from assets.gates import UP_TO_LEADERBOARD, judge_checks, settled_judges
+from assets.intervals.pooled import compare_pooled
+from assets.partitions import (
+    BY_CORPUS,
+    CORPUS,
+    by_judge,
+    if_there,
+    of_every_judge,
+    previews_silenced,
+)
+from assets.reliability.gate import withheld_judges
+from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.elo.summary import summarise
+from judgeline.verdict.slugs import POOLED
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
+from resources.config.paths import home
+from resources.report import JudgeTables, write_report
+from resources.report.companion_sections import COMPANIONS
+from resources.report.judge_tables import COMPARISON_COLUMNS
+from resources.tables.expectations import evaluate
+from resources.tables.store import ParquetStore
+
+Tables = dict[str, pd.DataFrame]
+
+REPORTED = (
+    "leaderboard",
+    "heldout_ratings",
+    "beta_folds",
+    "conformal_calibration",
+    "judge_diagnostics",
+    "missingness",
+    "missing_bounds",
+    "scored_battles",
+)
+_LOOKED_UP = "battle_influences"
+_REPORT_SETTINGS = (
+    "display_name",
+    "reader",
+    "location",
+    "revision",
+    "sample_size",
+    "seed",
+    "rating",
+    EVERY_JUDGE,
+)
+_INTERVALS = ("miscoverage", "n_splits", "seed", "std_error")
+_OF_RATINGS = (
+    "mae",
+    "spearman",
+    "kendall",
+    "mean_beta",
+    "threshold",
+    "coverage",
+    "median_width",
+)
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="2",
+    automation_condition=COMPARES_JUDGES,
+    ins={
+        "leaderboard": of_every_judge("model", "flags"),
+        "heldout_ratings": of_every_judge(),
+        "conformal_calibration": of_every_judge(),
+        "judge_diagnostics": of_every_judge(),
+        "verdicts": of_every_judge("battle_id", "status"),
+        "scored_battles": of_every_judge("battle_id"),
+        "pooled_leaderboard": if_there(),
+    },
+)
+def judge_comparison(
+    context: dg.AssetExecutionContext,
+    leaderboard: dict[str, pd.DataFrame],
+    heldout_ratings: dict[str, pd.DataFrame],
+    conformal_calibration: dict[str, pd.DataFrame],
+    judge_diagnostics: dict[str, pd.DataFrame],
+    verdicts: dict[str, pd.DataFrame],
+    scored_battles: dict[str, pd.DataFrame],
+    pooled_leaderboard: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A judge by one method: how near its ratings come to the human ones, and how surely.
+
+    Errors and widths in Elo points, the threshold in standard errors. Only judges whose last
+    run got through its blocking checks as far as a leaderboard. What rests on ratings is null
+    for a judge whose ratings are withheld. The judges together are one more, named pooled.
+    """
+    names = (f"rating.{name}" for name in _INTERVALS)
+    rating = corpus_of(context, catalog, *names).rating
+    known = [
+        by_judge(tables)
+        for tables in (
+            leaderboard,
+            heldout_ratings,
+            conformal_calibration,
+            judge_diagnostics,
+            verdicts,
+            scored_battles,
+        )
+    ]
+    judges, left_out = settled_judges(
+        context.instance,
+        context.partition_key,
+        set.intersection(*map(set, known)),
+        assets=UP_TO_LEADERBOARD,
+    )
+    if not judges:
+        raise ValueError(
+            f"no judge of {context.partition_key!r} has a leaderboard that passed its checks"
+            f"{' (left out: ' + ', '.join(left_out) + ')' if left_out else ''}; run a judge first"
+        )
+    boards, *tables = known
+    withheld = withheld_judges({judge: boards[judge] for judge in judges})
+    rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
+    table = pd.concat(rows, ignore_index=True)
+    table.loc[table["judge"].isin(withheld), list(_OF_RATINGS)] = np.nan
+    if pooled_leaderboard is not None and len(pooled_leaderboard):
+        pooled = compare_pooled(pooled_leaderboard, rating)[table.columns]
+        table = pd.concat([table, pooled], ignore_index=True)
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "judges": judges,
+            "left_out": left_out,
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+        },
+    )
+
+
+def compare(
+    judge: str,
+    heldout_ratings: pd.DataFrame,
+    conformal_calibration: pd.DataFrame,
+    judge_diagnostics: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return the rows of one judge in the comparison, one per method that was calibrated."""
+    summary = as_table(summarise(as_columns(HeldOutRatings, heldout_ratings)))
+    intervals = conformal_calibration[["method", "threshold", "coverage", "median_width"]]
+    kappa = judge_diagnostics.loc[judge_diagnostics["diagnostic"].eq("cohen_kappa"), "value"]
+    table = summary.merge(intervals, on="method", how="inner", validate="one_to_one").assign(
+        judge=judge,
+        kappa=kappa.iloc[0] if len(kappa) else np.nan,
+        n_verdicts=len(verdicts),
+        n_failed=int(verdicts["status"].ne("ok").sum()),
+        n_scored=len(scored_battles),
+    )
+    return table[list(COMPARISON_COLUMNS)]
+
+
+with previews_silenced():
+    SELF_CONTAINED = dg.AssetCheckSpec(
+        "report_is_self_contained",
+        asset="report",
+        partitions_def=CORPUS,
+        description="The page opens without a network: it refers to nothing outside itself.",
+    )
+
+
+@dg.asset(
+    partitions_def=CORPUS,
+    kinds={"html"},
+    owners=["team:evaluation"],
+    group_name="comparison",
+    code_version="3",
+    automation_condition=REPORTS,
+    check_specs=[SELF_CONTAINED],
+    ins={
+        "judge_comparison": if_there(),
+        "method_comparison": if_there(),
+        "pooled_leaderboard": if_there(),
+        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
+    },
+    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
+)
+def report(
+    context: dg.AssetExecutionContext,
+    judge_comparison: pd.DataFrame | None,
+    method_comparison: pd.DataFrame | None,
+    pooled_leaderboard: pd.DataFrame | None,
+    catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
+    **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
+) -> dg.MaterializeResult:
+    """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
+
+    It holds the battles that move each rating most, down to the judge's answers.
+    Where no judge has ratings on the human scale it compares their scoring methods, and says so.
+    """
+    corpus = catalog.corpus(context.partition_key)
+    by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
+    if judge_comparison is not None:  # it may be older than the retirement of a judge
+        judge_comparison = judge_comparison[
+            judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
+        ].reset_index(drop=True)
+    if judge_comparison is not None and judge_comparison.empty:
+        judge_comparison = None
+    if judge_comparison is None and method_comparison is None:
+        raise ValueError(
+            f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
+            "first"
+        )
+    compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
+    judges = [judge for judge in compared if judge != POOLED]
+    left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
+    path = write_report(
+        home() / "reports" / f"{corpus.slug}.html",
+        title=f"Judges of {corpus.display_name}",
+        corpus_name=corpus.display_name,
+        simulated=corpus.reader == "arena",
+        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
+        provenance=_provenance(corpus),
+        comparison=judge_comparison,
+        methods=method_comparison,
+        costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
+        left_out=left_out,
+        pooled=pooled_leaderboard if POOLED in compared else None,
+    )
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(path),
+            "judges": judges,
+            "left_out": left_out,
+            "kilobytes": path.stat().st_size / 1000,
+            SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
+        },
+        check_results=[self_contained(path)],
+    )
+
+
+def _tables_of(
+    context: dg.AssetExecutionContext,
+    catalog: Catalog,
+    store: ParquetStore,
+    judge: str,
+    tables: Mapping[str, Tables],
+) -> JudgeTables:
+    of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
+    ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
+    corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
+    origin, runs = runs_behind(context.instance, corpus, judge)
+    return JudgeTables(
+        judge=judge,
+        display_name=_display_name(catalog, judge),
+        summary=as_table(summarise(ratings)),
+        checks=judge_checks(context.instance, context.partition_key, judge),
+        **{name: table for name, table in of_judge.items() if name in REPORTED},
+        companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
+        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        origin=origin,
+        runs=runs,
+    )
+
+
+def _display_name(catalog: Catalog, judge: str) -> str:
+    """Return a judge's name for people; its slug if it has left the configuration meanwhile."""
+    known = catalog.judges()
+    return known[judge].display_name if judge in known else judge
+
+
+def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
+    """Return what is needed to make these numbers again."""
+    settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
+    stated = {
+        "corpus": corpus.slug,
+        "reader": corpus.reader,
+        "location": corpus.location,
+        "revision": corpus.revision,
+        "sample size": corpus.sample_size,
+        "seed": corpus.seed,
+        **settings,
+        "judgeline": version("judgeline"),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return {name: str(value) for name, value in stated.items() if value is not None}
+
+
+def self_contained(path: Path) -> dg.AssetCheckResult:
+    """Return whether a page refers to nothing that a browser would have to fetch."""
+    fetched = references(path.read_text(encoding="utf-8"))
+    return dg.AssetCheckResult(
+        check_name=SELF_CONTAINED.name,
+        passed=not fetched,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"The page refers to {', '.join(fetched[:5])}: embed what it needs."
+        if fetched
+        else "The page refers to nothing outside itself.",
+        metadata={"references": fetched},
+    )
+
+
+@corpus_check(judge_comparison, blocking=True)
+def comparison_is_sound(judge_comparison: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each judge has one row per method, with every figure on its scale."""
+    import great_expectations.expectations as gxe
+
+    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
+    return evaluate(
+        judge_comparison,
+        [
+            gxe.ExpectTableColumnsToMatchSet(
+                column_set=list(COMPARISON_COLUMNS), exact_match=True, notes="no column is missing"
+            ),
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a judge is compared"),
+            gxe.ExpectCompoundColumnsToBeUnique(
+                column_list=["judge", "method"], notes="a judge has one row per method"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(column="mae", min_value=0, notes="mae is positive"),
+            *(
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=column,
+                    min_value=low,
+                    max_value=high,
+                    notes=f"{column} lies in [{low}, {high}]",
+                )
+                for column, (low, high) in scales.items()
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="n_verdicts",
+                column_B="n_failed",
+                or_equal=True,
+                notes="no more verdicts failed than there are",
+            ),
+        ],
+        ids=["judge", "method"],
+        remedy="Run the judges named here again, then the comparison.",
+    )

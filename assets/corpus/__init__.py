@@ -1,0 +1,1 @@
+"""Assets of a corpus: raw battles, clean battles, and the sample."""

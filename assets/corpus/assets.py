@@ -1,0 +1,388 @@
+"""Battles of a corpus: as published, clean, and chosen for judging; with the checks on each."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
+from assets.figures import bars
+from assets.partitions import CORPUS
+from assets.run_tags import SAMPLE_TAG, tag_of
+from assets.settings import CONTENT, SETTINGS, corpus_of, stated
+from judgeline.sampling.balanced import appearances, balanced_sample, tiebreak_keys
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
+from resources.corpora.cleaning import filter_battles
+from resources.corpora.reading import read_corpus
+from resources.corpora.revision import content_revision
+from resources.tables.expectations import evaluate
+from resources.tables.store import ParquetStore
+
+BATTLE_COLUMNS = (
+    "battle_id",
+    "question_id",
+    "cluster_id",
+    "model_a",
+    "model_b",
+    "human_outcome",
+    "instruction",
+    "completion_a",
+    "completion_b",
+    "language",
+    "n_turns",
+    "timestamp",
+)
+MAX_QUARANTINED = 0.5
+WARN_QUARANTINED = 0.05
+MIN_SHARE_OF_UNIFORM = 0.5
+MIN_DECISIVE_VOTES = 30
+
+_READ = {**TABLE, "group_name": "corpus", "code_version": "1"}
+
+
+@dg.multi_asset(
+    outs={
+        "raw_battles": dg.AssetOut(
+            description="A battle as published, converted to our words and outcome codes; "
+            "`human_outcome` is A's share of the win, null where nobody voted.",
+            **_READ,
+        ),
+        "quarantined_battles": dg.AssetOut(
+            description="A published row that fits no rule, with its position, the reason and "
+            "the offending value; never turned into a tie.",
+            **_READ,
+        ),
+        "recorded_verdicts": dg.AssetOut(
+            description="A verdict that came with the corpus: rubric scores in points, 1 to 10, "
+            "oriented to the models; no rows where a corpus publishes none.",
+            **_READ,
+        ),
+    },
+    partitions_def=CORPUS,
+)
+def published_corpus(
+    context: dg.AssetExecutionContext, catalog: Catalog
+) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
+    """Read a corpus once, into battles, rows that could not be read, and verdicts."""
+    corpus = catalog.corpus(context.partition_key)
+    revision = content_revision(corpus)  # before reading: what comes later is new next time
+    read = {SETTINGS: stated(catalog, corpus.slug, None, (), **{CONTENT: revision})}
+    battles, quarantine, verdicts = read_corpus(corpus)
+    reasons = quarantine["reason"].value_counts()
+    yield dg.MaterializeResult(
+        asset_key="raw_battles",
+        value=battles,
+        metadata={
+            **_description(battles),
+            "n_quarantined": len(quarantine),
+            "content_revision": revision,
+            **read,
+        },
+    )
+    yield dg.MaterializeResult(
+        asset_key="quarantined_battles",
+        value=quarantine,
+        metadata={
+            "share": _share(len(quarantine), len(quarantine) + len(battles)),
+            "reasons": dg.MetadataValue.table(
+                [dg.TableRecord({"reason": k, "rows": int(n)}) for k, n in reasons.items()],
+                schema=dg.TableSchema([dg.TableColumn("reason"), dg.TableColumn("rows", "int")]),
+            ),
+            **({"plot": bars(reasons, label="rows")} if len(reasons) else {}),
+            **read,
+        },
+    )
+    yield dg.MaterializeResult(
+        asset_key="recorded_verdicts",
+        value=verdicts,
+        metadata={"judges": sorted(verdicts["judge"].unique().tolist()), **read},
+    )
+
+
+@dg.asset(**OF_CORPUS, group_name="corpus", code_version="1", automation_condition=FOLLOWS)
+def battles(
+    context: dg.AssetExecutionContext, raw_battles: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One clean battle that passes the corpus' filters: unique id, two different models."""
+    kept, dropped = filter_battles(raw_battles, corpus_of(context, catalog, "filters").filters)
+    return dg.MaterializeResult(
+        value=kept,
+        metadata={**_description(kept), "n_filtered_out": sum(dropped.values()), **dropped},
+    )
+
+
+@dg.asset(**OF_CORPUS, group_name="corpus", code_version="1", automation_condition=FOLLOWS)
+def sampled_battles(
+    context: dg.AssetExecutionContext,
+    battles: pd.DataFrame,
+    catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One battle chosen for judging, in the order of choice, balanced over models.
+
+    Battles chosen before stay chosen, so that a larger corpus or sample adds calls and repeats
+    none. The run tag `SAMPLE_TAG` asks for a larger one than the corpus' own.
+    """
+    corpus = corpus_of(context, catalog, "sample_size", "seed")
+    definition = _enlarged(corpus, tag_of(context, SAMPLE_TAG))
+    before = io_manager.stored("sampled_battles", context.partition_key)
+    chosen = choose(battles, definition, before)
+    spread = appearances(battles["model_a"], battles["model_b"], _places(battles, chosen))
+    return dg.MaterializeResult(
+        value=chosen,
+        metadata={
+            "n_kept": 0 if before is None else len(_places(chosen, before)),
+            "sample_seed": definition.seed,
+            **{f"appearances_{name}": value for name, value in spread._asdict().items()},
+        },
+    )
+
+
+def _enlarged(corpus: CorpusDefinition, asked: str | None) -> CorpusDefinition:
+    """Return a corpus with at least the sample size that a run's tag asks for."""
+    if asked is None or corpus.sample_size is None:
+        return corpus
+    if not asked.isdecimal() or int(asked) < 1:
+        raise ValueError(f"the run tag {SAMPLE_TAG} is {asked!r}; expected a number of battles")
+    return corpus.model_copy(update={"sample_size": max(corpus.sample_size, int(asked))})
+
+
+def choose(
+    battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Return the battles to judge: those chosen before and still there, then further ones.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        All clean battles of a corpus.
+    corpus : CorpusDefinition
+        With the sample size, None for all battles, and the seed.
+    before : DataFrame or None
+        The choice made before, with its ``selection_order``.
+    """
+    rows = balanced_sample(
+        battles["model_a"],
+        battles["model_b"],
+        tiebreak_keys(battles["battle_id"], corpus.seed),
+        n_battles=min(corpus.sample_size or len(battles), len(battles)),
+        chosen=() if before is None else _places(battles, before.sort_values("selection_order")),
+    )
+    picked = battles.iloc[rows].reset_index(drop=True)
+    return picked.assign(selection_order=np.arange(len(picked), dtype=np.int64))
+
+
+def _places(battles: pd.DataFrame, chosen: pd.DataFrame) -> np.ndarray:
+    """Return where chosen battles stand in a table, without those that are not there."""
+    places = pd.Index(battles["battle_id"]).get_indexer(pd.Index(chosen["battle_id"]))
+    return places[places >= 0]
+
+
+def _share(part: int, whole: int) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _description(battles: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "n_models": int(_appearances(battles, battles).size),
+        "n_voted": int(battles["human_outcome"].notna().sum()),
+        "n_questions": int(battles["question_id"].nunique()),
+        "with_text": _share(int(battles["completion_a"].notna().sum()), len(battles)),
+    }
+
+
+def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
+    """Return in how many chosen battles each model of the corpus appears, by model."""
+    names = pd.concat([battles["model_a"], battles["model_b"]]).unique()
+    seen = pd.concat([chosen["model_a"], chosen["model_b"]]).value_counts()
+    return seen.reindex(sorted(names), fill_value=0)
+
+
+@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
+def battles_have_the_agreed_columns(raw_battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Everything that follows reads these columns; a corpus without battles stops here."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        raw_battles,
+        [
+            gxe.ExpectTableColumnsToMatchSet(
+                column_set=list(BATTLE_COLUMNS),
+                exact_match=True,
+                notes=f"the columns are {', '.join(BATTLE_COLUMNS)}",
+            ),
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is at least one battle"),
+        ],
+        ids=["battle_id"],
+        remedy="Check the corpus' reader, location and revision in config/corpora.yaml.",
+    )
+
+
+def _quarantine_share(raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame) -> pd.DataFrame:
+    """Return one row: the share of published rows that could not be read."""
+    n_rows = len(raw_battles) + len(quarantined_battles)
+    reasons = quarantined_battles["reason"].value_counts()
+    told = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
+    return pd.DataFrame(
+        {"reasons": [told or "none"], "share": [_share(len(quarantined_battles), n_rows)]}
+    )
+
+
+@corpus_check(
+    dg.AssetKey("raw_battles"), blocking=True, quarantined_battles=dg.AssetIn("quarantined_battles")
+)
+def most_rows_could_be_read(
+    raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """A corpus of which most rows fit no rule is being read by the wrong reader."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        _quarantine_share(raw_battles, quarantined_battles),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="share",
+                max_value=MAX_QUARANTINED,
+                notes=f"at most {MAX_QUARANTINED:.0%} of the published rows are quarantined",
+            )
+        ],
+        ids=["reasons"],
+        remedy="Read the details in quarantined_battles; another reader may fit this file.",
+    )
+
+
+@corpus_check(dg.AssetKey("quarantined_battles"), raw_battles=dg.AssetIn("raw_battles"))
+def few_rows_are_quarantined(
+    quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Many unreadable rows weaken the corpus, and may not be missing at random."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        _quarantine_share(raw_battles, quarantined_battles),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="share",
+                max_value=WARN_QUARANTINED,
+                notes=f"at most {WARN_QUARANTINED:.0%} of the published rows are quarantined",
+            )
+        ],
+        ids=["reasons"],
+        remedy="Read the details in quarantined_battles before trusting the ratings.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@corpus_check(battles, blocking=True)
+def battles_are_clean(battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Ids, models and outcomes are what every estimator assumes of them."""
+    import great_expectations.expectations as gxe
+
+    named = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
+    return evaluate(
+        battles,
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a battle passes the filters"),
+            *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in named),
+            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
+            gxe.ExpectSelectColumnValuesToBeUniqueWithinRecord(
+                column_list=["model_a", "model_b"], notes="a battle is between two models"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="human_outcome",
+                value_set=[0.0, 0.5, 1.0],
+                notes="human_outcome is 1, 0.5, 0 or null",
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="n_turns", min_value=1, notes="n_turns is at least 1 or null"
+            ),
+        ],
+        ids=["battle_id"],
+        remedy="Such rows belong in quarantine: correct the reader, or loosen the filters.",
+    )
+
+
+@corpus_check(battles)
+def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Calibration rests on battles that people decided."""
+    import great_expectations.expectations as gxe
+
+    decisive = battles["human_outcome"].isin([0.0, 1.0])
+    return evaluate(
+        pd.DataFrame({"decisive_votes": [int(decisive.sum())]}),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="decisive_votes",
+                min_value=MIN_DECISIVE_VOTES,
+                notes=f"at least {MIN_DECISIVE_VOTES} battles have a vote that is no tie",
+            )
+        ],
+        ids=["decisive_votes"],
+        remedy="Add voted battles: without them a judge's scores cannot be put on a human scale.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@corpus_check(sampled_battles, blocking=True, battles=dg.AssetIn("battles"))
+def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each chosen battle is one of the corpus, chosen once, in a definite order."""
+    import great_expectations.expectations as gxe
+
+    known = sampled_battles["battle_id"].isin(battles["battle_id"])
+    return evaluate(
+        sampled_battles.assign(in_corpus=known),
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="at least one battle is chosen"),
+            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="in_corpus", value_set=[True], notes="the battle is one of the corpus"
+            ),
+            gxe.ExpectColumnValuesToBeUnique(
+                column="selection_order", notes="selection_order is unique"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="selection_order",
+                min_value=0,
+                max_value=max(len(sampled_battles) - 1, 0),
+                notes="selection_order counts from 0",
+            ),
+        ],
+        ids=["battle_id"],
+        remedy="Remake sampled_battles; remake battles first if the corpus changed.",
+    )
+
+
+@corpus_check(sampled_battles, battles=dg.AssetIn("battles"))
+def sample_covers_the_models(
+    sampled_battles: pd.DataFrame, battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """A model with few chosen battles gets a rating that says little."""
+    import great_expectations.expectations as gxe
+
+    available = _appearances(battles, battles)
+    fair = MIN_SHARE_OF_UNIFORM * 2 * len(sampled_battles) / max(available.size, 1)
+    coverage = pd.DataFrame(
+        {
+            "model": available.index,
+            "appearances": _appearances(sampled_battles, battles).to_numpy(),
+            "needed": np.minimum(available.to_numpy(), np.ceil(fair)),
+        }
+    )
+    return evaluate(
+        coverage,
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="appearances",
+                column_B="needed",
+                or_equal=True,
+                notes="a model appears at least half as often as the average one, or in all of "
+                "its battles",
+            )
+        ],
+        ids=["model"],
+        remedy="Raise sample_size, or add battles of these models.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

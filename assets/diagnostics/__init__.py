@@ -1,0 +1,1 @@
+"""Assets of diagnostics: judges, influence, missing verdicts."""

@@ -1,0 +1,79 @@
+"""What is known about a judge's habits: agreement, bias, reliability; with the check on it."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_columns, as_numbers, as_table
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.figures import reliability
+from assets.settings import corpus_of
+from judgeline.diagnostics.judge import diagnose_judge
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.rate import HeldOutRatings
+from resources.config.catalog import Catalog
+from resources.tables.expectations import evaluate
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="diagnostics", code_version="1", automation_condition=FOLLOWS
+)
+def judge_diagnostics(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One named diagnostic of a judge, with its value and unit, and how many it rests on."""
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.seed").rating
+    columns = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
+    diagnostics = diagnose_judge(
+        as_coded(scored_battles, rating.hard_outcome),
+        as_columns(BetaFolds, beta_folds),
+        as_columns(HeldOutRatings, heldout_ratings),
+        **{name: _published(scored_battles[name]) for name in columns},
+        l2=rating.l2,
+        seed=rating.seed,
+    )
+    table = as_table(diagnostics)
+    overall = table[table["level"].eq("") & np.isfinite(table["value"])]
+    bins = table[table["diagnostic"].eq("reliability")]
+    plot = reliability(bins["level"].astype(float), bins["value"])
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            **{
+                str(name): float(value)
+                for name, value in zip(overall["diagnostic"], overall["value"], strict=True)
+            },
+            **({"reliability": plot} if len(bins) else {}),
+        },
+    )
+
+
+def _published(column: pd.Series) -> np.ndarray | None:
+    """Return a column as floats or text, or None where the corpus publishes none of it."""
+    if column.isna().all():
+        return None
+    return as_numbers(column) if pd.api.types.is_numeric_dtype(column) else column.to_numpy()
+
+
+@judge_check(judge_diagnostics)
+def diagnostics_could_be_computed(judge_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+    """A diagnostic without a value leaves a question about the judge open."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        judge_diagnostics,
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is a diagnostic"),
+            gxe.ExpectCompoundColumnsToBeUnique(
+                column_list=["diagnostic", "level"], notes="a diagnostic has one value per level"
+            ),
+            gxe.ExpectColumnValuesToNotBeNull(column="value", notes="a diagnostic has a value"),
+        ],
+        ids=["diagnostic", "level"],
+        remedy="Most need more scored battles, or more voted models, than there are.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,236 @@
+"""How much each battle moves the rating that a leaderboard shows; with the check on it."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_columns, as_numbers, as_table, with_newcomer
+from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.lineage import columns_from
+from assets.partitions import corpus_and_judge, if_there
+from assets.settings import corpus_of
+from judgeline.diagnostics.influence import fit_influences
+from judgeline.elo.beta import BetaFolds, fit_beta_folds
+from judgeline.elo.rate import HEADLINE
+from judgeline.elo.scale import rating_to_strength
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.tables.expectations import evaluate
+from resources.tables.store import preview
+
+INFLUENCE_COLUMNS = (
+    "model",
+    "battle_id",
+    "opponent",
+    "outcome",
+    "expected",
+    "influence",
+    "is_candidate",
+)
+PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
+_SHOWN = 10
+
+_LINEAGE = columns_from(
+    {
+        "outcome": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "expected": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "influence": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        "battle_id": {"scored_battles": ("battle_id",)},
+        "opponent": {"scored_battles": ("model_a", "model_b")},
+        "model": {"scored_battles": ("model_a", "model_b")},
+    }
+)
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="ratings",
+    code_version="2",
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},
+    deps=["heldout_ratings"],
+    metadata=_LINEAGE,
+)
+def battle_influences(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    candidate_scores: pd.DataFrame | None,
+    candidate_ratings: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A battle's part in a model's rating, by the method that ranks: what is lost without it.
+
+    Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
+    and expectation are shares of the win from the model's side. Strongest first in each model.
+    """
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.method").rating
+    table = influence_table(
+        scored_battles,
+        beta_folds,
+        rating,
+        candidate_scores=candidate_scores,
+        candidate_ratings=candidate_ratings,
+    )
+    strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "method": rating.method,
+            "n_battles": int(table["battle_id"].nunique()),
+            **_sizes(table["influence"].abs()),
+            **_LINEAGE,
+            "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
+        },
+    )
+
+
+def _sizes(size: pd.Series) -> dict[str, float]:
+    if size.empty:
+        return {}
+    return {"largest_influence": float(size.max()), "median_influence": float(size.median())}
+
+
+def influence_table(
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    rating: RatingOptions,
+    *,
+    method: str | None = None,
+    candidate_scores: pd.DataFrame | None = None,
+    candidate_ratings: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Return the influence of every battle on the ratings by one method, strongest first.
+
+    Parameters
+    ----------
+    scored_battles, beta_folds : DataFrame
+        The tables of those names.
+    rating : RatingOptions
+        How the corpus is rated.
+    method : str, optional
+        Another method than the one that ranks.
+    candidate_scores, candidate_ratings : DataFrame, optional
+        Battles of models without votes, and their slopes; those without a rating are left out.
+
+    Returns
+    -------
+    DataFrame
+        `INFLUENCE_COLUMNS`, by model, then by the size of the influence.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+    """
+    method = method or rating.method
+    tables = [_influences(scored_battles, as_columns(BetaFolds, beta_folds), rating, method)]
+    if candidate_scores is not None and candidate_ratings is not None:
+        rated = candidate_ratings.loc[candidate_ratings["rating"].notna(), "model"]
+        for name, own in candidate_scores.groupby("candidate"):
+            if name in set(rated):
+                battles = with_newcomer(scored_battles, str(name), own)
+                tables.append(_influences(battles, None, rating, method, candidate=str(name)))
+    table = pd.concat(tables, ignore_index=True)
+    table = table.assign(size=-table["influence"].abs()).sort_values(
+        ["is_candidate", "model", "size", "battle_id"], kind="stable"
+    )
+    return table[list(INFLUENCE_COLUMNS)].reset_index(drop=True)
+
+
+def _influences(
+    battles: pd.DataFrame,
+    folds: BetaFolds | None,
+    rating: RatingOptions,
+    method: str,
+    candidate: str | None = None,
+) -> pd.DataFrame:
+    """Return influences on the ratings of a corpus, or of one candidate beside it."""
+    coded = as_coded(battles, rating.hard_outcome)
+    found = fit_influences(
+        coded,
+        fit_beta_folds(coded) if folds is None else folds,
+        method=method,
+        l2=rating.l2,
+        models=None if candidate is None else [candidate],
+    )
+    return as_table(found).assign(
+        battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
+    )
+
+
+@judge_check(
+    battle_influences,
+    heldout_ratings=dg.AssetIn("heldout_ratings"),
+    scored_battles=dg.AssetIn("scored_battles"),
+)
+def influences_add_up(
+    context: dg.AssetCheckExecutionContext,
+    battle_influences: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.AssetCheckResult:
+    """Wins beyond expectation balance the penalty at each rating: else they are of another one."""
+    corpus, _ = corpus_and_judge(context)
+    rating = catalog.corpus(corpus).rating
+    return added_up(battle_influences, heldout_ratings, scored_battles, rating)
+
+
+def added_up(
+    battle_influences: pd.DataFrame,
+    heldout_ratings: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    rating: RatingOptions,
+) -> dg.AssetCheckResult:
+    """Return whether influences are of these ratings and battles, rated in this way."""
+    import great_expectations.expectations as gxe
+
+    own = battle_influences[~battle_influences["is_candidate"]]
+    known = own["battle_id"].isin(scored_battles["battle_id"])
+    placed = _mean_of_bases(heldout_ratings, rating.method)
+    surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
+    pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)
+    table = pd.DataFrame(
+        {
+            "off_by": (surplus - pull[placed.notna()]).abs(),
+            "known": known.groupby(own["model"]).all(),
+            "finite": np.isfinite(own["influence"]).groupby(own["model"]).all(),
+        }
+    )
+    return evaluate(
+        table.rename_axis("model").reset_index(),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="off_by",
+                max_value=PULL_TOLERANCE,
+                notes="wins beyond expectation equal the pull of the penalty at the rating",
+            ),
+            gxe.ExpectColumnValuesToNotBeNull(
+                column="off_by", notes="models with a rating and models with influences agree"
+            ),
+            *(
+                gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True], notes=notes)
+                for column, notes in (
+                    ("known", "each battle is a scored one"),
+                    ("finite", "each influence is a number"),
+                )
+            ),
+        ],
+        ids=["model"],
+        remedy="Ratings and influences are of different battles: remake heldout_ratings and "
+        "battle_influences.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _mean_of_bases(heldout_ratings: pd.DataFrame, method: str) -> pd.Series:
+    """Return by model the mean rating of the methods that a method is mixed of, Elo points."""
+    ratings = heldout_ratings.pivot(index="model", columns="method", values="rating")  # noqa: PD010
+    average = ratings[["hard", "soft"]].mean(axis=1)
+    if method == HEADLINE:
+        own = heldout_ratings[heldout_ratings["method"].eq(HEADLINE)].set_index("model")
+        base = average.where(own["basis"].str.startswith("average"), ratings["gap"])
+    else:
+        base = average if method == "average" else ratings[method.removesuffix("-rescaled")]
+    return base.where(ratings[method].notna())

@@ -1,0 +1,147 @@
+"""Battles that a judge left without a score, by class: whose they are, and whether by chance.
+
+A missing verdict is never a tie and never enters a fit. What its absence could do to a rating
+stands in missing_bounds.
+"""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.diagnostics.accounting import account_for
+from assets.partitions import of_corpus
+from judgeline.diagnostics.missingness import SCORED, excess_p_values
+from resources.tables.expectations import evaluate
+
+MAX_CHANCE = 0.01
+"""Chance, over all models together, below which missing battles no longer look alike."""
+RETRY = (
+    "`judgeline run` again asks for what was lost, and once more for what was cut short, "
+    "unreadable or an echo; `--retry CLASS` asks again for any class, such as refusal"
+)
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="diagnostics",
+    code_version="1",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
+)
+def missingness(
+    sampled_battles: pd.DataFrame, verdicts: pd.DataFrame
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """How many sampled battles have a score or lack it, by failure class.
+
+    In all and by model, language and length; a battle has one class, so that classes add up.
+    """
+    account = account_for(sampled_battles, verdicts)
+    whole = account[account["grouping"].eq("all")]
+    n_battles = whole.set_index("status")["n_battles"]
+    records = whole[["status", "n_battles", "n_verdicts"]].to_dict("records")
+    return dg.MaterializeResult(
+        value=account,
+        metadata={
+            "n_sampled": int(n_battles.sum()),
+            "n_missing": int(n_battles.drop(SCORED, errors="ignore").sum()),
+            "classes": dg.MetadataValue.table(
+                [dg.TableRecord(record) for record in records],
+                schema=dg.TableSchema(
+                    [
+                        dg.TableColumn("status"),
+                        dg.TableColumn("n_battles", "int"),
+                        dg.TableColumn("n_verdicts", "int"),
+                    ]
+                ),
+            ),
+            "groupings": account["grouping"].unique().tolist(),
+        },
+    )
+
+
+@judge_check(
+    missingness,
+    blocking=True,
+    sampled_battles=of_corpus("sampled_battles"),
+    verdicts=dg.AssetIn("verdicts"),
+    scored_battles=dg.AssetIn("scored_battles"),
+)
+def battles_are_accounted_for(
+    missingness: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+) -> dg.AssetCheckResult:
+    """Scored and missing battles add up to the sample in every grouping; nothing is lost."""
+    import great_expectations.expectations as gxe
+
+    fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
+    asked = verdicts["battle_id"].isin(sampled_battles["battle_id"]).sum()
+    scored = missingness["status"].eq(SCORED)
+    sums = missingness.groupby("grouping")[["n_battles", "n_verdicts"]].sum()
+    sums["scored"] = missingness[scored].groupby("grouping")["n_battles"].sum()
+    sides = np.where(sums.index == "model", 2, 1)  # a battle stands under both of its models
+    models = missingness[missingness["grouping"].eq("model")]
+    by_model = models.groupby("level")["n_battles"].sum().reindex(fought.index, fill_value=0)
+    table = pd.concat(
+        [
+            (sums.fillna(0) / sides[:, None]).reset_index(names="part"),
+            pd.DataFrame({"part": fought.index, "own": (by_model - fought).to_numpy()}),
+        ]
+    )
+    wanted = {
+        "n_battles": (len(sampled_battles), "classes of a grouping add up to the sampled battles"),
+        "scored": (len(scored_battles), "as many battles are ok as were scored"),
+        "n_verdicts": (int(asked), "answers of a grouping add up to the verdicts"),
+        "own": (0, "classes of a model add up to its sampled battles"),
+    }
+    return evaluate(
+        table,
+        [
+            gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[total], notes=notes)
+            for column, (total, notes) in wanted.items()
+        ],
+        ids=["part"],
+        remedy="Remake verdicts, scored_battles and missingness together: they are of different "
+        "samples, or an answer has a fate that nobody counted.",
+    )
+
+
+@judge_check(missingness)
+def models_are_missing_alike(missingness: pd.DataFrame) -> dg.AssetCheckResult:
+    """Battles of one model missing more often than chance allows may be missing for a reason."""
+    import great_expectations.expectations as gxe
+
+    table = missing_by_level(missingness)
+    models, whole = (table[table["grouping"].eq(name)] for name in ("model", "all"))
+    chance = excess_p_values(
+        models["n_missing"],
+        models["n_battles"],
+        all_missing=int(whole["n_missing"].sum()),
+        all_battles=int(whole["n_battles"].sum()),
+    )
+    return evaluate(
+        models.assign(chance=chance),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="chance",
+                min_value=MAX_CHANCE,
+                notes="missing battles fall on models as by chance (exact test, Holm's correction "
+                f"for the number of models, level {MAX_CHANCE:g})",
+            )
+        ],
+        ids=["level"],
+        remedy="Look at the classes of these models' missing battles and at their bounds in "
+        f"missing_bounds. {RETRY}.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def missing_by_level(missingness: pd.DataFrame) -> pd.DataFrame:
+    """Return the battles and missing battles of every grouping and level, in their order."""
+    missing = missingness["n_battles"].where(missingness["status"].ne(SCORED), 0)
+    counted = missingness.assign(n_missing=missing)
+    return counted.groupby(["grouping", "level"], sort=False, as_index=False)[
+        ["n_battles", "n_missing"]
+    ].sum()

@@ -1,0 +1,1 @@
+"""Assets of ratings: slopes, held-out ratings, and every scoring method."""

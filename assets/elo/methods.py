@@ -1,0 +1,173 @@
+"""Everything is a target: all scoring methods of a judge on the same battles, in one table."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_columns, as_table
+from assets.conditions import (
+    FOLLOWS,
+    OF_CORPUS_AND_JUDGE,
+    judge_check,
+)
+from assets.partitions import corpus_and_judge
+from assets.settings import corpus_of
+from judgeline.elo.rate import HeldOutRatings, rate
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.summary import summarise
+from judgeline.intervals.conformal import calibrate_intervals
+from resources.config.catalog import Catalog
+from resources.method_table import (
+    SUMMARY_COLUMNS,
+    count_spending,
+    gather_methods,
+    tabulate_methods,
+)
+from resources.tables.expectations import evaluate
+
+SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
+
+
+_NO_VOTES = (
+    "nobody voted on a scored battle: methods have no human rating to be held against; "
+    "reference_ratings need none"
+)
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="3", automation_condition=FOLLOWS
+)
+def method_ratings(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    quantitative_outcomes: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by one scoring method, in Elo points, all methods on the same battles.
+
+    Ratings by `hard` and `soft` differ from those of heldout_ratings where another method did not
+    score a battle.
+    """
+    corpus, _ = corpus_and_judge(context)
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.n_resamples",
+        "rating.std_error",
+        "rating.seed",
+        "rating.resample_by",
+    ).rating
+    if scored_battles["human_outcome"].isna().all():
+        empty = pd.DataFrame(columns=list(HeldOutRatings._fields))
+        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
+    gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
+    battles = gathered.battles
+    ratings = rate(
+        as_coded(battles, rating.hard_outcome),
+        RatingSettings(
+            l2=rating.l2,
+            n_resamples=rating.n_resamples if rating.std_error == "bootstrap" else 0,
+            seed=rating.seed,
+            stream=(corpus,),
+            smoothing_levels=(),
+        ),
+        gathered.methods,
+        cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
+    )
+    return dg.MaterializeResult(
+        value=as_table(ratings),
+        metadata={
+            "methods": ["hard", "soft", *gathered.methods],
+            "n_battles": len(battles),
+            "n_scored_battles": len(scored_battles),
+            "left_out": dg.MetadataValue.json(dict(gathered.notes)),
+        },
+    )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
+)
+def scoring_methods(
+    context: dg.AssetExecutionContext,
+    method_ratings: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    quantitative_outcomes: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A scoring method of the judge: how near and how sure its ratings are, and what they cost.
+
+    Errors and widths in Elo points, the threshold in standard errors. A method that the judge's
+    verdicts do not support has a note in place of numbers.
+    """
+    rating = corpus_of(
+        context, catalog, "rating.miscoverage", "rating.n_splits", "rating.seed", "rating.std_error"
+    ).rating
+    if method_ratings.empty:
+        empty = pd.DataFrame(columns=list(SUMMARY_COLUMNS))
+        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
+    ratings = as_columns(HeldOutRatings, method_ratings)
+    intervals = calibrate_intervals(
+        ratings,
+        miscoverage=rating.miscoverage,
+        n_splits=rating.n_splits,
+        seed=rating.seed,
+        std_error=rating.std_error,
+    )
+    table = tabulate_methods(
+        gather_methods(scored_battles, soft_outcomes, quantitative_outcomes),
+        as_table(summarise(ratings)),
+        as_table(intervals),
+        count_spending(
+            {
+                "verdicts": verdicts,
+                "choice_verdicts": choice_verdicts,
+                "score_verdicts": score_verdicts,
+            }
+        ),
+    )
+    shown = table.loc[table["n_battles"] > 0, list(SHOWN)]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "summary": dg.MetadataValue.md(shown.round(3).to_markdown(index=False)),
+            "n_battles": int(table["n_battles"].max()),
+        },
+    )
+
+
+@judge_check(scoring_methods, method_ratings=dg.AssetIn("method_ratings"))
+def methods_have_ratings(
+    scoring_methods: pd.DataFrame, method_ratings: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """A method that scored battles rates every model, or says why it does not."""
+    import great_expectations.expectations as gxe
+
+    compared = scoring_methods[scoring_methods["n_battles"] > 0]
+    n_rows = method_ratings.groupby("method").size().reindex(compared["method"]).fillna(0)
+    return evaluate(
+        compared.assign(
+            n_unplaced=method_ratings["model"].nunique() - n_rows.to_numpy(),
+            explained=np.isfinite(compared["mae"].astype(float)) | compared["note"].ne(""),
+        ),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="n_unplaced", value_set=[0], notes="a method has a row for every model"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="explained",
+                value_set=[True],
+                notes="a method has an error against human ratings, or a note why not",
+            ),
+        ],
+        ids=["method"],
+        remedy="Remake method_ratings and scoring_methods together: one is older than the other.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

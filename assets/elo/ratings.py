@@ -1,0 +1,208 @@
+"""Ratings of each model by the fit that held it out, and the checks on them."""
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_columns, as_table, votes_that_wait, with_waiting_votes
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.lineage import columns_from
+from assets.partitions import corpus_and_judge
+from assets.provenance import sources_of
+from assets.settings import corpus_of
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.rate import HEADLINE, rate
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.summary import summarise
+from resources.config.catalog import Catalog
+from resources.tables.expectations import evaluate
+
+STD_ERROR_RATIO = 2.0
+"""20 resamples know a standard error to 16 %: four times that, for the worst of many models."""
+MEDIAN_STD_ERROR_RATIO = 1.25
+RANKED = ("hard", "soft", HEADLINE)
+WORSE_BY = 1.25
+"""How far the headline's error may exceed the better one of hard and soft before it is said."""
+LARGEST_RATING = 100_000
+
+_OUTCOMES = {
+    "scored_battles": ("model_a", "model_b", "score_difference", "judge_outcome"),
+    "beta_folds": ("beta",),
+}
+_MADE_FROM = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
+_VOTES = {"scored_battles": ("model_a", "model_b", "human_outcome")}
+
+_LINEAGE = columns_from(
+    {
+        **dict.fromkeys(("rating", "std_error", "std_error_analytic"), _OUTCOMES),
+        "human_rating": _VOTES,
+        "residual": {**_OUTCOMES, **_VOTES},
+        "beta": {"beta_folds": ("beta",)},
+    }
+)
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="ratings",
+    code_version="4",
+    automation_condition=FOLLOWS,
+    metadata=_LINEAGE,
+)
+def heldout_ratings(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    beta_folds: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by one method, in Elo points, placed among anchors fitted without it.
+
+    The residual is the judge's rating minus the human one.
+    """
+    corpus, _ = corpus_and_judge(context)
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.n_resamples",
+        "rating.seed",
+        "rating.resample_by",
+    ).rating
+    battles = as_coded(scored_battles, rating.hard_outcome)
+    if waiting := votes_that_wait(scored_battles, battles):
+        told = ", ".join(f"{name!r} {n}" for name, n in waiting.items())
+        context.log.info(f"too few votes to count yet, by model: {told}")
+    ratings = rate(
+        battles,
+        RatingSettings(
+            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
+        ),
+        beta_folds=as_columns(BetaFolds, beta_folds),
+        cluster=(
+            scored_battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
+        ),
+    )
+    ratings = with_waiting_votes(ratings, waiting)
+    summary = as_table(summarise(ratings))
+    return dg.MaterializeResult(
+        value=as_table(ratings),
+        metadata={
+            "summary": dg.MetadataValue.md(summary.round(3).to_markdown(index=False)),
+            "votes_that_wait": dg.MetadataValue.json(waiting),
+            "rating_settings": dg.MetadataValue.json(rating.model_dump(mode="json")),
+            **sources_of(context, *_MADE_FROM),
+            **_LINEAGE,
+            **{
+                f"mae_{method}": float(mae)
+                for method, mae in zip(summary["method"], summary["mae"], strict=True)
+                if method in RANKED and np.isfinite(mae)
+            },
+        },
+    )
+
+
+@judge_check(heldout_ratings, blocking=True, scored_battles=dg.AssetIn("scored_battles"))
+def every_model_is_placed(
+    heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
+) -> dg.AssetCheckResult:
+    """Every model of the scored battles has one rating by each judge method, or a flag."""
+    import great_expectations.expectations as gxe
+
+    models = pd.concat([scored_battles["model_a"], scored_battles["model_b"]]).unique()
+    wanted = pd.MultiIndex.from_product([sorted(models), RANKED], names=["model", "method"])
+    judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
+    placed = judged.set_index(["model", "method"]).groupby(level=[0, 1])
+    explained = judged["rating"].notna() | judged["flags"].ne("")
+    unexplained = judged.assign(gap=~explained).groupby(["model", "method"])["gap"].any()
+    table = pd.DataFrame(
+        {
+            "n_ratings": placed.size(),
+            "rating": placed["rating"].first(),
+            "unexplained": unexplained,
+        },
+        index=wanted,
+    ).reset_index()
+    return evaluate(
+        table.fillna({"n_ratings": 0}),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="n_ratings", value_set=[1], notes="a model has one rating by each method"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="unexplained",
+                value_set=[False],
+                notes="a rating is a number, or a flag says why there is none",
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="rating",
+                min_value=-LARGEST_RATING,
+                max_value=LARGEST_RATING,
+                notes=f"a rating lies within {LARGEST_RATING:,} Elo points of zero",
+            ),
+        ],
+        ids=["model", "method"],
+        remedy="See `flags` of these models; they may have too few scored battles.",
+    )
+
+
+@judge_check(heldout_ratings)
+def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """Bootstrap and closed form estimate one spread; where they differ, trust neither."""
+    import great_expectations.expectations as gxe
+
+    judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
+    resampled = judged[judged["std_error"].notna()]
+    ratio = resampled["std_error"] / resampled["std_error_analytic"]
+    limits = [
+        gxe.ExpectColumnValuesToBeBetween(
+            column="ratio",
+            min_value=1 / STD_ERROR_RATIO,
+            max_value=STD_ERROR_RATIO,
+            notes="the bootstrap's standard error is within a factor of "
+            f"{STD_ERROR_RATIO:g} of the closed form's",
+        )
+    ]
+    if len(resampled):
+        typical = gxe.ExpectColumnMedianToBeBetween(
+            column="ratio",
+            min_value=1 / MEDIAN_STD_ERROR_RATIO,
+            max_value=MEDIAN_STD_ERROR_RATIO,
+            notes=f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}",
+        )
+        limits.append(typical)
+    return evaluate(
+        resampled.assign(ratio=ratio),
+        limits,
+        ids=["model", "method"],
+        remedy="These models have few or lopsided battles: judge more of them, or raise "
+        "n_resamples if it is below 100.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(heldout_ratings)
+def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """The headline should be about as near to human ratings as the better of hard and soft."""
+    import great_expectations.expectations as gxe
+
+    voted = heldout_ratings[heldout_ratings["residual"].notna()]
+    error = voted.assign(error=voted["residual"].abs()).groupby("method")["error"].mean()
+    error = error.reindex(RANKED)
+    table = pd.DataFrame({"comparison": ["mean absolute residual"], **error.to_dict()})
+    return evaluate(
+        table.assign(most=WORSE_BY * error[["hard", "soft"]].min()),
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="most",
+                column_B=HEADLINE,
+                or_equal=True,
+                notes="the mean absolute residual of the headline is at most "
+                f"{WORSE_BY:g} times that of the better of hard and soft, in Elo points",
+            )
+        ],
+        ids=["comparison", *RANKED],
+        remedy="Set 'rating.method' of this corpus to the method with the least error in "
+        "judge_comparison, before you look at the models that it ranks.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,1 @@
+"""Assets of intervals: conformal thresholds, the leaderboard, and pooled judges."""

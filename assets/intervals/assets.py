@@ -1,0 +1,394 @@
+"""Conformal intervals and the leaderboard that carries them; with the checks on both."""
+
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import RANKS, as_coded, as_columns, as_table, require_columns
+from assets.conditions import (
+    FOLLOWS_RATINGS,
+    FOLLOWS_WITHOUT_CANDIDATES,
+    OF_CORPUS_AND_JUDGE,
+    judge_check,
+)
+from assets.figures import intervals
+from assets.lineage import columns_from
+from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
+from assets.provenance import sources_of
+from assets.reliability.gate import gate_of
+from assets.settings import corpus_of
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.intervals.board import (
+    WITHHELD,
+    Leaderboard,
+    kept_text,
+    rank_models,
+    with_votes,
+    withhold,
+)
+from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.intervals.judge_and_votes import rate_with_votes
+from judgeline.intervals.newcomer_board import join_newcomers
+from judgeline.reliability.gate import failures
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.tables.expectations import evaluate
+
+_PLACED = {"heldout_ratings": ("rating", "method")}
+_BOUNDED = {
+    "heldout_ratings": ("rating", "residual", "std_error", "std_error_analytic"),
+    "judge_gate": ("passed", "withholds"),
+}
+_MADE_FROM = (
+    "raw_battles",
+    "sampled_battles",
+    "verdicts",
+    "scored_battles",
+    "beta_folds",
+    "heldout_ratings",
+    "conformal_calibration",
+    "judge_gate",
+)
+
+_LINEAGE = columns_from(
+    {
+        **dict.fromkeys(("rating", "rank", "hard_rating", "soft_rating"), _PLACED),
+        **dict.fromkeys(("lower", "upper", "best_rank", "worst_rank"), _BOUNDED),
+        "human_rating": {"heldout_ratings": ("human_rating",)},
+        "beta": {"heldout_ratings": ("beta",)},
+    }
+)
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="uncertainty",
+    code_version="3",
+    automation_condition=FOLLOWS_RATINGS,
+    ins={"battles": of_corpus_if_there("model_a", "model_b", "timestamp")},
+)
+def conformal_calibration(
+    context: dg.AssetExecutionContext,
+    heldout_ratings: pd.DataFrame,
+    battles: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A method's interval threshold, with coverage and width over splits of the models.
+
+    Widths in Elo points. Models that people rated calibrate it. Coverage over random halves cannot
+    fail; coverage over structured splits can.
+    """
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.method",  # of the check
+        "rating.miscoverage",
+        "rating.n_splits",
+        "rating.seed",
+        "rating.std_error",
+    ).rating
+    calibration = calibrate_intervals(
+        as_columns(HeldOutRatings, heldout_ratings),
+        miscoverage=rating.miscoverage,
+        n_splits=rating.n_splits,
+        seed=rating.seed,
+        std_error=rating.std_error,
+        first_day=first_days(battles),
+    )
+    table = as_table(calibration)
+    shown = table[["method", "threshold", "coverage", "median_width", "note"]]
+    return dg.MaterializeResult(
+        value=table, metadata={"summary": dg.MetadataValue.md(shown.to_markdown(index=False))}
+    )
+
+
+def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
+    """Return the day (UTC, since 1970) of each model's first battle with a time.
+
+    A day and no moment: models that were there when a corpus begins are of one age.
+    """
+    if battles is None:
+        return {}
+    sides = battles.melt("timestamp", ["model_a", "model_b"], value_name="model")
+    first = sides.dropna(subset="timestamp").groupby("model")["timestamp"].min()
+    days = (first - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(days=1)
+    return {str(model): float(day) for model, day in days.items()}
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="uncertainty",
+    code_version="4",
+    automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
+    deps=[conformal_calibration],
+    metadata=_LINEAGE,
+    ins={"candidate_ratings": if_there()},
+)
+def leaderboard(
+    context: dg.AssetExecutionContext,
+    heldout_ratings: pd.DataFrame,
+    judge_gate: pd.DataFrame,
+    scored_battles: pd.DataFrame,
+    candidate_ratings: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rank, rating and interval in Elo points, with its human rating where it has one.
+
+    Its true rank lies between best and worst rank, those of all models at once.
+    Candidates stand among the others until they have votes of their own; attack controls do not.
+    Of a judge that failed its gate, only human ratings and the reason.
+    """
+    corpus, judge = corpus_and_judge(context)
+    rating = corpus_of(
+        context,
+        catalog,
+        "rating.hard_outcome",
+        "rating.l2",
+        "rating.method",
+        "rating.miscoverage",
+        "rating.seed",
+        "rating.std_error",
+    ).rating
+    heldout = as_columns(HeldOutRatings, heldout_ratings)
+    board = with_votes(
+        rank_models(
+            heldout,
+            method=rating.method,
+            miscoverage=rating.miscoverage,
+            std_error=rating.std_error,
+        ),
+        rate_with_votes(
+            as_coded(scored_battles, rating.hard_outcome, every_vote=True),
+            as_coded(scored_battles, rating.hard_outcome),
+            heldout,
+            method=rating.method,
+            miscoverage=rating.miscoverage,
+            seed=rating.seed,
+            l2=rating.l2,
+        ),
+    )
+    board = _with_candidates(board, candidate_ratings, rating)
+    origin = _origin(context, rating)
+    if reason := failures(gate_of(judge_gate), withholding=True):
+        return dg.MaterializeResult(
+            value=as_table(withhold(board, reason)), metadata={"withheld": reason, **origin}
+        )
+    table = as_table(board)
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "best": str(table["model"].iloc[0]),
+            "kept": kept_text(board, rating.miscoverage),
+            "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
+            "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
+            "plot": intervals(table, f"{judge} on {corpus}"),
+            **origin,
+            **_LINEAGE,
+        },
+    )
+
+
+def _origin(context: dg.AssetExecutionContext, rating: RatingOptions) -> dict[str, Any]:
+    """Return what the board was made of, with the settings of the ratings and of the intervals."""
+    sources = sources_of(context, *_MADE_FROM)
+    settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
+    return {**sources, "rating_settings": dg.MetadataValue.json(settings)}
+
+
+def _with_candidates(
+    board: Leaderboard, candidate_ratings: pd.DataFrame | None, rating: RatingOptions
+) -> Leaderboard:
+    """Return the board with the models that were dropped, but no controls, rated by its method."""
+    if candidate_ratings is None:
+        return board
+    stands = candidate_ratings["control"].isna() & candidate_ratings["method"].eq(rating.method)
+    if not stands.any():
+        return board
+    require_columns(Leaderboard, candidate_ratings)
+    rows = candidate_ratings[stands].astype(dict.fromkeys(RANKS, "float64"))
+    return join_newcomers(board, as_columns(Leaderboard, rows), miscoverage=rating.miscoverage)
+
+
+@judge_check(conformal_calibration, blocking=True)
+def thresholds_are_finite(
+    context: dg.AssetCheckExecutionContext, conformal_calibration: pd.DataFrame, catalog: Catalog
+) -> dg.AssetCheckResult:
+    """Too few calibration models give intervals that cover everything and say nothing.
+
+    Another method than the one that ranks is not asked if it cannot rate all voted models, since a
+    fold has no ruler for it.
+    """
+    corpus, _ = corpus_and_judge(context)
+    return finite_thresholds(conformal_calibration, catalog.corpus(corpus).rating.method)
+
+
+def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.AssetCheckResult:
+    """Return the check of the thresholds of a board that is ranked by a method."""
+    import great_expectations.expectations as gxe
+
+    rated, ranks = conformal_calibration["n_models"], conformal_calibration["method"].eq(method)
+    whole = conformal_calibration[ranks | rated.eq(rated.max())]
+    return evaluate(
+        whole.assign(finite=np.isfinite(whole["threshold"])),
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method is calibrated"),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="finite", value_set=[True], notes="the threshold of a method is finite"
+            ),
+        ],
+        ids=["method", "note"],
+        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+    )
+
+
+@judge_check(conformal_calibration)
+def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.AssetCheckResult:
+    """Intervals calibrated on one kind of models should hold for another kind too.
+
+    Strong models are tried on weak ones and the reverse, few battles on many, newer models on
+    older ones, each family on the others. Random halves are alike whatever the judge does: nothing
+    rests on them.
+    """
+    import great_expectations.expectations as gxe
+
+    asked = conformal_calibration[~conformal_calibration["method"].str.startswith("smoothed")]
+    tried = asked[asked["n_structured"] > 0]
+    if tried.empty:
+        return _untried(asked["note"])
+    return evaluate(
+        tried,
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="structured_below",
+                value_set=[""],
+                notes="no group of models is covered less often than chance allows",
+            )
+        ],
+        ids=["method"],
+        remedy="Do not read these intervals as holding for the groups in `structured_below`: the "
+        "judge treats them apart. Have people vote on models like those that you want to rate.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _untried(notes: pd.Series) -> dg.AssetCheckResult:
+    """Return the check of intervals that no group of models could be tried on."""
+    why = "; ".join(filter(None, notes.unique())) or "too few models with votes calibrate"
+    told = f"Nothing was tested: no group of models could be set apart from the others. {why}."
+    return dg.AssetCheckResult(
+        passed=True,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=told,
+        metadata={"observed": told, "remedy": ""},
+    )
+
+
+@judge_check(leaderboard, blocking=True)
+def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """One row per model, and a better rank for a higher rating."""
+    import great_expectations.expectations as gxe
+
+    ranked = leaderboard[leaderboard["rank"].notna()].sort_values("rank")
+    disordered = ranked.index[ranked["rating"].diff().gt(0)]
+    explained = np.isfinite(leaderboard["rating"]) | leaderboard["flags"].ne("")
+    return evaluate(
+        leaderboard.assign(explained=explained, in_order=~leaderboard.index.isin(disordered)),
+        [
+            gxe.ExpectTableRowCountToBeBetween(min_value=2, notes="at least two models are ranked"),
+            gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one row"),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="rank",
+                min_value=1,
+                max_value=max(len(leaderboard), 1),
+                notes="rank counts from 1 to the number of models",
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="in_order", value_set=[True], notes="a higher rating has a better rank"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="explained",
+                value_set=[True],
+                notes="a rating is a finite number, or a flag says why there is none",
+            ),
+        ],
+        ids=["model"],
+        remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
+    )
+
+
+def _shown(leaderboard: pd.DataFrame) -> pd.DataFrame:
+    """Leave out ratings that the judge gate withholds: they promise nothing."""
+    return leaderboard[~leaderboard["flags"].str.startswith(WITHHELD)]
+
+
+@judge_check(leaderboard)
+def ratings_are_well_founded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """A model with few battles, or none that count, is known badly or not at all."""
+    import great_expectations.expectations as gxe
+
+    shown = _shown(leaderboard)
+    weak = shown["flags"].str.contains("few-battles|no-spread", regex=True)
+    return evaluate(
+        shown.assign(well_founded=shown["rating"].notna() & ~weak),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="well_founded",
+                value_set=[True],
+                notes="a model has a rating, and battles enough to say how uncertain it is",
+            )
+        ],
+        ids=["model", "flags"],
+        remedy="Sample and judge more battles of these models against voted ones.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(leaderboard, blocking=True)
+def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """Each rating lies inside its own interval, whose ends are known or infinite."""
+    import great_expectations.expectations as gxe
+
+    return evaluate(
+        leaderboard[leaderboard["rating"].notna()],
+        [
+            *(
+                gxe.ExpectColumnValuesToNotBeNull(column=end, notes=f"the {end} end is known")
+                for end in ("lower", "upper")
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="rating",
+                column_B="lower",
+                or_equal=True,
+                notes="the interval begins at or below the rating",
+            ),
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="upper",
+                column_B="rating",
+                or_equal=True,
+                notes="the interval ends at or above the rating",
+            ),
+        ],
+        ids=["model"],
+        remedy="See `flags` of these models and the threshold in conformal_calibration.",
+    )
+
+
+@judge_check(leaderboard)
+def intervals_are_bounded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
+    """An unbounded interval is honest and useless: too few other models calibrate this one."""
+    import great_expectations.expectations as gxe
+
+    shown = _shown(leaderboard)
+    return evaluate(
+        shown.assign(bounded=np.isfinite(shown[["lower", "upper"]]).all(axis=1).to_numpy()),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="bounded", value_set=[True], notes="the interval of a model is bounded"
+            )
+        ],
+        ids=["model"],
+        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,271 @@
+"""The judges of a corpus as one judge: a board of their pooled ratings, and its row of figures."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
+from assets.columns import (
+    RANKS,
+    as_coded,
+    as_columns,
+    as_table,
+    votes_that_wait,
+    with_newcomer,
+    with_waiting_votes,
+)
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS
+from assets.gates import UP_TO_LEADERBOARD, settled_judges
+from assets.partitions import by_judge, of_every_judge
+from assets.reliability.gate import withheld_judges
+from assets.settings import corpus_of
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.summary import summarise
+from judgeline.intervals.board import Leaderboard, kept_text, rank_models
+from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.intervals.newcomer_board import join_newcomers
+from judgeline.intervals.pooled import rate_pooled
+from judgeline.verdict.slugs import POOLED
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.method_table import LEAST_SHARE
+
+Tables = Mapping[str, pd.DataFrame]
+
+BY_SOME = "not-by-all-judges"
+"""Flag of a candidate that only some of the pooled judges have rated."""
+
+_RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
+_BATTLE = ["battle_id", "model_a", "model_b", "human_outcome"]
+_OF_RATINGS = [name for name in HeldOutRatings._fields if name not in Leaderboard._fields]
+_DTYPES = {
+    **dict.fromkeys((*Leaderboard._fields, *_OF_RATINGS), "float64"),
+    **dict.fromkeys(("model", "method", "basis", "flags", "judges"), "str"),
+    **dict.fromkeys(("n_battles", "n_votes", "n_scored"), "int64"),
+    **dict.fromkeys(RANKS, "Int64"),
+}
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="2",
+    automation_condition=COMPARES_JUDGES,
+    ins={
+        "leaderboard": of_every_judge("model", "rating", "flags"),
+        "scored_battles": of_every_judge(),
+        "candidate_scores": of_every_judge(),
+    },
+)
+def pooled_leaderboard(
+    context: dg.AssetExecutionContext,
+    leaderboard: dict[str, pd.DataFrame],
+    scored_battles: dict[str, pd.DataFrame],
+    candidate_scores: dict[str, pd.DataFrame],
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by all judges together, with rank and interval, on their common battles.
+
+    Judges whose ratings are withheld, whose last run was stopped or who scored too few battles
+    are left out. Empty where fewer than two remain. A candidate that all of them have rated is
+    placed; another one has a flag in the place of a rating.
+    """
+    names = (f"rating.{name}" for name in _RATING)
+    rating = corpus_of(context, catalog, *names).rating
+    boards, scored = by_judge(leaderboard), by_judge(scored_battles)
+    judges, stopped = settled_judges(
+        context.instance, context.partition_key, {*boards} & {*scored}, assets=UP_TO_LEADERBOARD
+    )
+    withheld = withheld_judges({judge: boards[judge] for judge in judges})
+    common = common_battles({judge: scored[judge] for judge in judges if judge not in withheld})
+    candidates = candidate_tables(
+        {judge: boards[judge] for judge in common}, by_judge(candidate_scores)
+    )
+    table, said = pooled_board(common, rating, context.partition_key, candidates)
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            **said,
+            "judges": sorted(common),
+            "left_out": sorted(stopped),
+            "too_few_battles": sorted({*judges} - {*withheld} - {*common}),
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+        },
+    )
+
+
+def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
+    """Return the battles that all judges scored, in one order, by judge.
+
+    Judges come by the number of battles they scored; one that would leave less than 80 % of the
+    first one's to all is left out. A battle is the same if its models and its vote are.
+
+    Parameters
+    ----------
+    scored : mapping of str to DataFrame
+        Table ``scored_battles`` by judge.
+    """
+    keyed = {name: table.set_index(_keys(table)) for name, table in scored.items()}
+    order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
+    common, kept = pd.Index([]), []
+    for name in order:
+        shared = common[common.isin(keyed[name].index)] if kept else keyed[name].index
+        if len(shared) >= LEAST_SHARE * len(keyed[order[0]]):
+            common, kept = shared, [*kept, name]
+    return {name: keyed[name].loc[common].reset_index(drop=True) for name in kept}
+
+
+def _keys(table: pd.DataFrame) -> pd.MultiIndex:
+    """Return what makes a battle the same for two judges; a missing vote is a vote of -1."""
+    vote = table["human_outcome"].astype("float64").fillna(-1.0)
+    return pd.MultiIndex.from_frame(table[_BATTLE].assign(human_outcome=vote))
+
+
+def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
+    """Return the scored battles of each candidate, by judge that has rated it.
+
+    Parameters
+    ----------
+    boards, scores : mapping of str to DataFrame
+        Tables ``leaderboard`` and ``candidate_scores`` by judge.
+    """
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for judge, board in boards.items():
+        for name, rating in board.loc[_are_new(board), ["model", "rating"]].to_numpy().tolist():
+            own = found.setdefault(name, {})
+            if np.isfinite(rating):
+                own[judge] = scores[judge][scores[judge]["candidate"].eq(name)]
+    return dict(sorted(found.items()))
+
+
+def _are_new(board: pd.DataFrame) -> pd.Series:
+    """Return which rows are of candidates."""
+    return board["flags"].str.split(";").str[0].eq(CANDIDATE)
+
+
+def pooled_board(
+    common: Tables,
+    rating: RatingOptions,
+    corpus: str,
+    candidates: Mapping[str, Tables] | None = None,
+) -> tuple[pd.DataFrame, dict[str, object]]:
+    """Return the board of judges pooled on their common battles, and what there is to say of it.
+
+    Parameters
+    ----------
+    common : mapping of str to DataFrame
+        Their battles, from `common_battles`.
+    rating : RatingOptions
+        Of the corpus.
+    corpus : str
+        Its slug, which keys the random streams.
+    candidates : mapping of str to mapping, optional
+        Scored battles by candidate and judge, from `candidate_tables`.
+    """
+    if len(common) < 2:
+        note = "pooling takes two judges with ratings on common battles: run another judge"
+        return _nothing(), {"note": note}
+    try:
+        ratings = _ratings(common, rating, corpus)
+    except ValueError as error:  # such as votes that do not connect the common battles
+        return _nothing(), {"note": f"the judges cannot be pooled: {error}"}
+    placed = {
+        name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
+    }
+    new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
+    board = _ranked(ratings, new, rating)
+    rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
+    of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
+    table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
+    n_scored, judges = len(next(iter(common.values()))), ", ".join(sorted(common))
+    return table.drop(columns="new").assign(judges=judges, n_scored=n_scored), {
+        "kept": kept_text(board, rating.miscoverage),
+        "not_placed": dg.MetadataValue.json(
+            {name: why for name, (_, why) in placed.items() if why}
+        ),
+    }
+
+
+def _ranked(
+    ratings: HeldOutRatings, new: Sequence[HeldOutRatings], rating: RatingOptions
+) -> Leaderboard:
+    """Return the board of the models of a corpus, and of candidates that these calibrate."""
+    options = {"method": POOLED, "miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    board = rank_models(ratings, **options)
+    for one in new:
+        alone = rank_models(one, calibration=ratings, **options)
+        board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
+    return board
+
+
+def _place(
+    common: Tables, rating: RatingOptions, corpus: str, name: str, own: Tables
+) -> tuple[HeldOutRatings, str]:
+    """Return the rating of a candidate by all judges together, or a flag and why there is none."""
+    unrated, shared = unrated_row(name, POOLED), common_battles(own)
+    lacking = {"not rated by": {*common} - {*own}, "on other battles by": {*own} - {*shared}}
+    if why := "; ".join(f"{how} {', '.join(sorted(who))}" for how, who in lacking.items() if who):
+        return with_flag(unrated, BY_SOME), why
+    tables = {judge: with_newcomer(common[judge], name, shared[judge]) for judge in common}
+    try:
+        return _ratings(tables, rating, corpus, [name]), ""
+    except (ValueError, RuntimeError) as error:
+        return with_flag(unrated, "not-placed"), str(error)
+
+
+def _ratings(
+    common: Tables, rating: RatingOptions, corpus: str, models: Collection[str] | None = None
+) -> HeldOutRatings:
+    coded = {name: as_coded(table, rating.hard_outcome) for name, table in common.items()}
+    one = next(iter(common))
+    by_question = rating.resample_by == "question"
+    ratings = rate_pooled(
+        coded,
+        RatingSettings(
+            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
+        ),
+        cluster=common[one]["cluster_id"].to_numpy() if by_question else None,
+        models=models,
+    )
+    return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
+
+
+def _nothing() -> pd.DataFrame:
+    return pd.DataFrame(columns=[*_DTYPES]).astype(_DTYPES)
+
+
+def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    """Return the row of the pooled judges in the comparison; none where they have no board.
+
+    Parameters
+    ----------
+    pooled : DataFrame
+        Table ``pooled_leaderboard``.
+    rating : RatingOptions
+        Of the corpus.
+    """
+    if pooled.empty:
+        return pd.DataFrame()
+    ratings = as_columns(HeldOutRatings, pooled)
+    intervals = calibrate_intervals(
+        ratings,
+        miscoverage=rating.miscoverage,
+        n_splits=rating.n_splits,
+        seed=rating.seed,
+        std_error=rating.std_error,
+    )
+    figures = as_table(intervals)[["method", "threshold", "coverage", "median_width"]]
+    return (
+        as_table(summarise(ratings))
+        .merge(figures, on="method")
+        .assign(
+            judge=POOLED,
+            kappa=np.nan,
+            n_verdicts=0,  # of its own
+            n_failed=0,
+            n_scored=int(pooled["n_scored"].iloc[0]),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Assets that ask judges, within a budget, and score their verdicts."""

@@ -1,0 +1,202 @@
+"""What a run may spend: by its resource, by its tag, and by the environment of this installation.
+
+A cap by tag or environment is one cap on a run with all its retries, or on all the runs of a
+backfill: what those spent is kept in a tag of each run, and counts.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+import dagster as dg
+
+from assets.judging.retries import is_transient, is_watched
+from assets.run_tags import BUDGET_TAG, SPENT_TAG, run_of, tag_of
+from resources.judges.budget import Budget, Cost, JointBudget
+
+VARIABLE = "JUDGELINE_BUDGET"
+"""Environment variable that caps each run, and each backfill, of this installation.
+
+It is read where a run is at work: by the command, or in the process, or container, of the code
+location. Empty it counts as unset, as where a deployment passes on a variable that nobody set.
+"""
+
+DEFAULT_CAP = "1000calls 2Mtokens"
+"""Cap on runs that nobody typed and nothing else caps, where they ask judges that cost money."""
+
+NO_CAP = "none"
+"""What the variable, or the tag, says where there is to be no cap."""
+
+_UNTYPED = "Runs of sensors, schedules and the web interface"
+_BACKFILL, _ROOT = "dagster/backfill", "dagster/root_run_id"
+_PAUSE_S = 5.0
+
+
+def capped(
+    context: dg.AssetExecutionContext, budget: Budget, *, costs_money: bool = True
+) -> Budget:
+    """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
+
+    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`.
+
+    Parameters
+    ----------
+    context : AssetExecutionContext
+        Of the run that is about to ask.
+    budget : Budget
+        The resource; returned as it is where nothing else caps the run.
+    costs_money : bool
+        Whether the judge does; the default cap is for those that do.
+
+    Raises
+    ------
+    ValueError
+        If a text caps nothing, or the currencies differ; nothing has been asked then.
+    """
+    texts = {
+        f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
+        f"the environment variable {VARIABLE}": _of_environment(),
+    }
+    run = run_of(context)
+    if run and costs_money and not any(texts.values()) and _is_uncapped(budget):
+        texts |= _default(context)
+    stated = [parse_cap(text, where) for where, text in texts.items() if text not in (None, NO_CAP)]
+    if not stated:
+        return budget
+    if run is None:  # called as a function: there is nothing to remember
+        return JointBudget([budget, *stated])
+    return RunBudget(context.instance, run, [budget], stated)
+
+
+def _is_uncapped(budget: Budget) -> bool:
+    return str(budget) == str(Budget())
+
+
+def _default(context: dg.AssetExecutionContext) -> dict[str, str]:
+    if is_watched(context):
+        return {}
+    context.log.info(default_cap_text())
+    return {"the default cap": DEFAULT_CAP}
+
+
+def default_cap_text() -> str:
+    """Return what caps the runs that nobody types on this installation, and how to change it."""
+    text = _of_environment()
+    if text == NO_CAP:
+        return f"{_UNTYPED} have no cap: {VARIABLE} is {NO_CAP!r}"
+    if text is not None:
+        return f"Each run asks judges for at most {text}, by {VARIABLE}"
+    return (
+        f"{_UNTYPED} ask judges behind an endpoint for at most {DEFAULT_CAP}, unless they have a "
+        f"budget of their own. {VARIABLE} sets another cap, and the run tag {BUDGET_TAG} that of "
+        f"one run; {NO_CAP!r} lifts it"
+    )
+
+
+def require_environment() -> None:
+    """Raise ValueError if the variable `VARIABLE` says something that is no cap."""
+    if (text := _of_environment()) not in (None, NO_CAP):
+        JointBudget([parse_cap(text, f"the environment variable {VARIABLE}")])
+
+
+def _of_environment() -> str | None:
+    return os.environ.get(VARIABLE, "").strip() or None
+
+
+def parse_cap(text: str, where: str) -> Budget:
+    """Return the budget that one text describes, several caps separated by blanks.
+
+    Raises
+    ------
+    ValueError
+        If it describes none; `where` says in the message where the text stands.
+    """
+    try:
+        cap = Budget.parse(text.split())
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if _is_uncapped(cap):
+        raise ValueError(
+            f"{where} is empty, which caps nothing; write such as 2000calls or 5USD, or remove it"
+        )
+    return cap
+
+
+class RunBudget(JointBudget):
+    """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
+
+    As often it learns what the other runs under the same caps have spent meanwhile.
+
+    Parameters
+    ----------
+    instance, run : DagsterInstance, DagsterRun
+        The run.
+    own : sequence of Budget
+        Caps on this run alone.
+    shared : sequence of Budget
+        Caps on the run, its retries, and the other runs of its backfill together.
+    """
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        run: dg.DagsterRun,
+        own: Sequence[Budget],
+        shared: Sequence[Budget],
+    ) -> None:
+        super().__init__([*own, *shared])
+        self._instance, self._run, self._shared = instance, run, tuple(shared)
+        self._before = _spent_by(_family(instance, run)).get(run.run_id, Cost())
+        self._count_others()
+        self._recorded_at = time.monotonic()
+
+    def settle(self, most: Cost, spent: Cost) -> None:
+        """Replace a reservation by what the request did cost."""
+        super().settle(most, spent)
+        if time.monotonic() - self._recorded_at >= _PAUSE_S:
+            self._record_if_it_can_be_kept()
+
+    def _record_if_it_can_be_kept(self) -> None:
+        """Record, or leave it to the next time: answers on their way are worth more."""
+        try:
+            self.record()
+        except Exception as error:
+            if not is_transient(error):
+                raise
+
+    def record(self) -> None:
+        """Keep what was spent so far in the tags of the run."""
+        self._recorded_at = time.monotonic()
+        total = self._before.plus(self.spent)
+        told = json.dumps({"run": self._run.run_id, **total._asdict()})
+        self._instance.add_run_tags(self._run.run_id, {SPENT_TAG: told})
+        self._count_others()
+
+    def _count_others(self) -> None:
+        spent = _spent_by(_family(self._instance, self._run))
+        others = [cost for run_id, cost in spent.items() if run_id != self._run.run_id]
+        for cap in self._shared:
+            cap.count_elsewhere(reduce(Cost.plus, others, self._before))
+
+
+def _family(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterable[dg.DagsterRun]:
+    """Return the runs that share a cap: those of a backfill, or a run and what it retries."""
+    if backfill := run.tags.get(_BACKFILL):
+        return instance.get_runs(dg.RunsFilter(tags={_BACKFILL: backfill}))
+    root = run.tags.get(_ROOT) or run.run_id
+    first = instance.get_run_by_id(root)
+    retries = instance.get_runs(dg.RunsFilter(tags={_ROOT: root}))
+    return [*([first] if first else []), *retries]
+
+
+def _spent_by(runs: Iterable[dg.DagsterRun]) -> dict[str, Cost]:
+    """Return what each run spent; a retry is born with the tag of the run that it repeats."""
+    spent: dict[str, Cost] = {}
+    for run in runs:
+        told: dict[str, Any] = json.loads(run.tags.get(SPENT_TAG, "{}"))
+        if told.pop("run", None) == run.run_id:
+            spent[run.run_id] = Cost(**told)
+    return spent

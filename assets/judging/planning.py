@@ -1,0 +1,172 @@
+"""What a judge of a corpus would be asked, and what it would cost and gain."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from assets.judging.forms import why_not_asked
+from assets.partitions import corpus_judge_key
+from assets.reliability.panel import choose_panel
+from judgeline.intervals.widths import expected_half_width, sampling_half_width
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.judges.buying import Buyer
+from resources.judges.calls import present
+from resources.judges.expected_calls import expect_calls
+from resources.judges.forms.options import FormName
+from resources.judges.judge import Presentation
+from resources.judges.judge_plan import JudgePlan, plan_of
+from resources.judges.recorded_choices import recorded_choices
+from resources.tables.store import ParquetStore
+
+_TABLES: dict[FormName, str] = {
+    "rubric": "verdicts",
+    "score": "score_verdicts",
+    "choice": "choice_verdicts",
+}
+ASKED = (
+    *_TABLES.values(),
+    "reliability_panel",
+    "candidate_verdicts",
+)
+"""Tables that are made by asking judges."""
+FORM_OF: dict[str, FormName] = {
+    **{table: form for form, table in _TABLES.items()},
+    "reliability_panel": "rubric",
+    "candidate_verdicts": "rubric",
+}
+"""The form in which a judge is asked for each of them."""
+
+
+def plan_judge(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    came: pd.DataFrame,
+    tables: ParquetStore,
+    buyer: Buyer,
+    *,
+    asks: Collection[str] = ASKED,
+    further: pd.DataFrame | None = None,
+) -> JudgePlan:
+    """Return what a judge would be asked about the sampled battles of a corpus.
+
+    Parameters
+    ----------
+    judge, corpus : JudgeDefinition, CorpusDefinition
+        Who would judge what.
+    sample, came : DataFrame
+        The sampled battles, and the verdicts that came with the corpus.
+    tables : ParquetStore
+        Where earlier panels and leaderboards lie.
+    buyer : Buyer
+        Over the verdict store.
+    asks : collection of str
+        Tables of `ASKED` that would be made.
+    further : DataFrame, optional
+        Battles of candidates that the judge would judge as well; none by default.
+    """
+    further = sample.head(0) if further is None else further
+    if own := _asking(judge, sample, came, asks):
+        return _plan(judge, corpus, sample, further, tables, buyer, own)
+    return JudgePlan(judge.slug, corpus_judge_key(corpus.slug, judge.slug), 0)
+
+
+def _asking(
+    judge: JudgeDefinition, sample: pd.DataFrame, came: pd.DataFrame, asks: Collection[str]
+) -> set[str]:
+    """Return the tables for which a judge is asked: not those that came, nor without texts."""
+    if judge.kind == "recorded":
+        return set()
+    given: set[str] = set()
+    if came["judge"].eq(judge.slug).any():
+        given |= {"verdicts", "reliability_panel"}
+    if len(recorded_choices(came, sample, judge.slug)):
+        given.add("choice_verdicts")
+    soft: tuple[FormName, ...] = ("score", "choice")
+    given |= {_TABLES[form] for form in soft if why_not_asked(judge, form, sample)}
+    return {*asks} - given
+
+
+def _plan(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    further: pd.DataFrame,
+    tables: ParquetStore,
+    buyer: Buyer,
+    asks: Collection[str],
+) -> JudgePlan:
+    partition = corpus_judge_key(corpus.slug, judge.slug)
+    more = _panel(judge, corpus, sample, tables) if "reliability_panel" in asks else []
+    own = sample if "verdicts" in asks else sample.head(0)
+    rubric = pd.concat([own, further], ignore_index=True) if len(further) else own
+    asked = {
+        form: expect_calls(judge, form, corpus, sample, buyer)
+        for form, table in _TABLES.items()
+        if form in judge.asks and table in asks and form != "rubric"
+    }
+    if "rubric" in judge.asks and (len(rubric) or more):
+        of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
+        asked = {"rubric": of_rubric, **asked}
+    n_rubric = len(asked["rubric"].needed) if "rubric" in asked else 0
+    n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
+    half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
+    return plan_of(judge, partition, asked, half_width)
+
+
+def _panel(
+    judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
+) -> list[Presentation]:
+    """Return what the panel shows a judge; its first runs are calls of the verdicts too."""
+    before = tables.stored("reliability_panel", corpus.slug, judge.slug)
+    n_times = corpus.panel.runs if corpus.panel else 0
+    return present(choose_panel(sample, corpus, before), n_times)
+
+
+def _gain(
+    judge: JudgeDefinition,
+    corpus: CorpusDefinition,
+    sample: pd.DataFrame,
+    tables: ParquetStore,
+    n_calls: int,
+) -> str:
+    """Say what the ratings' intervals would be: by this judge's own, another's, or by theory."""
+    widths = {
+        other: (width, n_scored)
+        for other in tables.partitions("leaderboard", corpus.slug)
+        if (board := tables.stored("leaderboard", corpus.slug, other)) is not None
+        and (width := _median_half_width(board)) is not None
+        and (n_scored := _n_scored(tables, corpus.slug, other))
+    }
+    if judge.slug in widths:
+        now, n_scored = widths[judge.slug]
+        most = min(len(sample), n_scored + n_calls)  # no call mends more than one battle
+        then = expected_half_width(now, n_scored, max(most, n_scored))
+        return f"median half-width {now:.0f} Elo now, about {then:.0f} then at best"
+    others = [expected_half_width(now, n, len(sample)) for now, n in widths.values()]
+    if others:
+        return (
+            f"median half-width about {np.median(others):.0f} Elo if it judges like the "
+            f"{len(others)} judged before"
+        )
+    n_models = pd.concat([sample["model_a"], sample["model_b"]]).nunique()
+    per_model = 2 * len(sample) / n_models
+    least = sampling_half_width(per_model, miscoverage=corpus.rating.miscoverage)
+    return (
+        f"half-width about {least:.0f} Elo by sampling alone ({per_model:.0f} decisive battles a "
+        "model, equal opponents); the judge's own errors come on top"
+    )
+
+
+def _median_half_width(board: pd.DataFrame) -> float | None:
+    widths = (board["upper"] - board["lower"]).to_numpy(dtype=float) / 2
+    widths = widths[np.isfinite(widths)]
+    return float(np.median(widths)) if widths.size else None
+
+
+def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
+    """Return how many battles are behind a leaderboard."""
+    scored = tables.stored("scored_battles", corpus, judge)
+    return 0 if scored is None else len(scored)

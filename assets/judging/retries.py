@@ -1,0 +1,57 @@
+"""When a step that asks a judge is tried again by itself: if what failed may pass, and only then.
+
+Dagster's `RetryPolicy` would try again whatever happened, a wrong key, a spent budget and a
+cancelled run included. Here only what another attempt may mend asks for one.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from sqlalchemy.exc import OperationalError
+
+from resources.judges.live.endpoint import OutOfReachError
+
+MAX_RETRIES = 3
+FIRST_WAIT_S = 60.0
+"""Seconds until the first further attempt; each later one waits four times as long."""
+
+TRANSIENT = (OutOfReachError, ConnectionError, TimeoutError, OperationalError)
+"""Failures of the way to an endpoint, a store or the database of runs. The requests themselves
+were repeated already, for minutes, before it came to this."""
+
+
+@contextmanager
+def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """Ask for another attempt of the step when something fails that may pass.
+
+    Every answer that was given is stored, so that another attempt asks for the rest only. A run
+    at a terminal fails at once instead: there is somebody who reads why, and can start it again.
+
+    Raises
+    ------
+    RetryRequested
+        From what failed, unless it is final.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_watched(context) or not is_transient(error):
+            raise
+        wait_s = FIRST_WAIT_S * 4**context.retry_number
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait_s) from error
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether an error, or what it says to come from, may pass."""
+    while error is not None and not isinstance(error, TRANSIENT):
+        error = error.__cause__
+    return error is not None
+
+
+def is_watched(context: dg.AssetExecutionContext) -> bool:
+    """Return whether a run was started in a process of its own, as `judgeline run` does.
+
+    Runs that the daemon or the interface launched come from a code location.
+    """
+    return context.run.remote_job_origin is None

@@ -1,0 +1,169 @@
+"""From verdicts to scored battles: replicates averaged, orders combined, outcomes derived."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from judgeline.verdict.outcomes import (
+    CRITERIA,
+    criterion_difference,
+    hard_outcome,
+    mean_difference,
+    sign_outcome,
+)
+from resources.judges.annotation import SCORE_COLUMNS
+
+SCORED_COLUMNS: tuple[str, ...] = (
+    "battle_id",
+    "question_id",
+    "cluster_id",
+    "model_a",
+    "model_b",
+    "language",
+    "human_outcome",
+    "score_difference",
+    "judge_outcome",
+    "recorded_outcome",
+    "difference_ab",
+    "difference_ba",
+    "length_a",
+    "length_b",
+)
+"""Columns of the scored battles."""
+
+_ORDERS = ("AB", "BA", "mean")
+
+
+def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the battles that a judge scored, with score differences and the hard outcome.
+
+    A battle is scored if both orders have a parsed verdict, or if the publisher of the verdicts
+    averaged them already (order ``mean``). Replicates are averaged within an order first. Plain
+    verdicts, wins and ties without rubric scores, count as score differences of 1, 0 and -1.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        Battles by ``battle_id``; lengths are in characters, null without text.
+    verdicts : DataFrame
+        Verdicts of one judge on them; those that failed, or on other battles, do not count.
+
+    Returns
+    -------
+    DataFrame
+        `SCORED_COLUMNS`, in the order of `battles`; differences are A minus B in rubric points,
+        outcomes A's share of the win.
+
+    Raises
+    ------
+    ValueError
+        If verdicts of several judges, of an unknown order, or with a missing or impossible score
+        come in, some verdicts of the judge have scores and others outcomes alone, an outcome
+        without scores is no win, tie or loss, or a battle has both an averaged verdict and single
+        orders.
+    """
+    _require_one_judge(verdicts)
+    parsed = verdicts[verdicts["status"].eq("ok")]
+    by_order = _differences(parsed)
+    by_order = by_order.reindex(battles["battle_id"])
+    both = by_order[["AB", "BA"]].notna().all(axis=1).to_numpy()
+    published = by_order["mean"].notna().to_numpy()
+    _require_one_form(by_order)
+    score = np.full(len(battles), np.nan)
+    outcome = np.full(len(battles), np.nan)
+    first, second, mean = (by_order[order].to_numpy() for order in _ORDERS)
+    score[both] = mean_difference(first[both], second[both])
+    outcome[both] = hard_outcome(first[both], second[both])
+    score[published] = mean[published]
+    outcome[published] = sign_outcome(mean[published])
+    table = battles.assign(
+        score_difference=score,
+        judge_outcome=outcome,
+        recorded_outcome=_recorded(verdicts).reindex(battles["battle_id"]).to_numpy(),
+        difference_ab=first,
+        difference_ba=second,
+        length_a=_length(battles["completion_a"]),
+        length_b=_length(battles["completion_b"]),
+    )
+    return table.loc[both | published, list(SCORED_COLUMNS)].reset_index(drop=True)
+
+
+def _differences(parsed: pd.DataFrame) -> pd.DataFrame:
+    """Return the score difference by battle and order, replicates averaged, NaN where none."""
+    keyed = parsed[["battle_id", "order"]].assign(difference=verdict_differences(parsed))
+    means = keyed.pivot_table("difference", "battle_id", "order", aggfunc="mean")
+    return means.reindex(columns=list(_ORDERS)).astype(float)
+
+
+def verdict_differences(parsed: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the score of A minus the score of B of verdicts of one judge that parsed."""
+    bare = _without_scores(parsed)
+    if bare.any():
+        _require_plain(parsed, bare)
+        plain: NDArray[np.float64] = 2 * parsed["recorded_outcome"].to_numpy(dtype=float) - 1
+        return plain
+    scores_a, scores_b = (
+        parsed[[f"{criterion}_{side}" for criterion in CRITERIA]].to_numpy(dtype=float)
+        for side in "ab"
+    )
+    return criterion_difference(scores_a, scores_b)
+
+
+def are_plain(verdicts: pd.DataFrame) -> bool:
+    """Return whether the outcomes of a judge are plain: no rubric scores, no probabilities."""
+    known = verdicts[verdicts["recorded_outcome"].notna()]
+    plain = _without_scores(known) & _wins_or_ties(known)
+    return bool(len(known) and plain.all())
+
+
+def _without_scores(parsed: pd.DataFrame) -> pd.Series:
+    scores = parsed[list(SCORE_COLUMNS)]
+    return scores.isna().all(axis=1) & parsed["recorded_outcome"].notna()
+
+
+def _wins_or_ties(parsed: pd.DataFrame) -> pd.Series:
+    """Return which outcomes are 1, 0.5 or 0, or the mean of two of these."""
+    return (parsed["recorded_outcome"].astype(float) * 4).isin(range(5))
+
+
+def _recorded(verdicts: pd.DataFrame) -> pd.Series:
+    return verdicts.groupby("battle_id", sort=False)["recorded_outcome"].mean()
+
+
+def _length(texts: pd.Series) -> pd.Series:
+    return texts.astype("string").str.len().astype("Int64")
+
+
+def _require_one_judge(verdicts: pd.DataFrame) -> None:
+    judges = sorted(verdicts["judge"].unique())
+    if len(judges) > 1:
+        raise ValueError(f"verdicts of {len(judges)} judges, {judges}; score one judge at a time")
+    orders = sorted(set(verdicts["order"].unique()) - set(_ORDERS))
+    if orders:
+        raise ValueError(f"unknown orders {orders} in the verdicts; expected {list(_ORDERS)}")
+
+
+def _require_plain(parsed: pd.DataFrame, bare: pd.Series) -> None:
+    counts = f"{int(bare.sum())} of {len(parsed)} of judge {parsed['judge'].iloc[0]!r}"
+    if not bare.all():
+        raise ValueError(
+            f"these verdicts carry outcomes without rubric scores: {counts}. The others have "
+            "scores, and one slope cannot fit both kinds; name two judges (column judge of "
+            "verdicts.parquet), or leave one kind out"
+        )
+    if not (whole := _wins_or_ties(parsed)).all():
+        outcome = parsed.loc[~whole, "recorded_outcome"].iloc[0]
+        raise ValueError(
+            f"these verdicts carry outcomes without rubric scores: {counts}. One is {outcome:g}, "
+            "and only wins (1), ties (0.5) and losses (0) stand for differences. Probabilities "
+            "are enough for reference_ratings alone; have a judge with the rubric read the battles"
+        )
+
+
+def _require_one_form(by_order: pd.DataFrame) -> None:
+    mixed = by_order["mean"].notna() & by_order[["AB", "BA"]].notna().any(axis=1)
+    if mixed.any():
+        raise ValueError(
+            f"{int(mixed.sum())} battles have both an averaged verdict and single orders, the "
+            f"first is {mixed.index[mixed][0]!r}; keep one of the two"
+        )

@@ -1,0 +1,1 @@
+"""Assets of quantitative judges and their embeddings."""

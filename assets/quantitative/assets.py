@@ -1,0 +1,268 @@
+"""Quantitative judges: what a judge's reasons say beyond its scores, learnt from votes."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_numbers, as_table
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, of_corpus
+from assets.quantitative.tables import OUTCOME_COLUMNS, Material, pair_material, single_material
+from assets.settings import corpus_of
+from judgeline.elo.streams import keyed_rng
+from judgeline.quantitative.curve import LearningCurve, learning_curve
+from judgeline.quantitative.folds import cross_fitted_outcomes
+from judgeline.quantitative.inputs import TooLittleToLearnError
+from judgeline.quantitative.penalty import N_FOLDS
+from resources.config.catalog import Catalog
+from resources.tables.expectations import evaluate
+
+JUDGE_COLUMNS = ("method", *LearningCurve._fields)
+MANY_VOTES, FEW_FOLDS = 1000, 3
+"""From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
+WARN_WORSE = 1.02
+"""A judge that learnt from a few hundred votes may err by so much more than its scores alone."""
+
+
+class _Tables(NamedTuple):
+    """What both tables are made from."""
+
+    scored_battles: pd.DataFrame
+    sampled_battles: pd.DataFrame
+    verdicts: pd.DataFrame
+    score_verdicts: pd.DataFrame
+    embeddings: pd.DataFrame
+
+
+class _Result(NamedTuple):
+    """The rows of each method that could be had, and why the others could not."""
+
+    tables: list[pd.DataFrame]
+    notes: list[str]
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="scoring",
+    code_version="2",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
+)
+def quantitative_outcomes(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    rationale_embeddings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A's probability of winning a battle, by a judge that saw no vote on it or the held-out model.
+
+    Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
+    on a battle's own question either; battles without a reason have no row.
+    """
+    corpus, judge = corpus_and_judge(context)
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
+
+    def fitted(method: str, material: Material) -> pd.DataFrame:
+        rng = keyed_rng(seed, corpus, judge, "quantitative", method)
+        return _outcomes(method, material, rng)
+
+    tables = _Tables(
+        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    )
+    result = _by_method(tables, fitted)
+    table = pd.concat([_no_outcomes(), *result.tables], ignore_index=True)
+    counts = table.groupby("method")["battle_id"].nunique()
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            **{f"n_battles_{method}": int(n) for method, n in counts.items()},
+            "n_scored_battles": len(scored_battles),
+            "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
+            **_noted(result),
+        },
+    )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="scoring",
+    code_version="2",
+    automation_condition=FOLLOWS,
+    ins={"sampled_battles": of_corpus()},
+)
+def quantitative_judges(
+    context: dg.AssetExecutionContext,
+    scored_battles: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    rationale_embeddings: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A measure of agreement with votes of a judge that learnt from some, beside its base judge.
+
+    Mean over training sets of one size, on battles of other questions. Errors are in shares
+    of a win.
+    """
+    corpus, judge = corpus_and_judge(context)
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
+
+    def curve(method: str, material: Material) -> pd.DataFrame:
+        rng = keyed_rng(seed, corpus, judge, "learning-curve", method)
+        return _curve(method, material, rng)
+
+    tables = _Tables(
+        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    )
+    result = _by_method(tables, curve)
+    table = pd.concat([_no_judges(), *result.tables], ignore_index=True)
+    shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
+    return dg.MaterializeResult(
+        value=table, metadata={"curve": dg.MetadataValue.md(shown), **_noted(result)}
+    )
+
+
+def _by_method(tables: _Tables, fitted: Callable[[str, Material], pd.DataFrame]) -> _Result:
+    """Return what each method comes to; what the data do not allow is a note, not an error."""
+    scored, sampled, verdicts, scores, embeddings = tables
+    if embeddings.empty:
+        return _Result([], ["there are no embeddings; see the note of rationale_embeddings"])
+    result = _Result([], [])
+    for method, material, lacking in (
+        ("btl", pair_material(scored, verdicts, embeddings), "a verdict"),
+        ("btl2", single_material(scored, sampled, scores, embeddings), "single scores"),
+    ):
+        if material.shown is None:
+            result.notes.append(f"{method}: no battle has the reasons of {lacking}")
+            continue
+        try:
+            result.tables.append(fitted(method, material))
+        except TooLittleToLearnError as error:  # anything else is wrong, and fails
+            result.notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
+    return result
+
+
+def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
+    battles, models = material.battles, _models(material.battles)
+    codes = {model: code for code, model in enumerate(models)}
+    human_outcome = as_numbers(battles["human_outcome"])
+    found = cross_fitted_outcomes(
+        material.shown,
+        battles["model_a"].map(codes).to_numpy(),
+        battles["model_b"].map(codes).to_numpy(),
+        human_outcome,
+        battles["question_id"].to_numpy(),
+        n_models=len(models),
+        rng=rng,
+        n_folds=_folds_for(human_outcome),
+    )
+    return pd.DataFrame(
+        {
+            "held_out_model": np.repeat(np.array(models, dtype=object), len(battles)),
+            "battle_id": np.tile(battles["battle_id"].to_numpy(dtype=object), len(models)),
+            "method": method,
+            "outcome": found.outcome.ravel(),
+        }
+    ).astype(_no_outcomes().dtypes)
+
+
+def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
+    return FEW_FOLDS if np.isfinite(human_outcome).sum() >= MANY_VOTES else N_FOLDS
+
+
+def _curve(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
+    battles = material.battles
+    curve = learning_curve(
+        material.shown,
+        material.base_outcome,
+        as_numbers(battles["human_outcome"]),
+        battles["question_id"].to_numpy(),
+        rng=rng,
+    )
+    table = as_table(curve)
+    table.insert(0, "method", method)
+    return table.astype(_no_judges().dtypes)
+
+
+def _models(battles: pd.DataFrame) -> Sequence[str]:
+    return sorted({*battles["model_a"], *battles["model_b"]})
+
+
+def _named(message: str, models: Sequence[str]) -> str:
+    """Return a message of the core with the models' names in place of their codes."""
+    return re.sub(r"\bmodel (\d+)", lambda found: f"model {models[int(found[1])]!r}", message)
+
+
+def _noted(result: _Result) -> dict[str, Any]:
+    return {"note": "; ".join(result.notes)} if result.notes else {}
+
+
+def _no_outcomes() -> pd.DataFrame:
+    types = ("str", "str", "str", "float64")
+    return pd.DataFrame(columns=list(OUTCOME_COLUMNS)).astype(
+        dict(zip(OUTCOME_COLUMNS, types, strict=True))
+    )
+
+
+def _no_judges() -> pd.DataFrame:
+    types = {"method": "str", "metric": "str", "n_train": "int64", "n_sets": "int64"}
+    return pd.DataFrame(columns=list(JUDGE_COLUMNS)).astype(
+        {name: types.get(name, "float64") for name in JUDGE_COLUMNS}
+    )
+
+
+@judge_check(quantitative_outcomes, blocking=True)
+def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.AssetCheckResult:
+    """Ratings without a model need the outcome of every battle, by judges that never saw it."""
+    import great_expectations.expectations as gxe
+
+    table = quantitative_outcomes
+    n_models = table.groupby("method")["held_out_model"].transform("nunique")
+    n_rows = table.groupby(["method", "battle_id"])["held_out_model"].transform("nunique")
+    is_repeated = table.duplicated(["method", "battle_id", "held_out_model"])
+    return evaluate(
+        table.assign(complete=n_rows.eq(n_models) & ~is_repeated),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="complete",
+                value_set=[True],
+                notes="a battle has one row per held-out model",
+            ),
+            gxe.ExpectColumnValuesToNotBeNull(column="outcome", notes="every outcome is known"),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="outcome", min_value=0, max_value=1, notes="outcome lies in [0, 1]"
+            ),
+        ],
+        ids=["held_out_model", "battle_id", "method"],
+        remedy="Remake rationale_embeddings and quantitative_outcomes: they belong to different "
+        "battles.",
+    )
+
+
+@judge_check(quantitative_judges)
+def reasons_do_not_mislead(quantitative_judges: pd.DataFrame) -> dg.AssetCheckResult:
+    """A judge that errs more with its reasons than with its scores alone has learnt noise."""
+    import great_expectations.expectations as gxe
+
+    errors = quantitative_judges[quantitative_judges["metric"].eq("mse")]
+    largest = errors[errors["n_train"].eq(errors.groupby("method")["n_train"].transform("max"))]
+    return evaluate(
+        largest.assign(ratio=largest["value"] / largest["score_only"]),
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="ratio",
+                max_value=WARN_WORSE,
+                notes=f"the squared error is at most {WARN_WORSE:g} times that of the scores alone",
+            )
+        ],
+        ids=["method", "n_train"],
+        remedy="Use calibrated scores (method soft), another embedding, or more votes.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,165 @@
+"""Vectors of the judges' reasons, from which quantitative judges learn; with their checks."""
+
+import dagster as dg
+import pandas as pd
+
+from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge
+from assets.settings import EMBEDDER, corpus_of
+from resources.config.catalog import Catalog
+from resources.embeddings.buying import VectorBuyer
+from resources.embeddings.catalog import open_embedder
+from resources.embeddings.rationales import COLUMNS, Rationales, embedded, rationales
+from resources.embeddings.resource import StoredEmbeddings
+from resources.tables.expectations import evaluate
+
+WARN_EMBEDDED = 0.95
+
+
+# No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
+@dg.asset(**OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="2")
+def rationale_embeddings(
+    context: dg.AssetExecutionContext,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    catalog: Catalog,
+    embedding_store: StoredEmbeddings,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One vector of the reason that a judge gave with a verdict or with a score.
+
+    A usable answer without a reason, or whose reason has no vector, has no row and is counted.
+    Only vectors that are not in the store are asked for.
+    """
+    corpus, slug = corpus_and_judge(context)
+    embedding = corpus_of(context, catalog, EMBEDDER, "embeddings").embeddings
+    found = rationales(verdicts, score_verdicts)
+    if note := _nothing_to_do(found, corpus, embedding, slug):
+        empty = pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})
+        return dg.MaterializeResult(
+            value=empty.astype({"replicate": "int64"}),
+            metadata={"note": note, "n_without_rationale": found.n_missing},
+        )
+    buyer = VectorBuyer(
+        open_embedder(catalog.embedder(str(embedding))),
+        embedding_store.open(),
+        on_wait=lambda: context.log.info(f"{embedding} waits: another run is asking it"),
+    )
+    table = embedded(found, buyer.vectors(found.table["text"].tolist()))
+    for file in buyer.account.damaged:
+        context.log.warning(f"{file} is damaged; what it held was asked for again")
+    note = "" if len(table) else _nothing_made(buyer, found)
+    noted = {"note": note} if note else {}
+    return dg.MaterializeResult(value=table, metadata={**noted, **_account(buyer, found, table)})
+
+
+def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: str) -> str:
+    if embedding is None:
+        return (
+            f"corpus {corpus!r} names no 'embeddings' in config/corpora.yaml, so there are no "
+            "quantitative judges; name one of config/embeddings.yaml, such as hashed"
+        )
+    if found.table.empty:
+        return (
+            f"none of the {found.n_missing:,} usable answers of judge {slug!r} gives a reason, so "
+            "there is nothing to embed; ask a judge that explains itself, or publish its words"
+        )
+    return ""
+
+
+def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
+    failed = ", ".join(f"{n:,} {why}" for why, n in sorted(buyer.account.failed.items()))
+    return (
+        f"none of the {len(found.table):,} reasons has a vector; of {buyer.account.n_texts:,} "
+        f"different texts: {failed}. Choose a model that reads longer texts, or raise "
+        "'max_characters' in config/embeddings.yaml"
+    )
+
+
+def _account(buyer: VectorBuyer, found: Rationales, table: pd.DataFrame) -> dict[str, object]:
+    account = buyer.account
+    return {
+        "n_texts": account.n_texts,
+        "n_from_store": account.n_stored,
+        "n_made_now": account.n_made,
+        "n_without_rationale": found.n_missing,
+        "n_without_vector": len(found.table) - len(table),
+        "failures": dg.MetadataValue.json(dict(account.failed)),
+        "requests": buyer.embedder.counts["requests"],
+        "tokens": buyer.embedder.counts["tokens"],
+        "embedder": dg.MetadataValue.json(dict(buyer.embedder.identity)),
+    }
+
+
+@judge_check(rationale_embeddings, blocking=True)
+def embeddings_are_unique(rationale_embeddings: pd.DataFrame) -> dg.AssetCheckResult:
+    """A reason has one vector, and all vectors of a table have one length."""
+    import great_expectations.expectations as gxe
+
+    lengths = rationale_embeddings["embedding"].map(len)
+    return evaluate(
+        rationale_embeddings.drop(columns="embedding").assign(
+            is_repeated=rationale_embeddings.duplicated(["source", "key", "order", "replicate"]),
+            has_another_length=lengths.ne(lengths.iloc[0] if len(lengths) else 0),
+        ),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="is_repeated", value_set=[False], notes="an answer has one vector"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="has_another_length", value_set=[False], notes="vectors have one length"
+            ),
+        ],
+        ids=["source", "key", "order", "replicate"],
+        remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the endpoint "
+        "changed its model.",
+    )
+
+
+@judge_check(
+    rationale_embeddings,
+    verdicts=dg.AssetIn("verdicts"),
+    score_verdicts=dg.AssetIn("score_verdicts"),
+)
+def most_rationales_are_embedded(
+    context: dg.AssetCheckExecutionContext,
+    rationale_embeddings: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.AssetCheckResult:
+    """Reasons that are missing or too long are rarely so at random: hard battles go first.
+
+    Verdicts and single scores are counted apart. Those of a judge that explains none of them,
+    and a corpus without embeddings, have nothing to count.
+    """
+    import great_expectations.expectations as gxe
+
+    corpus, _ = corpus_and_judge(context)
+    has_embedder = catalog.corpus(corpus).embeddings is not None
+    explained = rationales(verdicts, score_verdicts).table["source"]
+    shares = _embedded_shares(rationale_embeddings, verdicts, score_verdicts)
+    return evaluate(
+        shares[shares["source"].isin(explained) & has_embedder],
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="embedded",
+                min_value=WARN_EMBEDDED,
+                notes=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
+            )
+        ],
+        ids=["source", "n_usable"],
+        remedy="Look at `failures` of rationale_embeddings: texts may be too long for the model, "
+        "or the judge does not explain every answer.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _embedded_shares(
+    embeddings: pd.DataFrame, verdicts: pd.DataFrame, score_verdicts: pd.DataFrame
+) -> pd.DataFrame:
+    """Return the share of usable answers that have a vector, by source; NaN without answers."""
+    sources = {"verdict": verdicts, "score": score_verdicts}
+    n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]
+    n_embedded = [int(embeddings["source"].eq(source).sum()) for source in sources]
+    shares = pd.DataFrame({"source": list(sources), "n_usable": n_usable, "n": n_embedded})
+    return shares.assign(embedded=shares["n"] / shares["n_usable"].where(shares["n_usable"] > 0))

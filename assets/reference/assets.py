@@ -1,0 +1,273 @@
+"""Reference-anchored ratings of a judge, and whether their reference serves; with the checks."""
+
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import corpus_and_judge, of_corpus
+from assets.reference.anchoring import (
+    Reference,
+    against,
+    choose_reference,
+    meetings,
+    no_ratings,
+    rate_against,
+)
+from assets.reference.preferences import Preferences, battles_with, preferences_of
+from assets.reference.reach import (
+    DIAGNOSTIC_COLUMNS,
+    STD_ERROR_TOLERANCE,
+    diagnose,
+    no_diagnostics,
+)
+from assets.reference.runs import preferences_by_run
+from assets.settings import corpus_of
+from judgeline.reference.reach import LEAST_WITHIN, REACH
+from resources.config.catalog import Catalog
+from resources.config.corpora import ReferenceOptions
+from resources.inert import in_markdown, with_texts
+from resources.tables.expectations import evaluate
+
+IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})
+"""Scored battles where a judge has any; recorded preferences have no rubric scores."""
+
+NO_PREFERENCES = (
+    "the judge gave no preferences on battles with the reference: let it choose with "
+    "log-probabilities ('asks: [choice]' in config/judges.yaml) or score with the rubric, or "
+    "choose another 'reference' in config/corpora.yaml"
+)
+_SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
+          "std_error_difference")  # fmt: skip
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="reference",
+    code_version="1",
+    automation_condition=FOLLOWS_WITHOUT_SCORES,
+    ins={"sampled_battles": of_corpus(), "scored_battles": IF_SCORED},
+)
+def reference_ratings(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's gap to one fixed reference model, with a credible interval, in Elo points.
+
+    From the judge's own probabilities where they cover most of the battles with the reference that
+    its rubric scores cover, else from outcomes of those.
+    Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
+    """
+    corpus = corpus_of(context, catalog, "reference", "rating.miscoverage")
+    reference = choose_reference(sampled_battles, corpus.reference.model)
+    told = _told(sampled_battles, reference.model, soft_outcomes, scored_battles)
+    ratings = (
+        no_ratings()
+        if told is None
+        else rate_against(
+            against(meetings(sampled_battles, told.share), reference.model),
+            reference.model,
+            told.source,
+            corpus.reference,
+            miscoverage=corpus.rating.miscoverage,
+        )
+    )
+    return dg.MaterializeResult(
+        value=ratings, metadata=_about(ratings, reference, told, corpus.reference)
+    )
+
+
+def _told(
+    battles: pd.DataFrame,
+    reference: str,
+    soft_outcomes: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+) -> Preferences | None:
+    """Return a judge's preferences; of scored battles there is this judge's table, or none."""
+    scored = next(iter(scored_battles.values()), None)
+    return preferences_of(soft_outcomes, scored, battles_with(battles, reference))
+
+
+def _about(
+    ratings: pd.DataFrame,
+    reference: Reference,
+    told: Preferences | None,
+    options: ReferenceOptions,
+) -> dict[str, Any]:
+    shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
+    shown = with_texts(shown.round(3), in_markdown)
+    return {
+        "reference_model": reference.model,
+        "reference_because": reference.why,
+        "preferences_from": told.why if told else "nowhere: see the note",
+        "finite_population": options.n_population or "not asked for: prompts at large",
+        "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
+        "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
+        **(
+            {"leaderboard": dg.MetadataValue.md(shown.to_markdown(index=False))}
+            if len(ratings)
+            else {"note": NO_PREFERENCES}
+        ),
+    }
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="reference",
+    code_version="2",
+    automation_condition=FOLLOWS_WITHOUT_SCORES,
+    ins={"sampled_battles": of_corpus(), "scored_battles": IF_SCORED},
+)
+def reference_diagnostics(
+    context: dg.AssetExecutionContext,
+    reference_ratings: pd.DataFrame,
+    sampled_battles: pd.DataFrame,
+    soft_outcomes: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One named diagnostic of a judge's reference, with value, unit and threshold if it has one.
+
+    Reach over models and prompts, errors against a bootstrap, what abstaining would leave, and
+    the leaderboard under other references.
+    """
+    corpus, _ = corpus_and_judge(context)
+    seed = corpus_of(context, catalog, "rating.seed").rating.seed
+    told = (
+        None
+        if reference_ratings.empty
+        else _told(
+            sampled_battles,
+            str(reference_ratings["reference_model"].iloc[0]),
+            soft_outcomes,
+            scored_battles,
+        )
+    )
+    if told is None:
+        return dg.MaterializeResult(value=no_diagnostics(), metadata={"note": NO_PREFERENCES})
+    found = _diagnosed(
+        reference_ratings,
+        sampled_battles,
+        told,
+        preferences_by_run(sampled_battles, told.source, verdicts, choice_verdicts),
+        seed=seed,
+        stream=(corpus,),
+    )
+    overall = found[found["diagnostic"].isin(_SHOWN) & found["value"].notna()]
+    values = zip(overall["diagnostic"], overall["value"], strict=True)
+    shown = found[found["diagnostic"].ne("std_error_ratio")].drop(columns="note")
+    return dg.MaterializeResult(
+        value=found,
+        metadata={
+            **{str(name): float(value) for name, value in values},
+            "summary": dg.MetadataValue.md(shown.round(3).to_markdown(index=False)),
+        },
+    )
+
+
+def _diagnosed(
+    ratings: pd.DataFrame,
+    battles: pd.DataFrame,
+    told: Preferences,
+    shares: pd.DataFrame,
+    *,
+    seed: int,
+    stream: tuple[str, ...],
+) -> pd.DataFrame:
+    """Return the diagnostics; `shares` has a column of shares by battle for each run."""
+    reference = str(ratings["reference_model"].iloc[0])
+    met = meetings(battles, told.share)
+    table = against(met, reference)
+    runs = [against(meetings(battles, shares[run]), reference) for run in shares]
+    return diagnose(
+        table,
+        ratings,
+        met,
+        np.stack([run.reindex_like(table).to_numpy(dtype=float) for run in runs], axis=2)
+        if runs
+        else np.full((*table.shape, 0), np.nan),
+        seed=seed,
+        stream=stream,
+    )
+
+
+@judge_check(reference_ratings, blocking=True)
+def gaps_are_finite(reference_ratings: pd.DataFrame) -> dg.AssetCheckResult:
+    """A gap is a number within its interval: without one nothing that follows means anything."""
+    import great_expectations.expectations as gxe
+
+    numbers = reference_ratings[["gap", "lower", "upper", "std_error"]].to_numpy(dtype=float)
+    table = reference_ratings.assign(
+        finite=np.isfinite(numbers).all(axis=1),
+        inside=reference_ratings["gap"].between(
+            reference_ratings["lower"], reference_ratings["upper"]
+        ),
+    )
+    return evaluate(
+        table,
+        [
+            gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one gap"),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="finite", value_set=[True], notes="gap, bounds and error are finite"
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="inside", value_set=[True], notes="a gap lies within its interval"
+            ),
+        ],
+        ids=["model"],
+        remedy="Remake soft_outcomes; a preference outside [0, 1] got through.",
+    )
+
+
+@judge_check(reference_diagnostics)
+def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+    """A reference far above or below the models tells them apart by a handful of prompts."""
+    import great_expectations.expectations as gxe
+
+    names = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))["diagnostic"]
+    low, high = REACH
+    return evaluate(
+        reference_diagnostics[names.str.endswith("_within_reach").to_numpy(dtype=bool)],
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="value",
+                min_value=LEAST_WITHIN,
+                notes=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
+                f"lie in [{low:g}, {high:g}]",
+            )
+        ],
+        ids=["diagnostic"],
+        remedy="Choose a 'reference' nearer to the models in config/corpora.yaml; gaps flagged "
+        "'beyond-reach' rest on few prompts.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(reference_diagnostics)
+def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
+    """A closed standard error that is not that of prompts drawn again misstates the intervals."""
+    import great_expectations.expectations as gxe
+
+    table = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))
+    return evaluate(
+        table[table["diagnostic"].eq("std_error_difference")],
+        [
+            gxe.ExpectColumnValuesToBeBetween(
+                column="value",
+                max_value=STD_ERROR_TOLERANCE,
+                notes="every model's standard error is within "
+                f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
+            )
+        ],
+        ids=["note"],
+        remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
+        "model in reference_diagnostics. Until then read their intervals as rough.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,1 @@
+"""Assets of reliability: panel, gate, and drift."""

@@ -1,0 +1,182 @@
+"""The judge gate: whether a judge is good enough for ratings by it to be shown."""
+
+import math
+from collections.abc import Mapping
+
+import dagster as dg
+import pandas as pd
+
+from assets.columns import as_columns, as_table
+from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.partitions import if_there
+from assets.reliability.panel_tables import by_run
+from assets.settings import corpus_of
+from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
+from judgeline.intervals.board import withheld_reason
+from judgeline.reliability.gate import Gate, Measurement, failures, hold_to, panel_measurements
+from resources.config.catalog import Catalog
+
+_DIAGNOSTICS = {
+    "kappa": "kappa_both_ways",
+    "position_flip_rate": "position_flip_rate",
+    "position_effect": "position_first_score",
+}
+_TRIPLES = 3
+_INCONSISTENCIES = {
+    "conflict_ratio": (CONFLICT, None, "battles scored and compared"),
+    "non_transitivity_ratio": (VIOLATION, _TRIPLES, "triples of answers"),
+}
+_ALONE = "no second run of any battle: see reliability_panel"
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="diagnostics",
+    code_version="1",
+    automation_condition=FOLLOWS_WHAT_THERE_IS,
+    ins={"reliability_panel": if_there(), "consistency": if_there()},
+)
+def judge_gate(
+    context: dg.AssetExecutionContext,
+    verdicts: pd.DataFrame,
+    judge_diagnostics: pd.DataFrame,
+    reliability_panel: pd.DataFrame | None,
+    consistency: pd.DataFrame | None,
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One criterion of a judge: its value, its threshold, and whether it passes; null if unknown.
+
+    Ratings by a judge that fails a criterion that withholds are not shown. What was not measured
+    withholds nothing.
+    """
+    options = corpus_of(context, catalog, "gate").gate
+    gate = hold_to(
+        measure(verdicts, judge_diagnostics, reliability_panel, consistency),
+        thresholds=options.thresholds,
+        withhold=options.withhold,
+    )
+    table = as_table(gate).astype({"passed": "boolean"})
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "withheld": failures(gate, withholding=True) or "no",
+            "n_not_measured": int(table["value"].isna().sum()),
+            "criteria": dg.MetadataValue.md(
+                table.drop(columns="withholds").to_markdown(index=False)
+            ),
+        },
+    )
+
+
+def measure(
+    verdicts: pd.DataFrame,
+    judge_diagnostics: pd.DataFrame,
+    reliability_panel: pd.DataFrame | None,
+    consistency: pd.DataFrame | None = None,
+) -> dict[str, Measurement]:
+    """Return what the tables of a judge say of the criteria of the gate.
+
+    Parameters
+    ----------
+    verdicts, judge_diagnostics : DataFrame
+        The tables of those names, of one judge.
+    reliability_panel, consistency : DataFrame or None
+        The tables of those names, where there are such. Of `consistency`, comparisons by the
+        rubric count where it has them, else those that it names first.
+    """
+    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else math.nan
+    return {
+        **_from_panel(reliability_panel),
+        **{name: _diagnosed(judge_diagnostics, of) for name, of in _DIAGNOSTICS.items()},
+        "parse_rate": Measurement(rate, f"{len(verdicts):,} verdicts"),
+        **{name: _consistent(consistency, *of) for name, of in _INCONSISTENCIES.items()},
+    }
+
+
+def _from_panel(panel: pd.DataFrame | None) -> dict[str, Measurement]:
+    if panel is None or panel.empty:
+        names = ("icc_average", "single_run_reliability", "run_kappa")
+        return dict.fromkeys(names, Measurement(math.nan, _ALONE))
+    return panel_measurements(by_run(panel, "score_difference"), by_run(panel, "judge_outcome"))
+
+
+def _diagnosed(diagnostics: pd.DataFrame, name: str) -> Measurement:
+    rows = diagnostics[diagnostics["diagnostic"].eq(name) & diagnostics["level"].eq("")]
+    if rows.empty or rows["value"].isna().all():
+        return Measurement(math.nan, f"judge_diagnostics has no {name}")
+    value = float(rows["value"].iloc[0])
+    is_signed = name == "position_first_score"
+    return Measurement(abs(value) if is_signed else value, f"{int(rows['n'].iloc[0]):,} battles")
+
+
+def _consistent(
+    consistency: pd.DataFrame | None, measure: str, size: int | None, what: str
+) -> Measurement:
+    if consistency is None or consistency.empty:
+        return Measurement(math.nan, "consistency has no rows")
+    whole = consistency["category"].eq(ALL) & consistency["dimension"].eq(OVERALL)
+    rows = consistency[whole & consistency["measure"].eq(measure) & consistency["ratio"].notna()]
+    if size is not None:
+        rows = rows[rows["size"].eq(size)]
+    if rows.empty:
+        return Measurement(math.nan, f"consistency has no {what}")
+    by_rubric = rows[rows["source"].eq("rubric")]
+    row = (by_rubric if len(by_rubric) else rows).iloc[0]
+    return Measurement(float(row["ratio"]), f"{int(row['n']):,} {what}, {row['source']}")
+
+
+def gate_of(table: pd.DataFrame) -> Gate:
+    """Return a stored gate as the core reads it."""
+    return as_columns(Gate, table.astype({"passed": "float64"}))
+
+
+def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """Return why ratings are withheld, by judge, from leaderboards; others are not in it.
+
+    A judge without a leaderboard never came to the gate: nothing is withheld of it.
+    """
+    reasons = {
+        judge: withheld_reason(str(flags))
+        for judge, board in leaderboards.items()
+        for flags in board["flags"].head(1)
+    }
+    return {judge: reason for judge, reason in reasons.items() if reason}
+
+
+@judge_check(judge_gate)
+def judge_passed_the_gate(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
+    """A judge that fails a criterion that withholds has its ratings withheld, visibly."""
+    return _told(
+        failures(gate_of(judge_gate), withholding=True),
+        "Ratings by this judge are withheld",
+        "Choose a better judge or prompt, or see the note of the criterion in judge_gate; the "
+        "limits are under 'gate' of the corpus in config/corpora.yaml. Then run again.",
+        dg.AssetCheckSeverity.ERROR,
+        judge_gate,
+    )
+
+
+@judge_check(judge_gate)
+def judge_meets_the_other_criteria(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
+    """A criterion that only informs hides no ratings, and is a reason to read them with care."""
+    return _told(
+        failures(gate_of(judge_gate), withholding=False),
+        "Short of criteria that only inform",
+        "Read the ratings with care, or list the criterion under 'gate.withhold' of the corpus.",
+        dg.AssetCheckSeverity.WARN,
+        judge_gate,
+    )
+
+
+def _told(
+    failed: str, meaning: str, remedy: str, severity: dg.AssetCheckSeverity, gate: pd.DataFrame
+) -> dg.AssetCheckResult:
+    unknown = ", ".join(gate.loc[gate["value"].isna(), "criterion"])
+    left = f" Not measured: {unknown}." if unknown else ""
+    said = f"{meaning}: {failed}." if failed else "No measured criterion failed."
+    return dg.AssetCheckResult(
+        passed=not failed,
+        severity=severity,
+        description=f"{said}{left}{' ' + remedy if failed else ''}",
+        metadata={"observed": said + left, "remedy": remedy},
+    )

@@ -1,0 +1,151 @@
+"""A few battles that a judge judges several times, so that its reliability is known."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.corpus.assets import choose
+from assets.judging.asking import ask_judge
+from assets.partitions import corpus_and_judge, of_corpus
+from assets.reliability.panel_tables import by_run, empty_panel, panel_table, repeated
+from assets.settings import JUDGE, corpus_of
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
+from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
+from resources.store.resource import StoredVerdicts
+from resources.tables.expectations import evaluate
+from resources.tables.store import ParquetStore
+
+LEAST_COMPLETE = 0.9
+"""Share of a panel's battles that every run should have scored."""
+
+_NOT_CONFIGURED = "no panel: add 'panel: {battles: 50, runs: 3}' to the corpus"
+_NOT_REPEATED = "the verdicts came with the corpus, once per battle: they have no second run"
+_NOT_ASKED = "the judge has no verdicts by the rubric, so there is none to repeat"
+
+
+# No automation condition: judging costs money, so somebody has to ask for it by name.
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="judging",
+    code_version="1",
+    ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
+)
+def reliability_panel(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    recorded_verdicts: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    budget: dg.ResourceParam[Budget],
+    io_manager: dg.ResourceParam[ParquetStore],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One run of a judge on one battle of its panel, by the rubric: score difference and outcome.
+
+    The first run is that of the verdicts, at no cost. Battles chosen before stay chosen.
+    """
+    slug, judge = corpus_and_judge(context)
+    corpus, definition = corpus_of(context, catalog, JUDGE, "panel", "seed"), catalog.judge(judge)
+    before = io_manager.stored("reliability_panel", slug, judge)
+    if definition.kind == "recorded" or recorded_verdicts["judge"].eq(judge).any():
+        return _recorded(sampled_battles, verdicts, corpus, before)
+    battles = choose_panel(sampled_battles, corpus, before)
+    if corpus.panel is None or battles.empty:
+        return _empty(_NOT_CONFIGURED)
+    if verdicts.empty or "rubric" not in definition.asks:
+        return _empty(_NOT_ASKED)
+    answers = ask_judge(
+        context,
+        battles,
+        annotate,
+        form="rubric",
+        catalog=catalog,
+        verdict_store=verdict_store,
+        budget=budget,
+        n_replicates=corpus.panel.runs,
+        n_covered=definition.replicates,  # what the verdicts paid for is not paid for again here
+    )
+    return _result(panel_table(battles, answers.value), answers.metadata or {})
+
+
+def choose_panel(
+    battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Return the battles of a panel: those chosen before and still there, then further ones.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        The sampled battles.
+    corpus : CorpusDefinition
+        With the size of its panel; no battles where it has none.
+    before : DataFrame or None
+        The panel made before, a row per battle and run.
+    """
+    size = corpus.panel.battles if corpus.panel else 0
+    if not size:
+        return battles.head(0)
+    kept = None if before is None else before.drop_duplicates("battle_id")
+    chosen = choose(battles, corpus.model_copy(update={"sample_size": size}), kept)
+    return chosen.head(size)
+
+
+def _recorded(
+    sampled_battles: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    corpus: CorpusDefinition,
+    before: pd.DataFrame | None,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    again = sampled_battles[sampled_battles["battle_id"].isin(repeated(verdicts))]
+    if again.empty:
+        return _empty(_NOT_REPEATED)
+    battles = choose_panel(again.reset_index(drop=True), corpus, before)
+    if corpus.panel is None or battles.empty:
+        return _empty(_NOT_CONFIGURED)
+    runs = verdicts[verdicts["replicate"].lt(corpus.panel.runs)]
+    return _result(panel_table(battles, runs), {})
+
+
+def _empty(note: str) -> dg.MaterializeResult[pd.DataFrame]:
+    return dg.MaterializeResult(value=empty_panel(), metadata={"n_battles": 0, "note": note})
+
+
+def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeResult[pd.DataFrame]:
+    return dg.MaterializeResult(
+        value=panel,
+        metadata={
+            **ledger,
+            "n_battles": int(panel["battle_id"].nunique()),
+            "n_runs": int(panel["replicate"].nunique()),
+            "n_not_scored": int(panel["status"].ne("ok").sum()),
+        },
+    )
+
+
+@judge_check(reliability_panel)
+def every_run_scored_the_panel(reliability_panel: pd.DataFrame) -> dg.AssetCheckResult:
+    """A reliability speaks of the battles that every run scored, and of no others."""
+    import great_expectations.expectations as gxe
+
+    scores = by_run(reliability_panel, "score_difference")
+    complete = scores.notna().all(axis=1)
+    return evaluate(
+        complete.rename("complete").reset_index(),
+        [
+            gxe.ExpectColumnValuesToBeInSet(
+                column="complete",
+                value_set=[True],
+                mostly=LEAST_COMPLETE,
+                notes=f"every run scored at least {LEAST_COMPLETE:.0%} of the panel's battles",
+            )
+        ],
+        ids=["battle_id"],
+        remedy="Look at `status` of these rows in reliability_panel; a longer output limit or a "
+        "simpler prompt often helps.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -1,0 +1,1 @@
+"""Assets of score distributions and of a judge's consistency."""

@@ -1,0 +1,230 @@
+"""Tables of how often a judge contradicts itself; the counting is in `judgeline.trust.consistency`.
+
+Two measures. Conflicts: the judge scored two completions alone and compared them, and the signs
+differ. Violations: among the answers to one question its comparisons are no ranking with ties.
+Rubric scores are no party to a conflict with the outcome that is derived from them: they would
+agree by construction. They are held against the single scores, which are other answers.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from assets.trust.scoring import SCORE_SOURCES
+from judgeline.trust.consistency import (
+    ViolationCounts,
+    count_violations,
+    outcome_matrices,
+    score_conflicts,
+    violation_rates,
+)
+from judgeline.verdict.outcomes import CRITERIA, criterion_difference, hard_outcome, sign_outcome
+
+CONSISTENCY_DTYPES: dict[str, str] = {
+    "measure": "str",
+    "source": "str",
+    "scores": "str",
+    "size": "Int64",
+    "category": "str",
+    "dimension": "str",
+    "n": "int64",
+    "ratio": "float64",
+    "circular": "float64",
+    "equality": "float64",
+}
+"""Columns of the consistency table and their types."""
+
+CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
+COMPARISONS = ("likelihood", "choice", "rubric")
+"""Sources of comparisons, the one that uses most of the answer first."""
+
+SIZES = (3, 4, 5)
+OVERALL, ALL = "overall", "all"
+MOST_SUBSETS = 5_000_000
+"""Subsets of the answers to one question that are still counted: those of 58, by fives."""
+
+_UNKNOWN = "unknown"
+_Row = dict[str, Any]
+
+
+def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the outcome of every battle by the rubric, overall and by each criterion alone.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        Battles by ``battle_id``.
+    verdicts : DataFrame
+        Rubric verdicts of one judge; failed ones do not count, replicates are averaged.
+
+    Returns
+    -------
+    dict of str to Series
+        By dimension, A's share of the win by ``battle_id``, for battles judged in both orders
+        (or whose published mean is known): the rule of `judgeline.verdict.outcomes.hard_outcome`.
+    """
+    ours, theirs = ([f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab")
+    parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*ours, *theirs])
+    scores = [parsed[side].to_numpy(dtype=float) for side in (ours, theirs)]
+    gaps = pd.DataFrame(scores[0] - scores[1], columns=list(CRITERIA))
+    gaps.insert(0, OVERALL, criterion_difference(*scores))
+    means = gaps.groupby([parsed["order"].to_numpy(), parsed["battle_id"].to_numpy()]).mean()
+    by_order = [
+        means[means.index.get_level_values(0) == order].droplevel(0).reindex(battles["battle_id"])
+        for order in ("AB", "BA", "mean")
+    ]
+    first, second = (single.fillna(by_order[2]) for single in by_order[:2])
+    both = first[OVERALL].notna() & second[OVERALL].notna()
+    return {
+        dimension: pd.Series(
+            hard_outcome(first.loc[both, dimension], second.loc[both, dimension]),
+            index=first.index[both],
+        )
+        for dimension in gaps
+    }
+
+
+def consistency_table(
+    battles: pd.DataFrame,
+    outcomes: Mapping[tuple[str, str], pd.Series],
+    score_differences: Mapping[str, pd.Series],
+    *,
+    tolerance: float,
+) -> pd.DataFrame:
+    """Return conflict ratios and non-transitivity ratios of one judge, overall and by language.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        With ``battle_id``, ``question_id``, ``model_a``, ``model_b``, ``language``, and possibly
+        ``category``, which then takes the place of the language.
+    outcomes : mapping of (str, str) to Series
+        By source and dimension: A's share of the win, 1, 0.5 or 0, by ``battle_id``.
+    score_differences : mapping of str to Series
+        By source of scores: A minus B in points, by ``battle_id``.
+    tolerance : float
+        Scores at most so many points apart are equal.
+
+    Returns
+    -------
+    DataFrame
+        `CONSISTENCY_DTYPES`. ``n`` counts what a ratio is a share of: battles both scored and
+        compared, or subsets of ``size`` answers whose pairs were all compared. Where it is 0 the
+        ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
+        Several battles of one pair on one question are one comparison, the sign of their mean.
+    """
+    keyed = _keyed(battles)
+    rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]
+    for (source, dimension), outcome in outcomes.items():
+        rows += [
+            {"measure": VIOLATION, "source": source, "dimension": dimension, **row}
+            for row in _violations(keyed, outcome)
+        ]
+    table = pd.DataFrame(rows, columns=list(CONSISTENCY_DTYPES))
+    return table.astype(CONSISTENCY_DTYPES)
+
+
+def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
+    """Return question and models of every battle as numbers, the lower model first, by its id."""
+    question, _ = pd.factorize(battles["question_id"])
+    models = battles[["model_a", "model_b"]].to_numpy(dtype=object)
+    first, second = pd.factorize(models.ravel())[0].reshape(-1, 2).T
+    column = "category" if "category" in battles else "language"
+    return pd.DataFrame(
+        {
+            "question": question,
+            "low": np.minimum(first, second),
+            "high": np.maximum(first, second),
+            "swapped": first > second,
+            "category": battles[column].fillna(_UNKNOWN).to_numpy(dtype=object),
+        },
+        index=battles["battle_id"].to_numpy(dtype=object),
+    )
+
+
+def _conflicts(
+    keyed: pd.DataFrame,
+    outcomes: Mapping[tuple[str, str], pd.Series],
+    score_differences: Mapping[str, pd.Series],
+    tolerance: float,
+) -> Iterator[_Row]:
+    overall = {source: one for (source, dimension), one in outcomes.items() if dimension == OVERALL}
+    for source, outcome in overall.items():
+        for scores in (name for name in SCORE_SOURCES if name in score_differences):
+            both = pd.DataFrame({"outcome": outcome, "gap": score_differences[scores]}).dropna()
+            conflicts = score_conflicts(
+                both["gap"], np.zeros(len(both)), both["outcome"], tolerance=tolerance
+            )
+            place = {"measure": CONFLICT, "source": source, "scores": scores, "dimension": OVERALL}
+            by_category = pd.Series(conflicts, index=keyed["category"].reindex(both.index))
+            yield {**place, "category": ALL, **_share(by_category)}
+            parts = by_category.groupby(level=0)
+            if parts.ngroups > 1:
+                yield from ({**place, "category": name, **_share(part)} for name, part in parts)
+
+
+def _share(conflicts: pd.Series) -> _Row:
+    n = len(conflicts)
+    return {"n": n, "ratio": float(conflicts.mean()) if n else math.nan}
+
+
+def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
+    pairs = _one_per_pair(keyed, outcome)
+    categories = keyed.drop_duplicates("question").set_index("question")["category"]
+    for size in SIZES:
+        pairs = _dense(pairs, size)
+        yield from _rates(pairs, categories, size)
+
+
+def _one_per_pair(keyed: pd.DataFrame, outcome: pd.Series) -> pd.DataFrame:
+    """Return one outcome per question and pair of models: the sign of the mean over its battles."""
+    known = keyed.loc[outcome.index]
+    share = np.where(known["swapped"], 1 - outcome.to_numpy(), outcome.to_numpy())
+    table = known[["question", "low", "high"]].assign(outcome=share)
+    pairs = table.groupby(["question", "low", "high"], as_index=False)["outcome"].mean()
+    return pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
+
+
+def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
+    """Leave out answers that met fewer than size - 1 others: no complete subset holds them."""
+    while True:
+        ends = [pairs[["question", end]].set_axis(["q", "a"], axis=1) for end in ("low", "high")]
+        met = pd.concat(ends).groupby(["q", "a"])["a"].transform("size").to_numpy()
+        kept = (met.reshape(2, -1) >= size - 1).all(axis=0)
+        if kept.all():
+            return pairs
+        pairs = pairs[kept]
+
+
+def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_Row]:
+    """Yield the ratio over all questions, then by category where several have subsets."""
+    nothing = {"size": size, "category": ALL, "n": 0}
+    if dense.empty:
+        yield nothing
+        return
+    found = outcome_matrices(*(dense[column].to_numpy() for column in dense))
+    if max(math.comb(len(answers), size) for answers in found.answers) > MOST_SUBSETS:
+        yield nothing
+        return
+    counts = count_violations(found.outcomes, sizes=(size,))
+    if not counts.n_subsets.any():
+        yield nothing
+        return
+    yield from _rows(counts, np.full(len(found.questions), ALL), size)
+    labels = categories.reindex(found.questions).to_numpy(dtype=object)
+    if len({*labels}) > 1:
+        yield from _rows(counts, labels, size)
+
+
+def _rows(counts: ViolationCounts, labels: NDArray[Any], size: int) -> Iterator[_Row]:
+    rates = violation_rates(counts, labels)
+    columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
+    values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
+    for category, (n, ratio, circular, equality) in zip(rates.categories, values, strict=True):
+        if n:
+            shares = {"ratio": ratio, "circular": circular, "equality": equality}
+            yield {"size": size, "category": category, "n": n, **shares}

@@ -1,0 +1,243 @@
+"""From single scores and choices of a judge to outcomes of battles, one row per battle and source.
+
+What belongs here: tables in, tables out; replicates averaged, orders combined. How probabilities
+become outcomes is in `judgeline.trust.distributions`, how answers are read with the judge's forms.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from judgeline.trust.distributions import aggregate_orders, perplexity_outcome
+from judgeline.verdict.outcomes import hard_outcome, sign_outcome
+from resources.judges.forms.completions import completion_ids
+from resources.judges.soft_annotation import TARGET_SCALE
+
+SOFT_DTYPES: dict[str, str] = {
+    "battle_id": "str",
+    "source": "str",
+    "outcome": "float64",
+    "soft_outcome": "float64",
+    "score_difference": "float64",
+}
+"""Columns of the soft outcomes and their types."""
+
+CHOICE_SOURCES = ("likelihood", "perplexity", "choice")
+SCORE_SOURCES = ("score", "score-plain")
+SOURCES = (*CHOICE_SOURCES, *SCORE_SOURCES)
+
+_PROBABILITIES = ["p_a", "p_tie", "p_b"]
+_KINDS = ("log-probabilities", "samples", "published")
+_LEVEL = 1e-9  # scores this close differ by rounding alone
+
+Floats = NDArray[np.float64]
+
+
+def soft_outcomes(
+    battles: pd.DataFrame,
+    choice_verdicts: pd.DataFrame,
+    score_verdicts: pd.DataFrame,
+    *,
+    scale: tuple[int, int],
+    tolerance: float = 0.0,
+) -> pd.DataFrame:
+    """Return the outcomes of battles by what a judge chose, and by how it scored either side.
+
+    Replicates are averaged first, perplexities on the log scale. A source counts a battle only
+    if it has both orders, or the published mean of both; respectively both scores. Verdicts that
+    failed count nowhere.
+
+    Parameters
+    ----------
+    battles : DataFrame
+        Battles by ``battle_id``, with ``question_id``, both models, and texts if there are scores.
+    choice_verdicts, score_verdicts : DataFrame
+        Those of one judge; either may be empty. Those on other battles do not count.
+    scale : (int, int)
+        Lowest and highest number of the judge's scale, on which the scores were asked.
+    tolerance : float
+        Delta in [0, 1], the same for all: masses of the two likeliest choices less than twice
+        this apart are a tie, and so are perplexities and scores (in points) at most this apart.
+
+    Returns
+    -------
+    DataFrame
+        `SOFT_DTYPES`, by source in the order of `SOURCES`, then in that of `battles`. Outcomes
+        are A's share of the win: 1, 0.5, 0, as ``soft_outcome`` any number between (source
+        ``likelihood`` alone). Score differences are A minus B in points of 1 to 10.
+
+    Raises
+    ------
+    ValueError
+        If scores are of another scale, or verdicts of several judges, of unknown orders, of
+        several kinds of evidence, with impossible numbers, or both averaged and in single orders
+        come in.
+
+    Notes
+    -----
+    The plain choice follows `judgeline.verdict.outcomes.hard_outcome`: opposite choices are a tie, a
+    choice in one order and a tie in the other is that choice.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117.
+    """
+    if not 0 <= tolerance <= 1:
+        raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
+    _require_one_judge(choice_verdicts, score_verdicts)
+    chosen = _parsed(choice_verdicts, "choice")
+    scored = _parsed(score_verdicts, "score")
+    _require_orders(chosen)
+    parts = [
+        pd.DataFrame([], columns=list(SOFT_DTYPES)).astype(SOFT_DTYPES),
+        _by_likelihood(battles, chosen, tolerance),
+        _by_perplexity(battles, chosen, tolerance),
+        _by_choice(battles, chosen),
+        *_by_score(battles, scored, scale, tolerance),
+    ]
+    filled = [part.reindex(columns=list(SOFT_DTYPES)).astype(SOFT_DTYPES) for part in parts]
+    return pd.concat(filled, ignore_index=True)
+
+
+def _by_likelihood(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    ids, ab, ba = _both_orders(battles, chosen, _PROBABILITIES)
+    both = aggregate_orders(ab, ba[:, ::-1], tolerance=tolerance)  # B is shown first in BA
+    return pd.DataFrame(
+        {
+            "battle_id": ids,
+            "source": "likelihood",
+            "outcome": both.outcome,
+            "soft_outcome": both.soft_outcome,
+        }
+    )
+
+
+def _by_perplexity(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    # A mean of orders has no order, and many samples have no perplexity of one answer.
+    single = chosen[chosen["order"].ne("mean") & chosen["evidence"].ne("samples")]
+    surprise = np.log(single["perplexity"].to_numpy(dtype=float, na_value=np.nan))
+    ids, ab, ba = _both_orders(battles, single.assign(surprise=surprise), ["choice", "surprise"])
+    outcome = perplexity_outcome(
+        sign_outcome(ab[:, 0] - 0.5),
+        sign_outcome(ba[:, 0] - 0.5),
+        np.exp(ab[:, 1]),
+        np.exp(ba[:, 1]),
+        tolerance=tolerance,
+    )
+    return pd.DataFrame({"battle_id": ids, "source": "perplexity", "outcome": outcome})
+
+
+def _by_choice(battles: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+    ids, ab, ba = _both_orders(battles, chosen, ["choice"])
+    outcome = hard_outcome(ab[:, 0] - 0.5, ba[:, 0] - 0.5)
+    return pd.DataFrame({"battle_id": ids, "source": "choice", "outcome": outcome})
+
+
+def _both_orders(
+    battles: pd.DataFrame, chosen: pd.DataFrame, columns: list[str]
+) -> tuple[NDArray[np.object_], Floats, Floats]:
+    """Return battles known in both orders, and the means of some columns (n, c) in either."""
+    known = chosen.dropna(subset=columns).astype(dict.fromkeys(columns, "float64"))
+    means = known.groupby(["order", "battle_id"])[columns].mean()
+    ab, ba, published = (
+        means[means.index.get_level_values("order") == order].droplevel("order")
+        for order in ("AB", "BA", "mean")
+    )
+    ids = battles["battle_id"].to_numpy(dtype=object)
+    ours, theirs = (
+        pd.concat([single, published]).reindex(ids).to_numpy(dtype=float) for single in (ab, ba)
+    )
+    both = ~np.isnan(ours).any(axis=1) & ~np.isnan(theirs).any(axis=1)
+    return ids[both], ours[both], theirs[both]
+
+
+def _by_score(
+    battles: pd.DataFrame, scored: pd.DataFrame, scale: tuple[int, int], tolerance: float
+) -> Iterator[pd.DataFrame]:
+    _require_scale(scored, scale)
+    said = _on_target(scored["score"].to_numpy(dtype=float, na_value=np.nan), scale)
+    expected = scored["expected_score"].to_numpy(dtype=float, na_value=np.nan)
+    _require_between(expected, TARGET_SCALE, "expected_score")
+    if scored.empty:  # battles that nobody scored need have no texts
+        return
+    sides = [completion_ids(battles, side) for side in "ab"]
+    for source, values in zip(SCORE_SOURCES, (expected, said), strict=True):
+        means = pd.Series(values, index=scored["completion_id"]).groupby(level=0).mean()
+        ours, theirs = (means.reindex(side).to_numpy(dtype=float) for side in sides)
+        both = ~np.isnan(ours - theirs)
+        gap = (ours - theirs)[both]
+        level = np.abs(gap) <= max(tolerance, _LEVEL)
+        yield pd.DataFrame(
+            {
+                "battle_id": battles["battle_id"].to_numpy()[both],
+                "source": source,
+                "outcome": sign_outcome(np.where(level, 0.0, gap)),
+                "score_difference": np.where(np.abs(gap) <= _LEVEL, 0.0, gap),
+            }
+        )
+
+
+def _require_scale(scored: pd.DataFrame, scale: tuple[int, int]) -> None:
+    """Refuse scores that were asked on another scale than the judge's: most would fit on both."""
+    if scored.empty:
+        return
+    ends = scored.reindex(columns=["scale_low", "scale_high"]).drop_duplicates()
+    if ends.isna().any(axis=None):
+        raise ValueError("score_verdicts do not say on which scale they are; remake score_verdicts")
+    for low, high in ends.astype("int64").itertuples(index=False):
+        if (low, high) != tuple(scale):
+            raise ValueError(
+                f"score_verdicts are on a scale of {low} to {high}, and score.scale of the judge "
+                f"is {scale[0]} to {scale[1]}; remake score_verdicts, or correct 'score.scale'"
+            )
+
+
+def _on_target(score: Floats, scale: tuple[int, int]) -> Floats:
+    low, high = scale
+    _require_between(score, scale, "score")
+    lowest, highest = TARGET_SCALE
+    return lowest + (score - low) / (high - low) * (highest - lowest)
+
+
+def _require_between(values: Floats, ends: tuple[float, float], column: str) -> None:
+    low, high = ends
+    wrong = (values < low - _LEVEL) | (values > high + _LEVEL)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{int(wrong.sum())} of {values.size} values of {column} lie outside {low:g} to "
+            f"{high:g}, the first is {values[row]:g}: they are of no scale that was asked; remake "
+            "score_verdicts"
+        )
+
+
+def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
+    parsed = verdicts[verdicts["status"].eq("ok")]
+    found = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
+    if len(found) > 1:
+        raise ValueError(
+            f"{what}_verdicts rest on {' and '.join(found)}: numbers of two kinds are not compared "
+            "with each other; set log_probabilities of the judge to on or off, and remake them"
+        )
+    return parsed
+
+
+def _require_one_judge(*tables: pd.DataFrame) -> None:
+    judges = sorted({judge for table in tables for judge in table["judge"].unique()})
+    if len(judges) > 1:
+        raise ValueError(f"verdicts of {len(judges)} judges, {judges}; score one judge at a time")
+
+
+def _require_orders(chosen: pd.DataFrame) -> None:
+    orders = sorted(set(chosen["order"].unique()) - {"AB", "BA", "mean"})
+    if orders:
+        raise ValueError(f"unknown orders {orders} in choice_verdicts; expected AB, BA or mean")
+    averaged = set(chosen.loc[chosen["order"].eq("mean"), "battle_id"])
+    mixed = chosen.loc[chosen["order"].ne("mean") & chosen["battle_id"].isin(averaged), "battle_id"]
+    if len(mixed):
+        raise ValueError(
+            f"{mixed.nunique()} battles have both an averaged choice and single orders, the first "
+            f"is {mixed.iloc[0]!r}; keep one of the two"
+        )

@@ -1,0 +1,1 @@
+"""Assets of win rates."""

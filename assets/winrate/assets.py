@@ -1,0 +1,300 @@
+"""Win rates in people's eyes, their coverage over models, and the next labels to buy.
+
+A model with votes of its own shows the prediction-powered estimate, every other model the
+difference estimate from votes on other models; `model_win_rates.HEADLINE_RULE` has the numbers.
+The published corrections stand beneath: they are valid under label shift with a judge that errs
+alike on all models. Coverage treats each voted model as if it were new.
+"""
+
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.columns import as_coded, as_numbers, as_table
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.figures import win_rates
+from assets.settings import corpus_of
+from judgeline.winrate.coverage import (
+    EACH_MODEL,
+    WinRateCoverage,
+    leave_out_coverage,
+)
+from judgeline.winrate.label_plans import LabelPlans, plan_labels
+from judgeline.winrate.models import HEADLINE_RULE, ModelWinRates, adjust_models
+from judgeline.winrate.outcome_tables import OutcomeTables, tabulate_outcomes
+from judgeline.winrate.strata import N_STRENGTHS, length_strata, strength_strata
+from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.tables.expectations import evaluate
+
+SURPRISE = 0.01
+"""Chance of a false alarm of a check that counts hits, over all of its rows together."""
+NO_VOTES = (
+    "nobody voted on a battle that this judge scored, and without votes nothing says how it errs: "
+    "use a corpus with votes, or have people label some battles"
+)
+ROUNDING = 1e-9
+PUBLISHED = "mean-outcome"
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
+)
+def adjusted_win_rates(
+    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's win rate as judged, as estimated for people, and as people voted.
+
+    One row for each model and estimator, in shares of its battles against models that people
+    voted on; `headline` marks the row to show and `basis` says its assumption.
+    """
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
+    if _nobody_voted(scored_battles):
+        return _empty(ModelWinRates)
+    table = as_table(
+        adjust_models(
+            _tables(scored_battles, rating),
+            by_length=_tables_by_length(scored_battles, rating),
+            by_strength=_tables_by_strength(scored_battles, rating),
+            miscoverage=rating.miscoverage,
+        )
+    )
+    shown = table[table["headline"]]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "n_models": len(shown),
+            "headline": HEADLINE_RULE,
+            "n_without_estimate": int(shown["status"].ne("ok").sum()),
+            **_errors(shown),
+            **({"win_rates": win_rates(shown)} if shown["naive_win_rate"].notna().any() else {}),
+        },
+    )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
+)
+def adjustment_coverage(
+    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """Error, width and coverage of each estimator, each voted model left out as if it were new.
+
+    Rows of the strongest and weakest third leave out that third of the models at once: their
+    intervals are calibrated on the others.
+    """
+    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
+    if _nobody_voted(scored_battles):
+        return _empty(WinRateCoverage)
+    table = as_table(
+        leave_out_coverage(
+            _tables(scored_battles, rating),
+            by_strength=_tables_by_strength(scored_battles, rating),
+            miscoverage=rating.miscoverage,
+        )
+    )
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "miscoverage": rating.miscoverage,
+            "all_models": dg.MetadataValue.md(table.round(4).to_markdown(index=False)),
+        },
+    )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="1", automation_condition=FOLLOWS
+)
+def label_plan(
+    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """How many more battles to label, and of which kind, for intervals of a wanted half-width.
+
+    One row for the corpus or a model and a way of choosing battles. Labels chosen by the
+    judge's verdict serve the conditional estimate alone, never the adjusted win rates.
+    """
+    rating = corpus_of(
+        context, catalog, "rating.hard_outcome", "rating.miscoverage", "rating.win_rate_half_width"
+    ).rating
+    if _nobody_voted(scored_battles):
+        return _empty(LabelPlans)
+    plans = plan_labels(
+        _tables(scored_battles, rating),
+        half_width=rating.win_rate_half_width,
+        miscoverage=rating.miscoverage,
+    )
+    table = as_table(plans).astype({"n_more_won": "Int64", "n_more_lost": "Int64"})
+    said = table.loc[table["grouping"].eq("all"), ["chosen_by", "plan"]]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "wanted_half_width": rating.win_rate_half_width,
+            "corpus": dg.MetadataValue.md(said.to_markdown(index=False)),
+            "n_out_of_reach": int(table["status"].eq("out-of-reach").sum()),
+        },
+    )
+
+
+def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
+    return bool(scored_battles["human_outcome"].isna().all())
+
+
+def _empty(columns: Any) -> dg.MaterializeResult[pd.DataFrame]:
+    texts = {"model", "estimator", "calibration", "status", "note", "grouping", "level"}
+    texts |= {"chosen_by", "plan", "truth", "basis", "left_out"}
+    kinds = {name: "str" if name in texts else "float" for name in columns._fields}
+    kinds |= {name: "Int64" for name in kinds if name.startswith("n_")}
+    kinds |= {"headline": "bool"} if "headline" in kinds else {}
+    table = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
+    return dg.MaterializeResult(value=table, metadata={"note": NO_VOTES})
+
+
+def _tables(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables:
+    return tabulate_outcomes(as_coded(scored, rating.hard_outcome), _questions(scored))
+
+
+def _tables_by_length(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables | None:
+    longer = length_strata(as_numbers(scored["length_a"]), as_numbers(scored["length_b"]))
+    if longer is None:
+        return None
+    return tabulate_outcomes(
+        as_coded(scored, rating.hard_outcome),
+        _questions(scored),
+        stratum_a=longer[0],
+        stratum_b=longer[1],
+        n_strata=2,
+    )
+
+
+def _tables_by_strength(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables:
+    battles = as_coded(scored, rating.hard_outcome)
+    stratum_a, stratum_b = strength_strata(battles)
+    return tabulate_outcomes(
+        battles,
+        _questions(scored),
+        stratum_a=stratum_a,
+        stratum_b=stratum_b,
+        n_strata=N_STRENGTHS,
+    )
+
+
+def _questions(scored: pd.DataFrame) -> np.ndarray:
+    return scored["question_id"].to_numpy(dtype=str)
+
+
+def _errors(shown: pd.DataFrame) -> dict[str, float]:
+    """Return mean absolute differences to the human win rate, where both are known."""
+    both = shown[shown["human_win_rate"].notna() & shown["win_rate"].notna()]
+    if both.empty:
+        return {}
+    return {
+        f"mean_difference_{name}": float((both[column] - both["human_win_rate"]).abs().mean())
+        for name, column in (("naive", "naive_win_rate"), ("headline", "win_rate"))
+    }
+
+
+@judge_check(adjusted_win_rates)
+def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
+    """The published correction exists only for a judge that does better than chance on votes.
+
+    It is an error where no model has one, and a warning where some have.
+    """
+    import great_expectations.expectations as gxe
+
+    published = adjusted_win_rates[adjusted_win_rates["estimator"].eq(PUBLISHED)]
+    some = published["status"].eq("ok").any()
+    return evaluate(
+        published,
+        [
+            gxe.ExpectColumnValuesToNotBeInSet(
+                column="status",
+                value_set=["chance"],
+                notes="the judge tells won battles from lost ones better than chance",
+            )
+        ],
+        ids=["model", "estimator"],
+        remedy="These models have no published correction, and their headline rests on votes, not "
+        "on this judge: label more battles, or withhold the judge.",
+        severity=dg.AssetCheckSeverity.WARN if some else dg.AssetCheckSeverity.ERROR,
+    )
+
+
+@judge_check(adjusted_win_rates)
+def win_rates_lie_in_their_intervals(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
+    """Win rates are shares, inside of their intervals, or their status says why there is none."""
+    import great_expectations.expectations as gxe
+
+    table = adjusted_win_rates.assign(
+        explained=adjusted_win_rates["status"].eq("ok").eq(adjusted_win_rates["win_rate"].notna()),
+        below=adjusted_win_rates["win_rate"] - adjusted_win_rates["win_rate_lower"],
+        above=adjusted_win_rates["win_rate_upper"] - adjusted_win_rates["win_rate"],
+    )
+    shares = ("naive_win_rate", "win_rate", "win_rate_lower", "win_rate_upper", "human_win_rate")
+    return evaluate(
+        table,
+        [
+            *(
+                gxe.ExpectColumnValuesToBeBetween(
+                    column=name, min_value=0, max_value=1, notes=f"{name} is a share"
+                )
+                for name in shares
+            ),
+            gxe.ExpectColumnValuesToBeInSet(
+                column="explained", value_set=[True], notes="a row has a value or says why not"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="below", min_value=-ROUNDING, notes="no interval begins above its estimate"
+            ),
+            gxe.ExpectColumnValuesToBeBetween(
+                column="above", min_value=-ROUNDING, notes="no interval ends below its estimate"
+            ),
+        ],
+        ids=["model", "estimator"],
+        remedy="An interval beside its estimate comes from very few labels: label more battles. "
+        "Otherwise remake adjusted_win_rates.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+@judge_check(adjustment_coverage)
+def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheckResult:
+    """Intervals of the strongest and the weakest models hold about as often as promised.
+
+    They are calibrated on the other models, as those of a new model stronger or weaker than all
+    voted ones are. The limit is the number that chance would undercut once in a hundred times
+    over both thirds, if models were independent; they share votes, so that it is a rough one.
+    """
+    import great_expectations.expectations as gxe
+
+    table = adjustment_coverage[
+        adjustment_coverage["left_out"].ne(EACH_MODEL) & adjustment_coverage["n_models"].gt(0)
+    ]
+    least = _fewest_hits(table["n_models"], table["miscoverage"].max(), n_rows=len(table))
+    return evaluate(
+        table.assign(least=least, n_held=table["win_rate_coverage"] * table["n_models"] + ROUNDING),
+        [
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A="n_held",
+                column_B="least",
+                or_equal=True,
+                notes="as many intervals hold the human win rate as promised, or as many fewer as "
+                "chance allows",
+            )
+        ],
+        ids=["left_out"],
+        remedy="The judge errs otherwise on these models than on the rest: have people vote on "
+        "battles of new models as strong or as weak, whose own votes then count, and until then "
+        "read their intervals as too short.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+def _fewest_hits(n: Any, miscoverage: float, *, n_rows: int) -> np.ndarray:
+    """Return the fewest of n intervals to hold, short of a surprise in any of the rows."""
+    if not n_rows:
+        return np.zeros(np.shape(n), dtype=np.int64)
+    from scipy.stats import binom
+
+    return binom.ppf(SURPRISE / n_rows, n, 1 - miscoverage).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Diagnostics of judges: position, length, missing verdicts, and influence."""

@@ -1,0 +1,254 @@
+"""Named diagnostics of one judge on one corpus, each with its unit and battle count."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
+from judgeline.elo.rate import HeldOutRatings
+from judgeline.elo.streams import keyed_rng
+from judgeline.elo.surrogacy import fit_surrogacy
+from judgeline.reliability.agreement import (
+    Binned,
+    cohen_kappa,
+    equal_mass_bins,
+    expected_calibration_error,
+    reliability,
+)
+
+Floats = NDArray[np.float64]
+
+NEAR_TIE = 0.3
+"""Battles with a smaller absolute score difference, in rubric points, show verbosity bias."""
+
+BUDGETS: tuple[int, ...] = (5, 10, 20, 50, 100)
+"""Annotation budgets at which the slope's stability is tried, in votes per model."""
+
+LEAST_LANGUAGE_VOTES = 50
+"""Decisive votes that a language needs for a slope of its own."""
+
+
+class Diagnostics(NamedTuple):
+    """One row per diagnostic and level (a bin, language or budget; empty for the whole).
+
+    `value` is in `unit`; `n` counts the battles, or models, behind it.
+    """
+
+    diagnostic: NDArray[np.str_]
+    level: NDArray[np.str_]
+    value: Floats
+    unit: NDArray[np.str_]
+    n: NDArray[np.int64]
+
+
+_Row = tuple[str, str, float, str, int]
+
+
+def diagnose_judge(
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    heldout: HeldOutRatings,
+    *,
+    difference_ab: ArrayLike | None = None,
+    difference_ba: ArrayLike | None = None,
+    length_a: ArrayLike | None = None,
+    length_b: ArrayLike | None = None,
+    language: ArrayLike | None = None,
+    l2: float = 0.01,
+    seed: int = 0,
+) -> Diagnostics:
+    """Return every diagnostic that the given columns allow.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, n of them, with votes on some.
+    beta_folds : BetaFolds
+        Slopes per held-out model.
+    heldout : HeldOutRatings
+        Leave-one-out ratings.
+    difference_ab, difference_ba : array_like, shape (n,), optional
+        Score difference in either order, rubric points; NaN where unpublished. Position
+        diagnostics need both.
+    length_a, length_b : array_like, shape (n,), optional
+        Lengths of the completions in characters; verbosity needs both.
+    language : array_like of str, shape (n,), optional
+        Language of each battle; slopes per language need it.
+    l2 : float
+        Penalty of the strengths behind the surrogacy test, per squared logit.
+    seed : int
+        Seed of the random subsets.
+
+    Returns
+    -------
+    Diagnostics
+        Rows by diagnostic; one that its columns do not allow is absent, not NaN.
+    """
+    score, human = battles.rubric_points(), _votes(battles)
+    rows = [
+        *_agreement(battles, score, human),
+        *_slopes(score, human, beta_folds),
+        *_reliability(score, human),
+        *_residuals(heldout),
+        *_surrogacy(battles, l2, seed),
+        *_budgets(battles, score, human, seed),
+    ]
+    if difference_ab is not None and difference_ba is not None:
+        rows += _position(np.asarray(difference_ab, float), np.asarray(difference_ba, float))
+    if length_a is not None and length_b is not None:
+        rows += _verbosity(score, np.asarray(length_a, float), np.asarray(length_b, float))
+    if language is not None:
+        rows += _languages(score, human, np.asarray(language, dtype=object))
+    return Diagnostics(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _votes(battles: CodedBattles) -> Floats:
+    return np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
+
+
+def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[_Row]:
+    voted = np.isfinite(human)
+    judge = battles.judge_outcome[voted] / 4
+    n = int(voted.sum())
+    yield "cohen_kappa", "", cohen_kappa(judge, human[voted]), "kappa", n
+    # which model is called A says nothing; where it goes with strength, chance agreement does
+    both = (np.concatenate([side, 1 - side]) for side in (judge, human[voted]))
+    yield "kappa_both_ways", "", cohen_kappa(*both), "kappa", n
+    yield "mean_absolute_score", "", float(np.abs(score).mean()), "rubric points", score.size
+    signs = np.sign(judge - 0.5), np.sign(score[voted])
+    yield "verdict_score_disagreement", "", float((signs[0] * signs[1] < 0).mean()), "share", n
+    decisive = voted & (human != 0.5)
+    if not decisive.any():
+        return
+    size = np.abs(score[decisive])
+    agrees = np.where(score[decisive] == 0, 0.5, (score[decisive] > 0) == (human[decisive] == 1))
+    yield "decisive_agreement", "", float(agrees.mean()), "share", int(decisive.sum())
+    bins = equal_mass_bins(size, agrees, n_bins=5)
+    yield from _binned("decisive_agreement_by_score", bins, bins.mean_y, "share")
+    if np.ptp(size) > 0 and np.ptp(agrees) > 0:
+        correlation = float(np.corrcoef(size, agrees)[0, 1])
+        yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
+
+
+def _binned(name: str, bins: Binned, values: Floats, unit: str) -> Iterator[_Row]:
+    for low, high, value, n in zip(bins.low, bins.high, values, bins.n, strict=True):
+        yield name, f"{low:.3f}..{high:.3f}", float(value), unit, int(n)
+
+
+def _slopes(score: Floats, human: Floats, folds: BetaFolds) -> Iterator[_Row]:
+    unit = "logits per rubric point"
+    pooled = fit_beta(score, human)
+    yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
+    with_ties = _fit_with_ties(score, human)
+    yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles
+    known = np.isfinite(folds.beta)
+    if known.any():
+        spread = float(folds.beta[known].std(ddof=1)) if known.sum() > 1 else float("nan")
+        yield "beta_fold_sd", "", spread, unit, int(known.sum())
+
+
+def _fit_with_ties(score: Floats, human: Floats) -> BetaFit:
+    """Fit the slope on all votes, a tie being one half of a win for either side."""
+    voted = np.isfinite(human)
+    tie = human[voted] == 0.5
+    doubled = np.concatenate([score[voted], score[voted]])
+    sides = np.concatenate([np.where(tie, 1.0, human[voted]), np.where(tie, 0.0, human[voted])])
+    fit = fit_beta(doubled, sides)
+    return fit._replace(n_battles=int(voted.sum()), std_error=fit.std_error * np.sqrt(2))
+
+
+def _reliability(score: Floats, human: Floats) -> Iterator[_Row]:
+    pooled = fit_beta(score, human)
+    if pooled.status != "ok":
+        return
+    bins = reliability(score, human, pooled.beta)
+    for predicted, observed, n in zip(bins.mean_x, bins.mean_y, bins.n, strict=True):
+        yield "reliability", f"{predicted:.4f}", float(observed), "share", int(n)
+    total = int(bins.n.sum())
+    yield "expected_calibration_error", "", expected_calibration_error(bins), "probability", total
+
+
+def _residuals(heldout: HeldOutRatings) -> Iterator[_Row]:
+    for method in ("hard", "soft"):
+        rows = (heldout.method == method) & np.isfinite(heldout.residual)
+        residual, human = heldout.residual[rows], heldout.human_rating[rows]
+        if residual.size < 4:
+            continue
+        bins = equal_mass_bins(human, residual, n_bins=4)
+        for quartile, (value, n) in enumerate(zip(bins.mean_y, bins.n, strict=True), start=1):
+            yield f"residual_{method}_by_human_rating", f"Q{quartile}", float(value), "Elo", int(n)
+        if np.ptp(residual) > 0 and np.ptp(human) > 0:
+            correlation = float(np.corrcoef(residual, human)[0, 1])
+            yield f"residual_{method}_human_correlation", "", correlation, "Pearson r", human.size
+
+
+def _surrogacy(battles: CodedBattles, l2: float, seed: int) -> Iterator[_Row]:
+    try:
+        fit = fit_surrogacy(battles, keyed_rng(seed, "surrogacy"), l2=l2)
+    except (ValueError, RuntimeError) as reason:
+        yield "surrogacy_gamma", f"not fitted: {reason}", float("nan"), "share", 0
+        return
+    yield "surrogacy_gamma", "", fit.gamma, "share of the model gap", fit.n_battles
+    yield "surrogacy_gamma_std_error", "", fit.gamma_std_error, "share", fit.n_battles
+
+
+def _budgets(battles: CodedBattles, score: Floats, human: Floats, seed: int) -> Iterator[_Row]:
+    """Yield the slope's spread over 20 random subsets of each annotation budget."""
+    voted = np.flatnonzero(np.isfinite(human))
+    n_models = int(battles.voted_models().sum())
+    rng = keyed_rng(seed, "annotation budget")
+    for budget in BUDGETS:
+        size = budget * n_models
+        if size > voted.size // 2:
+            return
+        subsets = (rng.choice(voted, size, replace=False) for _ in range(20))
+        slopes = np.array([fit_beta(score[rows], human[rows]).beta for rows in subsets])
+        known = slopes[np.isfinite(slopes)]
+        if known.size > 1:
+            spread = float(known.std(ddof=1))
+            yield "beta_sd_at_budget", f"{budget}", spread, "logits per rubric point", size
+
+
+def _position(first: Floats, second: Floats) -> list[_Row]:
+    both = np.isfinite(first) & np.isfinite(second)
+    first, second = first[both], second[both]
+    if not first.size:
+        return []
+    towards_first = np.concatenate([first, -second])
+    chosen = towards_first[towards_first != 0]
+    rows: list[_Row] = [
+        ("position_first_score", "", float(towards_first.mean()), "rubric points", first.size)
+    ]
+    if chosen.size:
+        share = float((chosen > 0).mean())
+        rows.append(("position_first_preferred", "", share, "share", chosen.size))
+    decisive = (first != 0) & (second != 0)
+    if decisive.any():
+        flips = float((first[decisive] * second[decisive] < 0).mean())
+        rows.append(("position_flip_rate", "", flips, "share", int(decisive.sum())))
+    return rows
+
+
+def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> list[_Row]:
+    near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (length_a != length_b)
+    near &= np.isfinite(length_a) & np.isfinite(length_b)
+    if not near.any():
+        return []
+    longer = (score[near] > 0) == (length_a[near] > length_b[near])
+    return [("verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum()))]
+
+
+def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> list[_Row]:
+    rows: list[_Row] = []
+    known = [name for name in language.tolist() if isinstance(name, str)]
+    for name in sorted(set(known)):
+        mine = language == name
+        fit = fit_beta(score[mine], human[mine])
+        if fit.status == "ok" and fit.n_battles >= LEAST_LANGUAGE_VOTES:
+            unit = "logits per rubric point"
+            rows.append(("beta_by_language", name, fit.beta, unit, fit.n_battles))
+            rows.append(("beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles))
+    return rows

@@ -1,0 +1,179 @@
+"""How far missing battles could move a rating, whatever the judge would have said of them.
+
+No model of why battles are missing: each is given its best and its worst outcome for the model
+that is rated. A model's own battles enter neither the anchors nor the slope of its fold, so
+both are what they would be with its missing battles judged, and the strength placed among them
+rises with every outcome. Hence no completion of the model's battles leaves the bounds. They are
+attained where no order of a missing battle was read. Where one was, they hold and may be wider
+than needed: its difference is not used, though with A ahead in it the other order can at worst
+make a tie, and the mean of both cannot reach B's end of the scale. What the bounds leave out is
+that missing battles between other models would move the anchors and the slope: these, and who
+is an anchor, stay as they are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.placement import place_models
+from judgeline.elo.rate import Placements, place
+from judgeline.elo.scale import strength_to_rating
+
+Floats = NDArray[np.float64]
+
+RUBRIC_REACH = 9.0
+"""Largest score difference that a rubric from 1 to 10 allows, in rubric points."""
+
+MAX_WIDTH = 100.0
+"""Elo points that bounds may be apart where no interval says what is wide: odds of 16 to 9."""
+
+
+class MissingBounds(NamedTuple):
+    """One row per model and method, ``hard`` and ``soft``.
+
+    `rating` as it stands, `worst_rating` and `best_rating` are in Elo points, NaN where the
+    model has no rating to bound. `n_battles` are scored and `n_missing` are not, against
+    anchors; `n_missing_other` are missing against other models and could not move the rating.
+    """
+
+    model: NDArray[np.str_]
+    method: NDArray[np.str_]
+    rating: Floats
+    worst_rating: Floats
+    best_rating: Floats
+    n_battles: NDArray[np.int64]
+    n_missing: NDArray[np.int64]
+    n_missing_other: NDArray[np.int64]
+
+
+def bound_missing(
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    missing_a: ArrayLike,
+    missing_b: ArrayLike,
+    *,
+    l2: float,
+    reach: float = RUBRIC_REACH,
+) -> MissingBounds:
+    """Return each model's rating, and the ratings if its missing battles were all lost or won.
+
+    Hard outcomes of a missing battle range from 0 to 1, soft ones from ``sigmoid(-reach beta)``
+    to ``sigmoid(reach beta)`` at the slope of the model's fold. The bounds hold the hard rating
+    as it stands; a soft one can lie outside, where the model's anchors are so far away that no
+    single verdict could express it.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        The scored battles.
+    beta_folds : BetaFolds
+        Slope per held-out model of these battles, in logits per rubric point.
+    missing_a, missing_b : array_like of str, shape (k,)
+        The two models of every battle without a score; they may have no scored battle at all.
+    l2 : float
+        Penalty on squared strengths, per squared logit, as in the ratings.
+    reach : float
+        Largest absolute score difference that a verdict can have, in rubric points.
+
+    Returns
+    -------
+    MissingBounds
+        Two rows for each model of scored or missing battles, by name, hard first.
+
+    Raises
+    ------
+    ValueError
+        If a missing battle has one model or none, a scored one exceeds `reach`, or the ratings
+        themselves cannot be fitted.
+    RuntimeError
+        If an iteration does not converge.
+
+    References
+    ----------
+    C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
+    80(2), on bounds that assume nothing about what is missing.
+    """
+    first, second = _pairs(missing_a, missing_b)
+    _require_reach(battles, reach)
+    names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
+    rated = np.searchsorted(names, np.array(battles.models))
+    missing = np.zeros((names.size, names.size), dtype=np.int64)
+    np.add.at(missing, (np.searchsorted(names, first), np.searchsorted(names, second)), 1)
+    missing += missing.T
+    counted = missing[:, rated[battles.voted_models()]]
+    placements = place(battles, beta_folds, l2=l2)
+    most = {"hard": np.ones(rated.size), "soft": expit(reach * beta_folds.beta)}
+    ratings = np.full((names.size, len(most), 3), np.nan)
+    n_battles = np.zeros((names.size, len(most)), dtype=np.int64)
+    for row, method in enumerate(most):
+        strengths = _strengths(placements, method, counted[rated], most[method], l2)
+        ratings[rated, row] = strength_to_rating(strengths).T
+        n_battles[rated, row] = placements.targets[method].n_battles.sum(axis=1)
+    n_missing = counted.sum(axis=1)
+    rating, worst_rating, best_rating = ratings.reshape(-1, 3).T
+    return MissingBounds(
+        np.repeat(names, len(most)),
+        np.tile(list(most), names.size),
+        rating,
+        worst_rating,
+        best_rating,
+        n_battles.ravel(),
+        np.repeat(n_missing, len(most)),
+        np.repeat(missing.sum(axis=1) - n_missing, len(most)),
+    )
+
+
+def width_limit(half_width: ArrayLike) -> Floats:
+    """Return how far apart bounds may be before what is missing outweighs what is uncertain.
+
+    Parameters
+    ----------
+    half_width : array_like, shape (n,)
+        How far a rating's interval reaches to either side, in Elo points; NaN where it has none.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Elo points: the half-width, or `MAX_WIDTH` where it is not finite.
+    """
+    width = np.asarray(half_width, dtype=np.float64)
+    return np.where(np.isfinite(width), width, MAX_WIDTH)
+
+
+def _strengths(
+    placements: Placements, method: str, missing: NDArray[np.int64], most: Floats, l2: float
+) -> Floats:
+    """Return strengths as they stand, at worst and at best, shape (3, M), in logits."""
+    target, fit = placements.targets[method], placements.placed[method]
+    placed = np.isfinite(fit.strength)
+    wins = np.where(placed, target.own_wins.sum(axis=1), np.nan)
+    n_missing, counts = missing.sum(axis=1), target.n_battles + missing
+    ends = [
+        place_models(wins + share * n_missing, counts, fit.anchors, l2=l2)
+        for share in (1 - most, most)
+    ]
+    moved = (n_missing > 0) & placed
+    return np.array([fit.strength, *(np.where(moved, end, fit.strength) for end in ends)])
+
+
+def _pairs(missing_a: ArrayLike, missing_b: ArrayLike) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    first, second = (np.asarray(names, dtype=object).ravel() for names in (missing_a, missing_b))
+    if first.size != second.size:
+        raise ValueError(f"missing_a has {first.size} names, missing_b {second.size}")
+    for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        if not all(isinstance(name, str) and name for name in pair) or pair[0] == pair[1]:
+            raise ValueError(f"missing battle {row} is between {pair}; expected two models")
+    return first.astype(str), second.astype(str)
+
+
+def _require_reach(battles: CodedBattles, reach: float) -> None:
+    largest = float(np.abs(battles.rubric_points()).max())
+    if not largest <= reach < np.inf:
+        raise ValueError(
+            f"score differences reach {largest:g} rubric points, and reach is {reach:g}; a bound "
+            "needs the largest difference that a verdict can have"
+        )

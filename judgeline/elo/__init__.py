@@ -1,0 +1,1 @@
+"""Ratings on the Elo scale: strengths, slopes, and the models left out one at a time."""

@@ -1,0 +1,337 @@
+"""The temperature of a judge: the slope from score difference to the log-odds of a vote.
+
+One logit slope through the origin, by maximum likelihood on the battles that humans decided.
+The fit of every leave-one-model-out fold is a subtraction of counts, then one Newton for all.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.chebyshev import chebyshev_nodes, interpolation, model_sums
+from judgeline.elo.tally import tally_scores
+
+_MAX_ITERATIONS = 200
+_TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
+CONSTANT = "constant-scores"
+"""Status of folds of a judge whose scores tell nothing of the models: they never differ."""
+FEW = 4_000_000
+"""Battles times models up to which a pass over the battles for each fold is quick enough."""
+
+Floats = NDArray[np.float64]
+Derivatives = Callable[[Floats], tuple[Floats, Floats]]
+
+
+class BetaFit(NamedTuple):
+    """A judge's slope in logits per rubric point, or the reason why it has none.
+
+    `status` is ``ok``; ``contradicts-humans`` (the likelihood is highest at or below zero);
+    ``separable`` (scores predict every vote, the slope has no upper end);
+    ``no-decisive-votes`` (no decisive vote on a battle with unequal scores). `beta` and
+    `std_error` are NaN unless it is ``ok``.
+    """
+
+    beta: float
+    std_error: float
+    n_battles: int
+    status: str
+
+
+class BetaFolds(NamedTuple):
+    """One row per held-out model: the slope fitted on all other models' decisive votes.
+
+    `status` as of `BetaFit`, or `CONSTANT` where all battles have one score difference.
+    """
+
+    held_out_model: NDArray[np.str_]
+    beta: NDArray[np.float64]
+    std_error: NDArray[np.float64]
+    n_battles: NDArray[np.int64]
+    status: NDArray[np.str_]
+
+
+def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
+    """Return the maximum-likelihood slope of human outcomes on score differences.
+
+    Maximises ``sum log sigmoid(beta * s * (2 y - 1))`` over battles with a decisive vote.
+
+    Parameters
+    ----------
+    score_difference : array_like, shape (n,)
+        Judge score of A minus B, in rubric points.
+    human_outcome : array_like, shape (n,)
+        A's share of the human win; ties (0.5) and missing votes (NaN) are left out.
+
+    Returns
+    -------
+    BetaFit
+        Slope and standard error (inverse Fisher information) in logits per rubric point.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a vote is none of 1, 0.5, 0 and NaN, or a score of a decisive
+        battle is not finite.
+    RuntimeError
+        If the one-dimensional Newton iteration does not converge.
+    """
+    score = np.asarray(score_difference, dtype=float)
+    outcome = np.asarray(human_outcome, dtype=float)
+    if score.shape != outcome.shape or score.ndim != 1:
+        raise ValueError(f"score_difference {score.shape} and human_outcome {outcome.shape} differ")
+    decisive = (outcome == 0) | (outcome == 1)
+    unknown = ~decisive & (outcome != 0.5) & ~np.isnan(outcome)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
+    margin = score[decisive] * (2 * outcome[decisive] - 1)
+    if not np.isfinite(margin).all():
+        first = int(np.argmin(np.isfinite(margin)))
+        raise ValueError(f"score_difference of decisive battle {first} is not finite")
+    direction = _Direction(
+        np.array([(margin > 0).sum()]),
+        np.array([(margin < 0).sum()]),
+        np.array([margin.sum() / max(np.abs(margin).sum(), np.finfo(float).tiny)]),
+    )
+
+    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        miss = expit(-beta[0] * margin)
+        return np.array([margin @ miss]), np.array([(margin**2) @ (miss * (1 - miss))])
+
+    beta, std_error, status = _solve(derivatives, direction)
+    return BetaFit(float(beta[0]), float(std_error[0]), int(margin.size), str(status[0]))
+
+
+def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
+    """Return the slope of every leave-one-model-out fold.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, with votes on some of them.
+
+    Returns
+    -------
+    BetaFolds
+        One row per model, in the order of ``battles.models``: slope and standard error in
+        logits per rubric point, from the decisive votes on battles without that model. A
+        model without votes thus gets the slope of all votes.
+
+    Raises
+    ------
+    RuntimeError
+        If the Newton iteration of a fold does not converge.
+
+    References
+    ----------
+    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
+    """
+    folds = _folds(battles)
+    constant = (battles.score_difference == battles.score_difference[:1]).all()
+    told = (folds.n_battles > 0) & constant
+    beta, std_error = (np.where(told, np.nan, one) for one in (folds.beta, folds.std_error))
+    status = np.where(told, CONSTANT, folds.status)
+    return folds._replace(beta=beta, std_error=std_error, status=status)
+
+
+def _folds(battles: CodedBattles) -> BetaFolds:
+    if battles.denominator:
+        return _folds_on_grid(battles)
+    decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
+    if len(decided) * len(battles.models) <= FEW:
+        return _folds_by_refitting(decided)
+    return _folds_by_interpolation(decided)
+
+
+class _Direction(NamedTuple):
+    """What decides a fit's status before any iteration, one entry per fold.
+
+    Battles whose vote agrees with the score's sign and battles whose vote contradicts it,
+    and the likelihood's slope at beta = 0 as a share of its largest possible value.
+    """
+
+    n_agree: NDArray[np.int64]
+    n_against: NDArray[np.int64]
+    slope_at_zero: Floats
+
+    def status(self) -> NDArray[np.str_]:
+        """Return the status of each fold's slope, as `BetaFit` explains it, shape (F,)."""
+        return np.select(
+            [
+                self.n_agree + self.n_against == 0,
+                self.slope_at_zero <= 1e-12,
+                self.n_against == 0,
+            ],
+            ["no-decisive-votes", "contradicts-humans", "separable"],
+            default="ok",
+        )
+
+
+def _solve(
+    derivatives: Derivatives, direction: _Direction, *, low: float = 0.0, high: float | None = None
+) -> tuple[Floats, Floats, NDArray[np.str_]]:
+    """Find the root of the likelihood's slope in every fold that has one.
+
+    `derivatives` maps betas (F,) to slopes and informations (F,); the slope falls with beta.
+    """
+    status = direction.status()
+    fit = status == "ok"
+    beta, std_error = np.full(fit.size, np.nan), np.full(fit.size, np.nan)
+    if fit.any():
+        bounds = np.full(fit.size, low), _upper_bounds(derivatives, fit, high)
+        roots, information = _newton(derivatives, fit, *bounds)
+        beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(information[fit])
+    return beta, std_error, status
+
+
+def _upper_bounds(derivatives: Derivatives, fit: NDArray[np.bool_], high: float | None) -> Floats:
+    if high is not None:
+        return np.full(fit.size, high)
+    bounds = np.full(fit.size, 0.25)
+    for _ in range(_MAX_ITERATIONS):
+        below = fit & (derivatives(bounds)[0] > 0)
+        if not below.any():
+            return bounds
+        bounds[below] *= 2
+    raise RuntimeError(f"beta has no upper bound below {bounds.max():.1e} logits per rubric point")
+
+
+def _newton(
+    derivatives: Derivatives, fit: NDArray[np.bool_], low: Floats, high: Floats
+) -> tuple[Floats, Floats]:
+    """Newton kept inside a shrinking bracket, all folds at once; a finished fold rests."""
+    beta, moving = (low + high) / 2, fit.copy()
+    for _ in range(_MAX_ITERATIONS):
+        slope, information = derivatives(beta)
+        low, high = np.where(slope > 0, beta, low), np.where(slope > 0, high, beta)
+        proposed = beta + slope / np.maximum(information, np.finfo(float).tiny)
+        inside = (proposed >= low) & (proposed <= high)
+        following = np.where(inside, proposed, (low + high) / 2)
+        spread = 1 / np.sqrt(np.maximum(information, np.finfo(float).tiny))
+        settled = np.abs(following - beta) <= _TOLERANCE * np.maximum(np.abs(beta), 10 * spread)
+        beta = np.where(moving, following, beta)
+        moving &= ~settled
+        if not moving.any():
+            return beta, derivatives(beta)[1]
+    raise RuntimeError(
+        f"beta of {int(moving.sum())} folds did not converge after {_MAX_ITERATIONS} "
+        "iterations; check the score differences for extreme values"
+    )
+
+
+def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
+    """Fit all folds on counts of the margin ``s * (2 y - 1)``, which has no orientation."""
+    tally = tally_scores(battles)
+    reach = tally.counts.shape[1] // 2
+    margins = tally.counts[:, :, 2] + tally.counts[:, ::-1, 0]
+    folds = margins.sum(axis=0) // 2 - margins  # every battle stands in two models' rows
+    agree, against = folds[:, reach + 1 :], folds[:, :reach][:, ::-1]
+    step = tally.differences[reach + 1 :]
+    both = (agree + against).astype(float)
+
+    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        hit = expit(beta[:, None] * step)
+        return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
+
+    scale = np.maximum(both @ step, np.finfo(float).tiny)
+    direction = _Direction(agree.sum(axis=1), against.sum(axis=1), (agree - against) @ step / scale)
+    beta, std_error, status = _solve(derivatives, direction)
+    return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
+
+
+def _margins(decided: CodedBattles) -> Floats:
+    """Return score differences turned so that positive agrees with the vote, shape (n,)."""
+    margin: Floats = decided.rubric_points() * (decided.human_outcome.astype(float) - 1)
+    return margin
+
+
+def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
+    margin = _margins(decided)
+    votes = np.ones(margin.size)
+    fits = [
+        fit_beta(margin[kept], votes[kept])
+        for kept in (
+            (decided.model_a != code) & (decided.model_b != code)
+            for code in range(len(decided.models))
+        )
+    ]
+    beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
+    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+
+
+def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds:
+    """Fit all folds of many battles on continuous scores, around the slope of all of them.
+
+    Falls back on refitting where a fold has no slope or lies too far from the pooled one.
+    """
+    margin = _margins(decided)
+    pooled = fit_beta(margin, np.ones(margin.size))
+    direction, n_battles = _directions(decided, margin)
+    if pooled.status != "ok" or (direction.status() != "ok").any():
+        return _folds_by_refitting(decided)
+    low, high = _interval_of_folds(decided, margin, pooled.beta)
+    try:
+        nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
+    except ValueError:
+        return _folds_by_refitting(decided)
+    slopes, informations = (
+        _without_own(model_sums(decided, margin, nodes, term, term))
+        for term in (_slope_term, _information_term)
+    )
+
+    def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        weights = interpolation(nodes, beta)
+        return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
+
+    ends = [derivatives(np.full(len(decided.models), end))[0] for end in (low, high)]
+    if (ends[0] <= 0).any() or (ends[1] >= 0).any():
+        return _folds_by_refitting(decided)
+    beta, std_error, status = _solve(derivatives, direction, low=low, high=high)
+    return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
+
+
+def _slope_term(beta: float, margin: Floats) -> Floats:
+    term: Floats = margin * expit(-beta * margin)
+    return term
+
+
+def _information_term(beta: float, margin: Floats) -> Floats:
+    hit = expit(beta * margin)
+    term: Floats = margin**2 * hit * (1 - hit)
+    return term
+
+
+def _without_own(own: Floats) -> Floats:
+    """Turn sums over each model's battles into sums over the battles without it."""
+    total: Floats = own.sum(axis=0) / 2 - own
+    return total
+
+
+def _directions(decided: CodedBattles, margin: Floats) -> tuple[_Direction, NDArray[np.int64]]:
+    def without(term: Floats) -> Floats:
+        return _without_own(model_sums(decided, term, np.zeros(1), lambda _, t: t, lambda _, t: t))[
+            :, 0
+        ]
+
+    n_agree, n_against, n_battles = (
+        np.rint(without(term.astype(float))).astype(np.int64)
+        for term in (margin > 0, margin < 0, np.ones(margin.size))
+    )
+    scale = np.maximum(without(np.abs(margin)), np.finfo(float).tiny)
+    return _Direction(n_agree, n_against, without(margin) / scale), n_battles
+
+
+def _interval_of_folds(decided: CodedBattles, margin: Floats, pooled: float) -> tuple[float, float]:
+    """Return an interval that holds every fold's slope: one Newton step each, and a margin."""
+    at = np.array([pooled])
+    slope, information = (
+        _without_own(model_sums(decided, margin, at, term, term))[:, 0]
+        for term in (_slope_term, _information_term)
+    )
+    estimates = pooled + slope / information
+    spread = max(float(np.ptp(estimates)), 1e-3 * pooled)
+    return max(float(estimates.min()) - spread, pooled / 100), float(estimates.max()) + spread

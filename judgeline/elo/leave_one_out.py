@@ -1,0 +1,277 @@
+"""Anchor strengths of every leave-one-model-out fold, all folds in one iteration.
+
+Leaving a model out removes its row and column from the counts, so every fold is close to the
+fit on all battles. One inverse of that fit's curvature preconditions all folds at once: with
+a model's parameter profiled out, the inverse is the same matrix without its row and column.
+What then remains to correct is the small share of each anchor's information that came from
+the model left out, and a few matrix products take care of it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
+
+from judgeline.elo.bradley_terry import curvature, fit_strengths
+
+Floats = NDArray[np.float64]
+
+_MAX_SWEEPS = 40
+_LINEAR_SWEEPS = 30
+_INNER = 1e-5  # relative accuracy of a step: what third order leaves over is of that size
+_FAR = 3.0  # logits; beyond, a second-order model of the likelihood says nothing
+_FOLD_BLOCK = 8  # folds evaluated at a time
+_TILE = 72  # anchors by anchors of one tile: 8 folds of it are 320 KiB
+_ERROR = 1e-11  # logits; a fold is finished when its estimated remaining error is below
+_STALL = 0.5  # a fold whose step keeps more than this share of its length goes to Newton
+_GRID = 2.0**-10  # logits; the last steps of a fold start here, whatever way led to it
+_CHORDS = 12
+
+
+def fit_leave_one_out(
+    n_battles: Floats,
+    fold_wins: Floats,
+    wins: Floats,
+    *,
+    l2: float,
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Floats:
+    """Return the anchors' strengths of every fold that leaves one model out.
+
+    Fold ``m`` maximises the penalised Bradley-Terry log-likelihood of `fit_strengths` on the
+    battles without model ``m``, against the fold's own targets.
+
+    Parameters
+    ----------
+    n_battles : ndarray, shape (M, M)
+        Battles per pair; symmetric, zero diagonal.
+    fold_wins : ndarray, shape (M, M)
+        Row ``m``: each model's wins in the battles without ``m``. A row that holds NaN
+        marks a fold without targets; its strengths are NaN. The diagonal is not read.
+    wins : ndarray, shape (M,)
+        Each model's wins over all battles at some common target; only a starting point.
+    l2 : float
+        Penalty per squared logit, as in `fit_strengths`.
+    names : sequence of str, optional
+        Names of the models for messages; their numbers by default.
+
+    Returns
+    -------
+    ndarray, shape (M, M)
+        Row ``m``: strengths in logits of the models other than ``m``, centred to mean zero
+        over them; the diagonal is zero.
+
+    Raises
+    ------
+    RuntimeError
+        If a fold does not reach the tolerances of `fit_strengths`; names the model left out.
+    """
+    size = wins.size
+    others = ~np.eye(size, dtype=bool)
+    targets = np.where(np.eye(size, dtype=bool), 0.0, fold_wins)
+    active = ~np.isnan(targets).any(axis=1)
+    strengths = np.full((size, size), np.nan)
+    if size == 2:
+        strengths[active] = 0.0
+        return strengths
+    pending = np.flatnonzero(active)
+    if size > 8 and pending.size and l2 > 0:  # unpenalised fits need their existence checked
+        start = fit_strengths(n_battles, wins, l2=l2)
+        shared, pending = _SharedInverse(n_battles, start, l2).iterate(targets, pending)
+        strengths[active] = shared[active]
+    for fold in pending:
+        name = f"model number {fold}" if names is None else str(names[fold])
+        strengths[fold] = _refit(n_battles, targets[fold], strengths[fold], (int(fold), name), l2)
+    for fold in np.flatnonzero(active):
+        kept = others[fold]
+        strengths[fold, kept] = _settled(
+            n_battles[np.ix_(kept, kept)], targets[fold, kept], strengths[fold, kept], l2
+        )
+    return strengths
+
+
+def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
+    """Return the strengths of anchors when nobody among them is left out, shape (A,).
+
+    Equal battles give equal bits here and in `fit_leave_one_out`, whether a model was left out
+    of them or was never there.
+
+    Parameters
+    ----------
+    n_battles, wins, l2
+        As of `fit_strengths`.
+    """
+    if wins.size == 1:
+        return np.zeros(1)
+    return _settled(n_battles, wins, fit_strengths(n_battles, wins, l2=l2), l2)
+
+
+def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
+    """Return the strengths that these battles alone determine, to the last bit.
+
+    Where a fit comes to rest depends in its last bits on where it began, and `near` began with
+    the battles of the model left out. So it is rounded to a grid first; one factor of the
+    curvature there then leads to the maximum.
+    """
+    strengths: Floats = np.round(near / _GRID) * _GRID
+    odds = np.exp(strengths)
+    share = counts / (odds[:, None] + odds)
+    information = share * odds[:, None] * odds / (odds[:, None] + odds)
+    factor = cho_factor(curvature(information, l2), check_finite=False)
+    strengths = strengths - strengths.mean()
+    last = np.inf
+    for _ in range(_CHORDS):
+        odds = np.exp(strengths)
+        expected = odds * (counts / (odds[:, None] + odds)).sum(axis=1)
+        gradient = wins - expected - 2 * l2 * strengths
+        step = cho_solve(factor, gradient - gradient.mean(), check_finite=False)
+        strengths = strengths + step - step.mean()
+        size = float(np.abs(step).max())
+        if size <= _ERROR / 100 or size >= last:
+            break
+        last = size
+    if size > _ERROR:  # next to no curvature: damped Newton steps, from a start that is no guess
+        return fit_strengths(counts, wins, l2=l2)
+    return strengths
+
+
+def _refit(
+    counts: Floats, wins: Floats, start: Floats, held_out: tuple[int, str], l2: float
+) -> Floats:
+    """Fit one fold by damped Newton with its own Cholesky factor."""
+    fold, name = held_out
+    others = np.arange(wins.size) != fold
+    known = start[others] if np.isfinite(start).all() else None
+    strengths = np.zeros(wins.size)
+    try:
+        strengths[others] = fit_strengths(
+            counts[np.ix_(others, others)], wins[others], l2=l2, start=known
+        )
+    except RuntimeError as error:
+        raise RuntimeError(f"with {name} held out: {error}") from error
+    return strengths
+
+
+class _SharedInverse:
+    """Simultaneous Newton on all folds, around the full fit, with its inverse curvature.
+
+    Fold curvatures differ from the full one in two ways: the battles with the model left out
+    are missing (subtracted exactly), and the fold sits a small offset away from the full fit
+    (the curvature's own slope, the third derivative, times that offset). With both in, what
+    a step leaves over is of third order in the offset, so one or two gradients suffice.
+    """
+
+    def __init__(self, n_battles: Floats, start: Floats, l2: float) -> None:
+        chance = expit(start[:, None] - start)
+        self.counts, self.start, self.l2 = n_battles, start, l2
+        self.expected = n_battles * chance
+        self.information = self.expected * (1 - chance)
+        self.third = self.information * (1 - 2 * chance)  # antisymmetric
+        self.third_sum = self.third.sum(axis=1)
+        self.hessian = curvature(self.information, l2)
+        self.inverse = cho_solve(cho_factor(self.hessian), np.eye(start.size))
+        self.off_fold = 1 - np.eye(start.size)
+
+    def iterate(self, targets: Floats, folds: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+        """Return strengths (M, M) and the folds that stalled and need a Newton of their own."""
+        strengths = self._centred(np.tile(self.start, (self.start.size, 1)))
+        origin = strengths.copy()
+        stalled: list[NDArray[np.intp]] = []
+        last = np.full(self.start.size, np.nan)
+        gradient = self._first_gradient(targets, strengths, folds)
+        for _ in range(_MAX_SWEEPS):
+            step, solved = self._solve(gradient, strengths[folds] - origin[folds], folds)
+            strengths[folds] += step
+            size = np.abs(step).max(axis=1)
+            ratio = size / last[folds]
+            stuck = ~solved | (ratio > _STALL) | ~np.isfinite(size)
+            done = ~stuck & ((size <= _ERROR) | (ratio / (1 - ratio) * size <= _ERROR))
+            stalled.append(folds[stuck])
+            last[folds] = size
+            folds = folds[~done & ~stuck]
+            if not folds.size:
+                break
+            gradient = self._gradient(targets, strengths, folds)
+        return strengths, np.concatenate([*stalled, folds])
+
+    def _centred(self, rows: Floats, folds: NDArray[np.intp] | None = None) -> Floats:
+        """Return rows with the fold's own entry zero and the others' mean removed."""
+        mask = self.off_fold if folds is None else self.off_fold[folds]
+        mean = (rows * mask).sum(axis=1, keepdims=True) / (rows.shape[1] - 1)
+        centred: Floats = (rows - mean) * mask
+        return centred
+
+    def _first_gradient(
+        self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]
+    ) -> Floats:
+        """Return the gradient of every fold at the full fit: one table serves all folds."""
+        gradient = targets - self.expected.sum(axis=1) + self.expected.T - 2 * self.l2 * strengths
+        return self._centred(gradient[folds], folds)
+
+    def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
+        odds = np.exp(strengths[folds])
+        expected = np.concatenate(
+            [
+                _expected_wins(self.counts, odds[first : first + _FOLD_BLOCK])
+                for first in range(0, folds.size, _FOLD_BLOCK)
+            ]
+        )
+        # the model left out sits at strength 0, odds 1; its battles do not count
+        expected -= self.counts[folds] * odds / (odds + 1)
+        gradient = targets[folds] - expected - 2 * self.l2 * strengths[folds]
+        return self._centred(gradient, folds)
+
+    def _solve(
+        self, gradient: Floats, offset: Floats, folds: NDArray[np.intp]
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Solve each fold's second-order model for its gradient by applying the shared inverse.
+
+        Contracts by the largest share that the model left out has in an anchor's information;
+        returns the steps and which folds' corrections died out.
+        """
+        removed, lost_third = self.information[folds], self.third.T[folds]
+        bent_offset = offset @ self.third.T
+        step = np.zeros_like(gradient)
+        converging = np.ones(folds.size, dtype=bool)
+        last = np.full(folds.size, _FAR)
+        for _ in range(_LINEAR_SWEEPS):
+            middle = offset + step / 2
+            bent_step = step @ self.third.T
+            slope_of_curvature = (
+                step * middle * (self.third_sum - lost_third)
+                - step * (bent_offset + bent_step / 2)
+                - middle * bent_step
+                + (middle * step) @ self.third.T
+            )
+            remainder = gradient - step @ self.hessian + removed * step - slope_of_curvature
+            correction = self._centred(self._centred(remainder, folds) @ self.inverse, folds)
+            size = np.abs(correction).max(axis=1)
+            converging &= size < last
+            step = np.where(converging[:, None], step + correction, 0.0)
+            settled = size <= np.maximum(_ERROR / 10, _INNER * np.abs(step).max(axis=1))
+            if (settled | ~converging).all():
+                break
+            last = size
+        return step, converging & settled
+
+
+def _expected_wins(counts: Floats, odds: Floats) -> Floats:
+    """Return ``odds_i * sum_j n_ij / (odds_i + odds_j)`` for rows of odds, shape (F, M).
+
+    The shares are symmetric in i and j: tiles above the diagonal serve both sides, and stay
+    in the cache.
+    """
+    sums = np.zeros_like(odds)
+    size = odds.shape[1]
+    for top in range(0, size, _TILE):
+        rows = slice(top, min(top + _TILE, size))
+        for left in range(top, size, _TILE):
+            columns = slice(left, min(left + _TILE, size))
+            share = odds[:, rows, None] + odds[:, None, columns]
+            np.divide(counts[rows, columns], share, out=share)
+            sums[:, rows] += share @ np.ones(share.shape[2])
+            if left > top:
+                sums[:, columns] += np.ones(share.shape[1]) @ share
+    return odds * sums

@@ -1,0 +1,215 @@
+"""Surrogacy: whether the score difference carries all that votes know about two models.
+
+Soft targets are unbiased only if, given the score difference, the vote no longer depends on
+which models met. The test adds the gap between the models' human strengths to the fit.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.bradley_terry import fit_strengths
+from judgeline.elo.tally import tally_outcomes
+
+Floats = NDArray[np.float64]
+
+_PARTS = 5
+_LEAST_VOTES = 10
+_MOST_VOTES = 100_000  # drawn at random: more would cost time and tell nothing new
+_MOST_DELETIONS = 60
+_MAX_ITERATIONS = 60
+_SINGULAR = 1e12
+
+
+class Surrogacy(NamedTuple):
+    """Fit of decisive votes on ``beta * s + gamma * (strength_a - strength_b)``.
+
+    `beta` is in logits per rubric point. `gamma` is a share: near 0 the judge's score carries
+    the model gap, near 1 it adds nothing to it. `gamma_std_error` is the jackknife's over models
+    and holds the error of the strengths too.
+    """
+
+    beta: float
+    gamma: float
+    gamma_std_error: float
+    n_battles: int
+
+
+class _Votes(NamedTuple):
+    """Decisive votes, n of them, each with the fifth (part) whose strengths it does not enter."""
+
+    model_a: NDArray[Any]
+    model_b: NDArray[Any]
+    part: NDArray[np.intp]
+    score: Floats
+    outcome: Floats
+
+    def design(self, strength: Floats) -> Floats:
+        """Score differences and gaps (n, 2) at strengths (parts, M)."""
+        gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
+        return np.column_stack([self.score, gap])
+
+
+class _Part(NamedTuple):
+    """Votes (M, M) and wins (M, M) against each model on all fifths but one, and strengths."""
+
+    counts: Floats
+    wins: Floats
+    strength: Floats
+
+
+def fit_surrogacy(
+    battles: CodedBattles, rng: np.random.Generator, *, l2: float = 0.01
+) -> Surrogacy:
+    """Return how much the models' human strengths add to the judge's score difference.
+
+    Strengths come from votes on the other four fifths of the battles, so that no vote helps
+    to predict itself; battles with a model that these do not hold are left out. The standard
+    error deletes one model at a time with all its votes (beyond 60 models, groups of them). A
+    vote belongs to two models, so that such deletions count its noise twice; the factor
+    ``(M - 2) / (2 M)`` allows for it. It is at least the error with the strengths taken as known.
+    Of more than 100,000 votes so many are drawn.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles with votes.
+    rng : numpy.random.Generator
+        Assigns battles to fifths, and many models to groups.
+    l2 : float
+        Penalty of the strengths' fits, per squared logit.
+
+    Returns
+    -------
+    Surrogacy
+        The two slopes; `surrogacy_finding` says in words what `gamma` means.
+
+    Raises
+    ------
+    ValueError
+        If fewer than ten votes are decisive, all in all or without one of the models.
+    RuntimeError
+        If the fit does not converge (votes separable by score and strengths), or score
+        differences and strengths cannot be told apart, with all models or without one.
+
+    References
+    ----------
+    T. A. B. Snijders and S. P. Borgatti (1999), "Non-Parametric Standard Errors and Tests for
+    Network Statistics", Connections 22(2), on the jackknife over the ends of pairs.
+    """
+    rows = np.flatnonzero(battles.human_outcome >= 0)
+    if rows.size > _MOST_VOTES:
+        rows = rng.choice(rows, _MOST_VOTES, replace=False)
+    voted, part = battles.take(rows), rng.permutation(rows.size) % _PARTS
+    parts = [_fit_part(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
+    strength = np.array([fit.strength for fit in parts])
+    votes = _decisive(voted, part, strength)
+    slopes, information = _logistic(votes.design(strength), votes.outcome, np.zeros(2))
+    known = float(np.sqrt(np.linalg.inv(information)[1, 1]))
+    gammas = []
+    for deleted in _deletions(voted, rng):
+        try:
+            gammas.append(_gamma_without(deleted, votes, parts, slopes, l2))
+        except (ValueError, RuntimeError) as reason:
+            names = ", ".join(np.array(voted.models)[deleted].tolist())
+            raise type(reason)(f"without the votes on {names}: {reason}") from reason
+    spread = float(np.sqrt((len(gammas) - 2) / 2 * np.var(gammas)))
+    beta, gamma = slopes.tolist()
+    return Surrogacy(beta, gamma, max(spread, known), votes.outcome.size)
+
+
+def surrogacy_finding(gamma: float, std_error: float) -> str:
+    """Return in one sentence whether votes depend on the models beyond the scores.
+
+    Parameters
+    ----------
+    gamma, std_error : float
+        Of `Surrogacy`.
+
+    Returns
+    -------
+    str
+        A finding where `gamma` is more than two standard errors from 0, else that there is none.
+    """
+    numbers = f"(gamma {gamma:.2f}, SE {std_error:.2f})"
+    if gamma > 2 * std_error:
+        return (
+            f"votes depend on the models beyond the scores {numbers}: raw soft ratings may "
+            "lie too close together"
+        )
+    if gamma < -2 * std_error:
+        return (
+            f"votes differ less between the models than the scores do {numbers}: raw soft ratings "
+            "may lie too far apart"
+        )
+    return f"no sign that votes depend on the models beyond the scores {numbers}"
+
+
+def _deletions(voted: CodedBattles, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+    """Yield masks (M,) of one model with votes each, or of groups where there are many."""
+    models = rng.permutation(np.flatnonzero(voted.voted_models()))
+    for group in np.array_split(models, min(models.size, _MOST_DELETIONS)):
+        yield np.isin(np.arange(len(voted.models)), group)
+
+
+def _fit_part(battles: CodedBattles, l2: float) -> _Part:
+    votes = tally_outcomes(battles).human
+    counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
+    strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
+    return _Part(counts, wins, np.where(battles.voted_models(), strength, np.nan))
+
+
+def _decisive(voted: CodedBattles, part: NDArray[np.intp], strength: Floats) -> _Votes:
+    votes = _Votes(
+        voted.model_a, voted.model_b, part, voted.rubric_points(), voted.human_outcome / 2
+    )
+    known = np.isfinite(votes.design(strength)[:, 1])  # no gap to an unseen model
+    return _chosen(votes, known & (votes.outcome != 0.5))
+
+
+def _chosen(votes: _Votes, rows: NDArray[np.bool_]) -> _Votes:
+    if (n_votes := int(rows.sum())) < _LEAST_VOTES:
+        raise ValueError(f"{n_votes} decisive votes: at least {_LEAST_VOTES} are needed")
+    return _Votes(*(cast(Any, column)[rows] for column in votes))
+
+
+def _gamma_without(
+    deleted: NDArray[np.bool_], votes: _Votes, parts: list[_Part], slopes: Floats, l2: float
+) -> float:
+    rest = _chosen(votes, ~(deleted[votes.model_a] | deleted[votes.model_b]))
+    strength = np.array([_strength_without(deleted, part, l2) for part in parts])
+    return float(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
+
+
+def _strength_without(deleted: NDArray[np.bool_], part: _Part, l2: float) -> Floats:
+    left = ~(deleted[:, None] | deleted)
+    wins = (part.wins * left).sum(axis=1)
+    return fit_strengths(part.counts * left, wins, l2=l2, start=np.nan_to_num(part.strength))
+
+
+def _logistic(design: Floats, outcome: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """Return slopes and information of a logistic regression without intercept, by Newton."""
+    slopes = start
+    for _ in range(_MAX_ITERATIONS):
+        chance = expit(design @ slopes)
+        gradient = design.T @ (outcome - chance)
+        information = design.T @ (design * (chance * (1 - chance))[:, None])
+        if np.linalg.cond(information) > _SINGULAR:
+            raise RuntimeError(
+                "score differences and strengths cannot be told apart: they are proportional, or "
+                "one of them does not vary"
+            )
+        step = np.linalg.solve(information, gradient)
+        slopes = slopes + step
+        if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(slopes).max()):
+            return slopes, information
+        if np.abs(slopes).max() > 1e6:
+            break
+    raise RuntimeError(
+        f"votes on scores and strengths did not converge (slopes {slopes.round(2).tolist()}); "
+        "they may be separable"
+    )

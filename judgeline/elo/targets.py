@@ -1,0 +1,324 @@
+"""What placing a model needs of a kind of outcome: battles and wins, whole and by fold.
+
+Votes, a judge's hard outcomes and any probability of a win come down to the same totals, so
+that one leave-one-out fit and one placement serve them all.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.connectivity import connected_components, cut_models
+from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
+from judgeline.elo.own_battles import OwnBattles
+from judgeline.elo.placement import analytic_std_error, place_models
+from judgeline.elo.soft import SoftTotals
+from judgeline.verdict.outcomes import exact_share
+
+Floats = NDArray[np.float64]
+
+FoldOutcomes = Callable[[int], Floats]
+"""Gives A's share of the win in every battle, shape (n,), while model number m is held out."""
+
+
+class Target(NamedTuple):
+    """Everything about one kind of outcome that placing needs; anchors are the A voted models.
+
+    `n_battles` and `own_wins` (M, A): battles and wins of every model against each anchor;
+    `own_squares` (M,): sum of squared outcomes; `fold_wins` (M, A): row m, the anchors' wins in
+    battles among anchors without m, at m's own outcomes. A target without `fold_wins` places
+    models among the anchors of people's votes.
+    """
+
+    n_battles: Floats
+    own_wins: Floats
+    own_squares: Floats
+    fold_wins: Floats | None
+
+
+class Placed(NamedTuple):
+    """Strengths (M,) in logits, their closed-form errors (M,), and each one's anchors (M, A).
+
+    An anchor's own place among its anchors holds no strength, but zero.
+    """
+
+    strength: Floats
+    std_error: Floats
+    anchors: Floats
+
+
+def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
+    """Return which models have votes, (M,); ValueError if none has."""
+    voted = battles.voted_models()
+    if not voted.any():
+        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    return voted
+
+
+def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> Target:
+    """Return the target under which each outcome counts as a fixed share of the win.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (M, A, K)
+        Battles of every model against each anchor, by outcome.
+    share : ndarray, shape (K,)
+        What each outcome counts as.
+    voted : ndarray of bool, shape (M,)
+        Which models are the A anchors.
+    """
+    own_wins = counts @ exact_share(share)
+    among = own_wins[voted]
+    fold_wins = np.tile(among.sum(axis=1), (voted.size, 1))
+    fold_wins[voted] -= among.T
+    squares = (counts @ exact_share(share**2)).sum(axis=1)
+    return Target(counts.sum(axis=2).astype(float), own_wins, squares, fold_wins)
+
+
+def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> Target:
+    """Return the target of soft outcomes, each fold at its own slope, from their totals.
+
+    Parameters
+    ----------
+    counts, voted
+        As of `linear_target`.
+    soft : SoftTotals
+        Of the same battles.
+    """
+    n_battles = counts.sum(axis=2).astype(float)
+    own_wins, fold_wins = soft.own_wins[:, voted], soft.totals[:, voted].copy()
+    # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
+    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
+    return Target(n_battles, own_wins, soft.own_squares, fold_wins)
+
+
+def outcome_target(
+    battles: CodedBattles,
+    counts: NDArray[np.int64],
+    outcomes: FoldOutcomes,
+    voted: NDArray[np.bool_],
+) -> Target:
+    """Return the target of any outcomes, which may differ from fold to fold.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        The judged battles, n of them over M models.
+    counts, voted
+        As of `linear_target`.
+    outcomes : FoldOutcomes
+        A's share of the win in every battle, by held-out model; a fold with a NaN in it has no
+        target. Models without votes share their outcomes.
+
+    Raises
+    ------
+    ValueError
+        If a fold has not one outcome per battle, or one outside [0, 1].
+    """
+    size = voted.size
+    own_wins, own_squares = np.zeros((size, size)), np.zeros(size)
+    totals = np.zeros((size, size))
+    among = voted[battles.model_a] & voted[battles.model_b]
+    for model in range(size):
+        share = require_shares(outcomes(model), len(battles), battles.models[model])
+        totals[model] = _wins(battles, share, size, among)
+        own, opponent = _own_shares(battles, share, model)
+        own_wins[model] = np.bincount(opponent, own, size)
+        own_squares[model] = exact_share(own**2)[voted[opponent]].sum()
+    n_battles = counts.sum(axis=2).astype(float)
+    own_wins, fold_wins = own_wins[:, voted], totals[:, voted]
+    fold_wins[voted] -= n_battles[voted] - own_wins[voted]
+    return Target(n_battles, own_wins, own_squares, fold_wins)
+
+
+def own_target(
+    battles: CodedBattles,
+    counts: NDArray[np.int64],
+    shares: Callable[[int, OwnBattles], Floats],
+    voted: NDArray[np.bool_],
+) -> Target:
+    """Return the target of outcomes that place a model among the anchors of people's votes.
+
+    Parameters
+    ----------
+    battles, counts, voted
+        As of `outcome_target`.
+    shares : callable
+        Gives a model's share of the win in each of its own battles, by its number; NaN for none.
+    """
+    anchors = np.cumsum(voted) - 1
+    n_anchors = int(voted.sum())
+    own_wins, own_squares = np.zeros((voted.size, n_anchors)), np.zeros(voted.size)
+    for model, own in enumerate(OwnBattles.of_all(battles, voted, None)):
+        share = exact_share(shares(model, own))
+        own_wins[model] = np.bincount(anchors[own.opponent], share, n_anchors)
+        own_squares[model] = exact_share(share**2).sum()
+    return Target(counts.sum(axis=2).astype(float), own_wins, own_squares, None)
+
+
+def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
+    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN.
+
+    Raises
+    ------
+    ValueError
+        Otherwise, with the value, the row and the model held out.
+    """
+    share = np.asarray(outcome, dtype=float)
+    if share.shape != (n_battles,):
+        raise ValueError(
+            f"outcomes with {model!r} held out have shape {share.shape}; expected ({n_battles},)"
+        )
+    wrong = (share < 0) | (share > 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"the outcome of battle {row} with {model!r} held out is {share[row]}; expected A's "
+            "share of the win, in [0, 1]"
+        )
+    return exact_share(share)
+
+
+def _wins(battles: CodedBattles, share: Floats, size: int, kept: NDArray[np.bool_]) -> Floats:
+    of_a = np.bincount(battles.model_a[kept], share[kept], size).astype(float)
+    of_b = np.bincount(battles.model_b[kept], 1 - share[kept], size).astype(float)
+    wins: Floats = of_a + of_b
+    return wins
+
+
+def _own_shares(
+    battles: CodedBattles, share: Floats, model: int
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Return a model's share of the win in each of its battles, and whom it met."""
+    first, second = battles.model_a == model, battles.model_b == model
+    own = np.concatenate([share[first], 1 - share[second]])
+    opponent = np.concatenate([battles.model_b[first], battles.model_a[second]])
+    return own, opponent.astype(np.int64)
+
+
+def require_anchors_connected(
+    target: Target, voted: NDArray[np.bool_], models: tuple[str, ...]
+) -> None:
+    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
+    labels = connected_components(target.n_battles[voted])
+    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
+    if stray:
+        raise ValueError(
+            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
+            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
+            "or remove their votes and let the judge place them"
+        )
+
+
+def place_targets(
+    targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+) -> dict[str, Placed]:
+    """Fit every fold's anchors, then place the held-out models and those without votes.
+
+    A model's placements by a judge depend on no vote on it, to the last bit.
+
+    Parameters
+    ----------
+    targets : mapping of str to Target
+        By method, ``human`` among them.
+    voted : ndarray of bool, shape (M,)
+        Which models are anchors.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+    names : ndarray of str, shape (A,)
+        The anchors, for messages.
+
+    Raises
+    ------
+    RuntimeError
+        If an iteration does not converge.
+    """
+    fitted = {
+        name: fold_anchors(target, voted, l2, names)
+        for name, target in targets.items()
+        if target.fold_wins is not None
+    }
+    anchors = np.array([fitted.get(name, fitted["human"]) for name in targets])
+    counts, wins = (np.array([target[field] for target in targets.values()]) for field in (0, 1))
+    squares = np.array([target.own_squares for target in targets.values()])
+    strength = np.full(squares.shape, np.nan)
+    error = strength.copy()
+    for model, others in enumerate(other_anchors(voted)):
+        met = others & (counts[:, model] > 0).any(axis=0)  # no vote is on a battle without verdict
+        cells = [part[:, model][:, met] for part in (counts, wins, anchors)]
+        strength[:, model], error[:, model] = _place(
+            cells[0], cells[1], cells[2], squares[:, model], l2
+        )
+    rows = zip(targets, strength, error, anchors, strict=True)
+    return {name: Placed(*columns) for name, *columns in rows}
+
+
+def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
+    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
+    return others
+
+
+def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which models' absence takes other anchors apart, (M,): they have no fold."""
+    cut = np.zeros(voted.size, dtype=bool)
+    cut[voted] = cut_models(target.n_battles[voted])
+    return cut
+
+
+def fold_anchors(
+    target: Target, voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
+) -> Floats:
+    """Return the strengths of the A anchors in every model's fold, (M, A) logits.
+
+    A model's own place holds zero; rows are NaN where a fold has no target,
+    or its anchors no chain of battles between them.
+
+    Parameters
+    ----------
+    target, voted, l2, names
+        As of `place_targets`, one target with `fold_wins`.
+
+    Raises
+    ------
+    RuntimeError
+        If an iteration does not converge.
+    """
+    fold_wins = np.asarray(target.fold_wins)
+    among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)
+    whole = fold_wins[voted] + among - target.own_wins[voted]
+    whole = whole[np.isfinite(whole).all(axis=1)]
+    start = whole.mean(axis=0) if len(whole) else np.full(len(among), np.nan)
+    start += (among.sum() / 2 - start.sum()) / start.size
+    anchors[voted] = fit_leave_one_out(among, fold_wins[voted], start, l2=l2, names=names)
+    unvoted = np.flatnonzero(~voted & np.isfinite(fold_wins).all(axis=1))
+    if unvoted.size:
+        anchors[unvoted] = fit_anchors(among, fold_wins[unvoted[0]], l2=l2)
+    anchors[_is_cut(target, voted)] = np.nan
+    return anchors
+
+
+def _place(
+    counts: Floats,
+    wins: Floats,
+    anchors: Floats,
+    squares: Floats,
+    l2: float,
+) -> tuple[Floats, Floats]:
+    """Return one model's strengths and closed-form errors by K methods, from cells (K, A)."""
+    placed = np.isfinite(squares) & np.isfinite(anchors).all(axis=1)
+    won = np.where(placed, wins.sum(axis=1), np.nan)
+    strength = place_models(won, counts, anchors, l2=l2)
+    chance = expit(strength[:, None] - anchors)
+    expected = counts * chance
+    error = analytic_std_error(
+        (wins - expected).sum(axis=1),
+        squares - ((2 * wins - expected) * chance).sum(axis=1),
+        (expected * (1 - chance)).sum(axis=1) + 2 * l2,
+        counts.sum(axis=1),
+    )
+    return strength, error

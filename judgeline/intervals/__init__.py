@@ -1,0 +1,1 @@
+"""Intervals of ratings: conformal thresholds, coverage, and the board."""

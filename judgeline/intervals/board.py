@@ -1,0 +1,347 @@
+"""The leaderboard: one rating, interval and place per model, from leave-one-out ratings."""
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.rate import HEADLINE, HeldOutRatings
+from judgeline.intervals.conformal import (
+    Calibrating,
+    StdErrorKind,
+    calibrating_models,
+    chosen_std_error,
+    interval_half_width,
+)
+
+Floats = NDArray[np.float64]
+
+WITHHELD = "withheld: "
+"""What the flag of a rating begins with that is not shown, because its judge failed the gate."""
+
+
+class Leaderboard(NamedTuple):
+    """One row per model, best rating first; models without a rating come last.
+
+    `rating` is by `method`, of which `basis` says what ``auto`` stands for; `lower` and `upper`
+    bound its conformal interval (Elo points), which is the whole line for a model without a
+    standard error. `std_error` and `vote_std_error` are the model's own parts of its spread.
+    `rank` is NaN for a model without a rating; `best_rank` and `worst_rank` bound the true ranks
+    of all models at once: see `rank_intervals`.
+    `human_rating` is NaN without votes that count. `judge_and_votes` and its interval are of the
+    judge's rating and the model's own votes together, from the first vote on. `n_battles`
+    counts judged battles against anchors.
+    """
+
+    rank: Floats
+    best_rank: Floats
+    worst_rank: Floats
+    model: NDArray[np.str_]
+    method: NDArray[np.str_]
+    basis: NDArray[np.str_]
+    rating: Floats
+    std_error: Floats
+    vote_std_error: Floats
+    lower: Floats
+    upper: Floats
+    human_rating: Floats
+    judge_and_votes: Floats
+    judge_and_votes_std_error: Floats
+    judge_and_votes_lower: Floats
+    judge_and_votes_upper: Floats
+    hard_rating: Floats
+    soft_rating: Floats
+    beta: Floats
+    n_battles: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
+    flags: NDArray[np.str_]
+
+
+def rank_models(
+    heldout: HeldOutRatings,
+    *,
+    method: str = HEADLINE,
+    miscoverage: float = 0.1,
+    std_error: StdErrorKind = "analytic",
+    calibration: HeldOutRatings | None = None,
+) -> Leaderboard:
+    """Return the leaderboard of one method with a conformal interval for every model.
+
+    A model without votes gets the threshold of all voted models' residuals. A voted model
+    gets the threshold of the *other* voted models' residuals: its own votes do not widen or
+    narrow what is promised about it.
+
+    Parameters
+    ----------
+    heldout : HeldOutRatings
+        Leave-one-out ratings of all methods.
+    method : str
+        The judge method that ranks.
+    miscoverage : float
+        Tolerated probability that an interval misses, in (0, 1).
+    std_error : {"analytic", "bootstrap"}
+        Which standard error scales the intervals.
+    calibration : HeldOutRatings, optional
+        Ratings of the models that calibrate, where they are not those that are ranked.
+
+    Returns
+    -------
+    Leaderboard
+        Rows by rating, best first. Intervals are the whole line where too few models
+        calibrate. NaN where a model has no rating, and then `flags` says why.
+
+    Raises
+    ------
+    ValueError
+        If the ratings hold no such method, or it is ``human``.
+    """
+    table = of_method(heldout, method)
+    pool = heldout if calibration is None else calibration
+    spread = chosen_std_error(table, std_error)
+    half_width = np.empty(spread.size)
+    for row, (name, basis) in enumerate(
+        zip(table.model.tolist(), table.basis.tolist(), strict=True)
+    ):
+        voted = calibrating_models(pool, _pool_method(method, basis, pool), std_error)
+        half_width[row] = _half_width(
+            voted.take(voted.model != name), spread[row], table.vote_std_error[row], miscoverage
+        )
+    nowhere = np.full(table.model.size, math.nan)
+    return in_order(
+        Leaderboard(
+            nowhere, nowhere, nowhere, table.model, table.method, table.basis, table.rating,
+            spread, table.vote_std_error, table.rating - half_width, table.rating + half_width,
+            table.human_rating, nowhere, nowhere, nowhere, nowhere,
+            _ratings_of(heldout, "hard", table.model), _ratings_of(heldout, "soft", table.model),
+            _betas(heldout, table.model), table.n_battles, table.n_votes,
+            _with_spread_flag(table, spread),
+        ),
+        miscoverage=miscoverage,
+    )  # fmt: skip
+
+
+def _pool_method(method: str, basis: str, pool: HeldOutRatings) -> str:
+    """Return whose residuals calibrate a row: those of what ``auto`` stands for in it, if known."""
+    stands_for = basis.split(":")[0]
+    return stands_for if method == HEADLINE and (pool.method == stands_for).any() else method
+
+
+def _half_width(voted: Calibrating, error: float, noise: float, miscoverage: float) -> float:
+    """Return half the width of one model's interval, from the models that calibrate it."""
+    spread = voted.spread(np.array([error]), np.array([noise]))
+    return float(interval_half_width(voted.threshold(miscoverage), spread)[0])
+
+
+def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
+    """Return the rows of one judge method; ValueError, with the known ones, if there is none."""
+    known = dict.fromkeys(heldout.method.tolist())
+    if method not in known or method == "human":
+        names = ", ".join(name for name in known if name != "human")
+        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {names}")
+    rows = heldout.method == method
+    return HeldOutRatings(*(column[rows] for column in heldout))
+
+
+def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
+    """Return the rows by rating, best first, with ranks and the ranks that chance allows.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        With ratings and intervals.
+    miscoverage : float
+        Tolerated probability of a miss that the intervals were made with, in (0, 1).
+    """
+    rating = board.rating.astype(float)
+    order = np.lexsort((board.model.astype(str), -rating))  # NaN sorts last
+    board = Leaderboard(*(column[order] for column in board))
+    rated = np.isfinite(board.rating.astype(float))
+    places = [np.full(rated.size, math.nan) for _ in range(3)]
+    places[0][rated] = np.arange(1.0, rated.sum() + 1)
+    half_width = (board.upper.astype(float) - board.lower.astype(float)) / 2
+    places[1][rated], places[2][rated] = rank_intervals(
+        board.rating.astype(float)[rated], half_width[rated], miscoverage=miscoverage
+    )
+    return board._replace(rank=places[0], best_rank=places[1], worst_rank=places[2])
+
+
+class Interval(Protocol):
+    """Ratings of some models with errors and the ends of their intervals, Elo points, by row."""
+
+    model: NDArray[np.str_]
+    rating: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+
+
+def with_votes(board: Leaderboard, together: Interval) -> Leaderboard:
+    """Return a leaderboard with ratings by judge and votes together; NaN for other models.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        Without them.
+    together : VotedRatings
+        As of `judgeline.intervals.judge_and_votes.rate_with_votes`.
+    """
+    every = np.ones(together.model.size, dtype=bool)
+    columns = (together.rating, together.std_error, together.lower, together.upper)
+    found = [_lookup(together.model, column, every, board.model) for column in columns]
+    return board._replace(
+        judge_and_votes=found[0],
+        judge_and_votes_std_error=found[1],
+        judge_and_votes_lower=found[2],
+        judge_and_votes_upper=found[3],
+    )
+
+
+def rank_intervals(
+    rating: ArrayLike, half_width: ArrayLike, *, miscoverage: float
+) -> tuple[Floats, Floats]:
+    """Return between which ranks every model lies, all at once, at a stated probability.
+
+    A model is above another if their ratings differ by more than the Tukey-Kramer criterion, in
+    standard deviations that a normal rating with such an interval would have. A model's best rank
+    is one more than the number of models above it; a higher rating never has a worse one.
+
+    Assumption: errors of ratings are about normal and independent.
+
+    Parameters
+    ----------
+    rating, half_width : array_like, shape (n,)
+        Elo points, best first; an infinite half-width leaves every rank open.
+    miscoverage : float
+        Tolerated probability that the true rank of any model lies outside, in (0, 1).
+
+    Returns
+    -------
+    best, worst : ndarray, shape (n,)
+        Ranks from 1 to n.
+
+    References
+    ----------
+    A. J. Hayter (1984), "A Proof of the Conjecture that the Tukey-Kramer Multiple Comparisons
+    Procedure is Conservative", The Annals of Statistics 12(1). M. Mogstad, J. P. Romano, A. M.
+    Shaikh and D. Wilhelm (2024), "Inference for Ranks", Review of Economic Studies 91(1).
+    """
+    from scipy.stats import norm, studentized_range
+
+    values = np.asarray(rating, dtype=float)
+    if values.size < 2:
+        return np.ones(values.size), np.ones(values.size)
+    spread = np.asarray(half_width, dtype=float) / norm.ppf(1 - miscoverage / 2)
+    criterion = studentized_range.ppf(1 - miscoverage, values.size, np.inf) / math.sqrt(2)
+    apart = criterion * np.sqrt(spread[:, None] ** 2 + spread**2)
+    is_above = values[:, None] - values > apart
+    best = is_above.sum(axis=0) + 1.0
+    worst = values.size - is_above.sum(axis=1).astype(float)
+    return np.minimum.accumulate(best[::-1])[::-1], np.maximum.accumulate(worst)
+
+
+def missed(board: Leaderboard) -> NDArray[np.bool_]:
+    """Return which models have an interval that does not hold their human rating, shape (n,).
+
+    Parameters
+    ----------
+    board : Leaderboard
+        With intervals; a table with its columns will do.
+    """
+    lower, upper, human = _ends_and_human(board)
+    outside: NDArray[np.bool_] = (human < lower) | (human > upper)
+    return outside
+
+
+def kept_intervals(board: Leaderboard) -> tuple[int, int]:
+    """Return how many intervals hold their model's human rating, of how many that could fail.
+
+    Intervals that are the whole line promise nothing and are not counted.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        With intervals; a table with its columns will do.
+    """
+    n_counted = int(np.isfinite(_ends_and_human(board)).all(axis=0).sum())
+    return n_counted - int(missed(board).sum()), n_counted
+
+
+def _ends_and_human(board: Leaderboard) -> Floats:
+    return np.array([board.lower, board.upper, board.human_rating], dtype=float)
+
+
+def kept_text(board: Leaderboard, miscoverage: float) -> str:
+    """Return the sentence that says how many intervals hold the human rating."""
+    n_held, n_counted = kept_intervals(board)
+    if not n_counted:
+        return "no model with votes has an interval to hold its human rating against"
+    promised = f"{100 * (1 - miscoverage):g} % promised"
+    return f"{n_held} of {n_counted} intervals hold the human rating ({promised})"
+
+
+def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
+    """Return a leaderboard without any number that the judge had a say in, and with the reason.
+
+    Parameters
+    ----------
+    leaderboard : Leaderboard
+        Ratings by a judge that failed its gate.
+    reason : str
+        Why, such as ``kappa 0.05 < 0.20``; it goes before each model's other flags.
+
+    Returns
+    -------
+    Leaderboard
+        Rows by name, since their order would tell the ranks. Human ratings and counts stay.
+
+    Raises
+    ------
+    ValueError
+        If there is no reason, or it holds the semicolon that separates flags.
+    """
+    if not reason or ";" in reason:
+        raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
+    order = np.argsort(leaderboard.model, kind="stable")
+    board = Leaderboard._make(column[order] for column in leaderboard)
+    nothing = np.full(order.size, math.nan)
+    flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())
+    return board._replace(
+        **dict.fromkeys(OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
+    )
+
+
+OF_THE_JUDGE = (
+    "rank", "best_rank", "worst_rank", "rating", "std_error", "vote_std_error", "lower", "upper",
+    "judge_and_votes", "judge_and_votes_std_error", "judge_and_votes_lower",
+    "judge_and_votes_upper", "hard_rating", "soft_rating", "beta",
+)  # fmt: skip
+"""Columns that the judge had a say in."""
+
+
+def withheld_reason(flags: str) -> str:
+    """Return why a model's rating is withheld, from its flags; empty where it is not."""
+    first = flags.split(";", 1)[0]
+    return first.removeprefix(WITHHELD) if first.startswith(WITHHELD) else ""
+
+
+def _with_spread_flag(table: HeldOutRatings, spread: Floats) -> NDArray[np.str_]:
+    """Add the flag of a rating whose battles do not tell how uncertain it is."""
+    lacks = np.isfinite(table.rating) & ~(spread > 0)
+    flags = zip(table.flags.tolist(), lacks.tolist(), strict=True)
+    return np.array([";".join(filter(None, (old, "no-spread" * new))) for old, new in flags])
+
+
+def _ratings_of(heldout: HeldOutRatings, method: str, models: NDArray[np.str_]) -> Floats:
+    return _lookup(heldout.model, heldout.rating, heldout.method == method, models)
+
+
+def _betas(heldout: HeldOutRatings, models: NDArray[np.str_]) -> Floats:
+    return _lookup(heldout.model, heldout.beta, heldout.method == "soft", models)
+
+
+def _lookup(
+    names: NDArray[np.str_], values: Floats, rows: NDArray[np.bool_], models: NDArray[np.str_]
+) -> Floats:
+    found = dict(zip(names[rows].tolist(), values[rows].tolist(), strict=True))
+    return np.array([found.get(model, math.nan) for model in models.tolist()])

@@ -1,0 +1,442 @@
+"""Judge and votes together: a model's own votes with the judge's rating as their prior.
+
+Elo points outside, logits inside. The judge's rating comes from a fold that holds the model
+out, and the anchors are that fold's human strengths.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.placement import place_models
+from judgeline.elo.rate import HeldOutRatings, human_anchors
+from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
+from judgeline.elo.streams import keyed_rng
+from judgeline.elo.tally import tally_outcomes
+from judgeline.intervals.conformal import conformal_quantile
+
+Floats = NDArray[np.float64]
+
+LEAST_ERROR = 3.0
+"""Elo points below which no judge's error is believed to be, however well its residuals agree."""
+
+N_DRAWS = 9
+"""Random choices of votes over which a threshold is the median; odd, so that it is one of them."""
+
+_HALVES = np.array([0.0, 0.5, 1.0])
+_DEFAULT_L2 = 0.01  # of the ratings from other votes, where ratings have no penalty
+
+
+class JudgeVariance(NamedTuple):
+    """Variance of the judge's rating about the human one, in squared logits.
+
+    `own` is the part of it that is the calibrating models' mean squared standard error by the
+    judge, and `doubt` the standard error of the variance. NaN where fewer than two models
+    calibrate it; `reason` then says so.
+    """
+
+    variance: float
+    reason: str
+    own: float = 0.0
+    doubt: float = 0.0
+
+    def of(self, judge_std_error: float) -> float:
+        """Return the variance for a model of another standard error by the judge (Elo points)."""
+        return self.variance + max((judge_std_error / ELO_PER_LOGIT) ** 2 - self.own, 0.0)
+
+
+class CalibratingModels(NamedTuple):
+    """K models with votes, among A anchors.
+
+    `judge_rating` (K,) is in Elo points, each from the fold without the model; `anchors` (K, A)
+    are human strengths of that fold in logits, finite wherever the model has a vote; `votes`
+    (K, A, 3) counts votes lost, tied and won against each anchor. `residual` (K,) is the judge
+    rating minus the human one; `human_std_error` and `judge_std_error` (K,) are the errors of
+    both, in Elo points.
+    """
+
+    model: tuple[str, ...]
+    judge_rating: Floats
+    anchors: Floats
+    votes: NDArray[np.int64]
+    residual: Floats
+    human_std_error: Floats
+    judge_std_error: Floats
+
+
+class VoteCalibration(NamedTuple):
+    """Judge variance, and nonconformity (draws, models) of `model` at one number of votes."""
+
+    judge: JudgeVariance
+    model: tuple[str, ...]
+    nonconformity: Floats
+
+
+class JudgeAndVotes(NamedTuple):
+    """Rating of one model with its standard error and interval, in Elo points."""
+
+    rating: float
+    std_error: float
+    lower: float
+    upper: float
+
+
+def judge_variance(
+    residual: ArrayLike, human_std_error: ArrayLike, judge_std_error: ArrayLike
+) -> JudgeVariance:
+    """Return how far a judge's ratings are from noiseless human ones.
+
+    The largest of ``mean(residual^2 - human_std_error^2)``, ``mean(judge_std_error^2)`` and
+    ``LEAST_ERROR^2``, times ``n / (n - 1)``.
+    The second term departs from the first alone: judge and people see the same battles, so that
+    their errors go together and residuals understate the judge's.
+
+    Parameters
+    ----------
+    residual, human_std_error, judge_std_error : array_like, shape (n,)
+        Judge minus human rating of the calibrating models, and the errors of both ratings, in
+        Elo points.
+
+    Returns
+    -------
+    JudgeVariance
+        In squared logits; NaN with a reason for fewer than two models.
+
+    Raises
+    ------
+    ValueError
+        If a residual or an error is not finite.
+    """
+    columns = (residual, human_std_error, judge_std_error)
+    error, noise, by_judge = (np.asarray(column, dtype=float) for column in columns)
+    wrong = np.flatnonzero(~np.isfinite(error + noise + by_judge))
+    if wrong.size:
+        raise ValueError(
+            f"residual {error[wrong[0]]:g} with human standard error {noise[wrong[0]]:g} and judge "
+            f"standard error {by_judge[wrong[0]]:g} in row {wrong[0]}: leave out models without a "
+            "rating by judge and by votes"
+        )
+    if error.size < 2:
+        return JudgeVariance(
+            np.nan,
+            f"{error.size} calibrating models: at least 2 models with votes are needed to tell "
+            "how far the judge's ratings are from human ones",
+        )
+    own = float(np.mean(by_judge**2))
+    squared = max(float(np.mean(error**2 - noise**2)), own, LEAST_ERROR**2)
+    scale = ELO_PER_LOGIT**2
+    doubt = float(np.std(error**2 - noise**2, ddof=1)) / math.sqrt(error.size)
+    variance = squared * error.size / (error.size - 1)
+    return JudgeVariance(variance / scale, "", own / scale, doubt / scale)
+
+
+def calibrate_votes(
+    models: CalibratingModels, n_votes: int, *, seed: int, l2: float = 0.01
+) -> VoteCalibration:
+    """Return judge variance and nonconformity for ratings of models with `n_votes` votes.
+
+    Of each calibrating model's votes `n_votes` are drawn at random, at most half of them. They
+    and the judge's rating, whose variance comes from the other models, make a rating; it is
+    compared with the human rating of the model's other votes. Nonconformity is the difference
+    over ``sqrt(std_error^2 + other_std_error^2)``.
+
+    Parameters
+    ----------
+    models : CalibratingModels
+        Models with votes, without the one to be rated.
+    n_votes : int
+        Votes of the model to be rated; the power of two below is close enough.
+    seed : int
+        Seed of the draws.
+    l2 : float
+        Penalty of the human rating from the other votes, per squared logit.
+
+    Returns
+    -------
+    VoteCalibration
+        Models with fewer than two votes show nothing and are left out.
+
+    References
+    ----------
+    J. Lei et al. (2018), "Distribution-Free Predictive Inference for Regression", section 5.2,
+    on conformal intervals in units of an estimated error. arXiv:1604.04173.
+    """
+    everyone = np.arange(len(models.model))
+    scores = {
+        models.model[k]: _posterior_scores(models, k, judge, n_votes, seed, l2)
+        for k in everyone[models.votes.sum(axis=(1, 2)) >= 2]
+        if not (judge := _variance_of(models, everyone != k)).reason
+    }
+    found = np.array(list(scores.values())).reshape(-1, N_DRAWS).T
+    return VoteCalibration(_variance_of(models, everyone >= 0), tuple(scores), found)
+
+
+def leave_out(
+    calibration: VoteCalibration, models: CalibratingModels, model: str
+) -> VoteCalibration:
+    """Return the calibration of all models without one of them, for rating that one.
+
+    It differs from `calibrate_votes` on the others in one thing: the variance with which each of
+    these was rated holds the residual of `model` too. It costs nothing, so that one calibration
+    per power of two of votes serves a whole leaderboard.
+
+    Parameters
+    ----------
+    calibration : VoteCalibration
+        Of all `models`.
+    models : CalibratingModels
+        The same models.
+    model : str
+        The model to be rated.
+
+    Returns
+    -------
+    VoteCalibration
+        Variance and nonconformity of the other models.
+    """
+    left = tuple(name for name in calibration.model if name != model)
+    return VoteCalibration(
+        _variance_of(models, np.array(models.model) != model),
+        left,
+        calibration.nonconformity[:, [calibration.model.index(name) for name in left]],
+    )
+
+
+def combine_with_votes(
+    judge_rating: float,
+    wins: ArrayLike,
+    n_votes: ArrayLike,
+    anchors: ArrayLike,
+    calibration: VoteCalibration,
+    *,
+    miscoverage: float,
+    judge_std_error: float = 0.0,
+) -> JudgeAndVotes:
+    """Return one model's rating by its votes, with the judge's rating as their prior.
+
+    Maximises ``sum_votes [y log p + (1 - y) log(1 - p)] - (strength - judge)^2 / (2 v)`` with
+    ``p = sigmoid(strength - anchor)``; ``v`` grows with what the judge's error on this model
+    exceeds that on the calibrating ones. The interval speaks of the rating that unlimited votes
+    would give. It assumes that the model is exchangeable with the calibrating ones, and that
+    their nonconformity spreads alike whether the votes compared with are many or few.
+
+    Parameters
+    ----------
+    judge_rating : float
+        Headline rating by the judge in Elo points, from the fold without the model.
+    wins, n_votes : array_like, shape (A,)
+        Share of wins (ties are halves) and number of the model's votes against each anchor.
+    anchors : array_like, shape (A,)
+        Human strengths of the fold in logits; only those with a vote count.
+    calibration : VoteCalibration
+        Of the other models with votes, at about this number of votes.
+    miscoverage : float
+        Share of intervals that may miss, in (0, 1).
+    judge_std_error : float
+        Standard error of the judge rating, in Elo points.
+
+    Returns
+    -------
+    JudgeAndVotes
+        Elo points; the judge's rating without votes, NaN where the judge's variance is not
+        known, infinite bounds where too few models calibrate the interval.
+
+    Raises
+    ------
+    ValueError
+        If the judge rating, or an anchor with votes, is not finite, wins are not between 0 and
+        the votes, or `miscoverage` is out of range.
+    """
+    won, met = np.asarray(wins, dtype=float), np.asarray(n_votes, dtype=float)
+    strengths = np.where(met > 0, np.asarray(anchors, dtype=float), 0.0)
+    if not (np.isfinite(judge_rating) and np.isfinite(strengths).all()):
+        raise ValueError(
+            f"judge_rating {judge_rating:g} and the anchors with votes must be finite; leave out "
+            "a model that its fold could not place"
+        )
+    if not ((won >= 0) & (won <= met)).all():
+        raise ValueError(f"wins must lie between 0 and n_votes, got {won} of {met}")
+    thresholds = [
+        conformal_quantile(draw, miscoverage=miscoverage) for draw in calibration.nonconformity
+    ]
+    if calibration.judge.reason:
+        return JudgeAndVotes(np.nan, np.nan, np.nan, np.nan)
+    prior = float(rating_to_strength(judge_rating))
+    variance = calibration.judge.of(judge_std_error)
+    mode, error = _place(
+        won.sum(keepdims=True), met[None], strengths, prior, variance, calibration.judge.doubt
+    )
+    rating, std_error = float(strength_to_rating(mode)[0]), float(ELO_PER_LOGIT * error[0])
+    reach = float(np.median(thresholds)) * std_error
+    return JudgeAndVotes(rating, std_error, rating - reach, rating + reach)
+
+
+def rate_by_votes(
+    wins: ArrayLike, n_votes: ArrayLike, anchors: ArrayLike, *, l2: float = 0.01
+) -> JudgeAndVotes:
+    """Return one model's rating by its votes alone, as those that calibrate are compared with.
+
+    Parameters
+    ----------
+    wins, n_votes, anchors : array_like, shape (A,)
+        As of `combine_with_votes`.
+    l2 : float
+        Penalty on the squared strength, per squared logit: a prior at 1500 Elo.
+
+    Returns
+    -------
+    JudgeAndVotes
+        Elo points; the interval is the whole line, since nothing calibrates it.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    """
+    penalty = JudgeVariance(1 / (2 * (l2 or _DEFAULT_L2)), "")
+    nobody = VoteCalibration(penalty, (), np.empty((1, 0)))
+    origin = float(strength_to_rating(0.0))
+    return combine_with_votes(origin, wins, n_votes, anchors, nobody, miscoverage=0.5)
+
+
+def _variance_of(models: CalibratingModels, chosen: NDArray[np.bool_]) -> JudgeVariance:
+    columns = (models.residual, models.human_std_error, models.judge_std_error)
+    return judge_variance(*(column[chosen] for column in columns))
+
+
+def _posterior_scores(
+    models: CalibratingModels, k: int, judge: JudgeVariance, n_votes: int, seed: int, l2: float
+) -> Floats:
+    """Return the nonconformity (draws,) of model k when `n_votes` of its votes are its own."""
+    votes, anchors = models.votes[k], np.nan_to_num(models.anchors[k])
+    size = min(n_votes, int(votes.sum()) // 2)
+    rng = keyed_rng(seed, "votes", str(n_votes), models.model[k])
+    drawn = rng.multivariate_hypergeometric(votes.ravel(), size, size=N_DRAWS)
+    own = drawn.reshape(N_DRAWS, *votes.shape)
+    prior = float(rating_to_strength(models.judge_rating[k]))
+    variance = judge.of(float(models.judge_std_error[k]))
+    together, error = _place_votes(own, anchors, prior, variance, judge.doubt)
+    human, human_error = _place_votes(votes - own, anchors, 0.0, 1 / (2 * (l2 or _DEFAULT_L2)))
+    scores: Floats = np.abs(together - human) / np.hypot(error, human_error)
+    return scores
+
+
+def _place_votes(
+    votes: NDArray[np.int64], anchors: Floats, prior: float, variance: float, doubt: float = 0.0
+) -> tuple[Floats, Floats]:
+    won, met = (votes @ _HALVES).sum(axis=1), votes.sum(axis=2)
+    return _place(won, met, anchors, prior, variance, doubt)
+
+
+def _place(
+    won: Floats,
+    met: NDArray[Any],
+    anchors: Floats,
+    prior: float,
+    variance: float,
+    doubt: float,
+) -> tuple[Floats, Floats]:
+    """Return posterior modes and standard errors (R,) under a normal prior, in logits.
+
+    The errors take the prior's variance one standard error larger than the modes do.
+    """
+    # A penalty is a normal prior at 0: the judge's rating becomes the origin.
+    placed = place_models(won, met, anchors - prior, l2=1 / (2 * variance), start=0.0)
+    mode = prior + np.where(met.sum(axis=1) > 0, placed, 0.0)
+    chance = expit(mode[:, None] - anchors)
+    information = (met * chance * (1 - chance)).sum(axis=1) + 1 / (variance + doubt)
+    return mode, 1 / np.sqrt(information)
+
+
+class VotedRatings(NamedTuple):
+    """One row per model with a vote on a battle against an anchor: `JudgeAndVotes` in columns."""
+
+    model: NDArray[np.str_]
+    rating: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+    n_votes: NDArray[np.int64]
+
+
+def rate_with_votes(
+    battles: CodedBattles,
+    settled: CodedBattles,
+    heldout: HeldOutRatings,
+    *,
+    method: str,
+    miscoverage: float = 0.1,
+    seed: int = 0,
+    l2: float = 0.01,
+) -> VotedRatings:
+    """Return the rating of every model with votes by the judge and its votes together.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles with all votes, also those that wait until a model has more.
+    settled : CodedBattles
+        The same battles with the votes that `heldout` was made of.
+    heldout : HeldOutRatings
+        Leave-one-out ratings; a model without a rating or its standard error has no row.
+    method : str
+        The judge method whose rating is the prior.
+    miscoverage : float
+        Share of intervals that may miss, in (0, 1).
+    seed : int
+        Seed of the draws of votes that calibrate.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    VotedRatings
+        In the order of ``battles.models``; intervals are infinite where too few models calibrate.
+    """
+    voted, anchors = human_anchors(settled, l2=l2)
+    votes = tally_outcomes(battles).human[:, voted]
+    code = {name: place for place, name in enumerate(battles.models)}
+    rows = np.flatnonzero((heldout.method == method) & np.isfinite(heldout.rating))
+    known = {code[str(heldout.model[row])]: row for row in rows.tolist()}
+    numbers = heldout.residual + heldout.human_std_error + heldout.std_error_analytic
+    calibrating = [place for place, row in known.items() if np.isfinite(numbers[row])]
+    of_calibrating = [known[place] for place in calibrating]
+    models = CalibratingModels(
+        tuple(battles.models[place] for place in calibrating),
+        heldout.rating[of_calibrating],
+        anchors[calibrating],
+        votes[calibrating],
+        heldout.residual[of_calibrating],
+        heldout.human_std_error[of_calibrating],
+        heldout.std_error_analytic[of_calibrating],
+    )
+    counts = votes.sum(axis=(1, 2))
+    rated = [
+        place
+        for place in sorted(known)
+        if counts[place]
+        and np.isfinite(heldout.std_error_analytic[known[place]])
+        and np.isfinite(anchors[place][votes[place].sum(axis=1) > 0]).all()
+    ]
+    levels = {place: int(counts[place]).bit_length() - 1 for place in rated}
+    calibrations = {
+        level: calibrate_votes(models, 2**level, seed=seed, l2=l2) for level in set(levels.values())
+    }
+    combined = [
+        combine_with_votes(
+            float(heldout.rating[known[place]]),
+            votes[place] @ _HALVES,
+            votes[place].sum(axis=1),
+            anchors[place],
+            leave_out(calibrations[levels[place]], models, battles.models[place]),
+            miscoverage=miscoverage,
+            judge_std_error=float(heldout.std_error_analytic[known[place]]),
+        )
+        for place in rated
+    ]
+    rating, error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
+    return VotedRatings(np.array(battles.models)[rated], rating, error, lower, upper, counts[rated])

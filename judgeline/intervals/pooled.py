@@ -1,0 +1,129 @@
+"""Pooled judges: one rating of every model from all judges of the same battles.
+
+The judges' score differences and strength gaps are averaged, each judge's in its own standard
+deviations; votes are predicted from the two means, and the predictions place a model, as those of
+the method ``gap`` do for one judge.
+"""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.gap import GapFeatures, fit_gap, gap_features, mean_features
+from judgeline.elo.rate import HeldOutRatings, Placements, human_shares, human_target, tabulate
+from judgeline.elo.settings import RatingSettings
+from judgeline.elo.std_errors import require_clusters
+from judgeline.elo.tally import OutcomeTally, tally_outcomes
+from judgeline.elo.targets import own_target, place_targets, require_votes
+from judgeline.verdict.slugs import POOLED
+
+Floats = NDArray[np.float64]
+
+
+def rate_pooled(
+    judges: Mapping[str, CodedBattles],
+    settings: RatingSettings,
+    cluster: ArrayLike | None = None,
+    *,
+    models: Collection[str] | None = None,
+) -> HeldOutRatings:
+    """Return the leave-one-model-out rating of every model by people, and by all judges together.
+
+    Methods: ``human`` and ``pooled``. Fold m fits the weights of the judges' mean score difference
+    and mean strength gap to the votes without model m (`judgeline.elo.gap.fit_gap`); the votes that
+    they predict place the model among the strengths of people. No vote on a model moves its row,
+    but for its human rating. Intervals, boards and summaries are made of it as of any judge.
+
+    Parameters
+    ----------
+    judges : mapping of str to CodedBattles
+        By judge, its view of one and the same battles: equal but for scores and judge outcomes.
+        With a single judge, ``pooled`` is ``gap``.
+    settings : RatingSettings
+        Penalty, resamples and seed.
+    cluster : array_like of int or str, shape (n,), optional
+        Cluster of each battle, such as its question; as of `judgeline.elo.rate.rate`.
+    models : collection of str, optional
+        Models to return, such as one newcomer; all by default.
+
+    Returns
+    -------
+    HeldOutRatings
+        Rows by model, then method. `basis` names the judges that were pooled.
+
+    Raises
+    ------
+    ValueError
+        If there is no judge, two judges have other battles or votes, nobody voted, or votes do
+        not connect the voted models.
+    RuntimeError
+        If an iteration does not converge.
+    """
+    require_same_battles(judges)
+    battles = next(iter(judges.values()))
+    require_clusters(cluster, len(battles))
+    tallies = {name: tally_outcomes(own) for name, own in sorted(judges.items())}
+    features = [
+        gap_features(judges[name], tally, l2=settings.l2) for name, tally in tallies.items()
+    ]
+    tally = next(iter(tallies.values()))
+    found = _placements(battles, mean_features(features), tally, settings.l2)
+    wanted = np.isin(battles.models, list(battles.models if models is None else models))
+    ratings = tabulate(battles, found, tally, settings, cluster, wanted)
+    basis = np.where(ratings.method == POOLED, pooled_basis(judges), "")
+    return ratings._replace(basis=basis)
+
+
+def pooled_basis(judges: Collection[str]) -> str:
+    """Return in words what a pooled rating stands on."""
+    return f"regression of votes on the mean score and gap of {', '.join(sorted(judges))}"
+
+
+def require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
+    """Raise ValueError, with judge and row, unless all judges have the same battles and votes.
+
+    Parameters
+    ----------
+    judges : mapping of str to CodedBattles
+        Battles by judge.
+    """
+    if not judges:
+        raise ValueError("no judge to pool; give the battles of at least one")
+    (first, own), *others = judges.items()
+    for name, theirs in others:
+        where = _first_difference(own, theirs)
+        if where:
+            raise ValueError(
+                f"judges {first!r} and {name!r} do not have the same battles: {where}; give those "
+                "that all judges scored, in one order and with the same votes"
+            )
+
+
+def _first_difference(own: CodedBattles, theirs: CodedBattles) -> str:
+    """Return in words where two judges' battles differ first; empty if nowhere."""
+    if len(own) != len(theirs):
+        return f"{len(own)} and {len(theirs)} battles"
+    if own.models != theirs.models:
+        stray = sorted(set(own.models) ^ set(theirs.models))
+        return f"model {stray[0]!r} is in one only"
+    for field in ("model_a", "model_b", "human_outcome"):
+        differs = getattr(own, field) != getattr(theirs, field)
+        if differs.any():
+            return f"{field} differs in row {int(np.argmax(differs))}"
+    return ""
+
+
+def _placements(
+    battles: CodedBattles, features: GapFeatures, tally: OutcomeTally, l2: float
+) -> Placements:
+    voted = require_votes(battles)
+    gap = fit_gap(battles, features)
+    targets = {
+        "human": human_target(battles, tally, voted),
+        POOLED: own_target(battles, tally.judge[:, voted], gap.of_own, voted),
+    }
+    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
+    shares = {"human": human_shares, POOLED: gap.of_own}
+    return Placements(voted, targets, placed, shares, {}, {}, {POOLED: gap})

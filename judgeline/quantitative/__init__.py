@@ -1,0 +1,1 @@
+"""Quantitative judges: models that learn human scores from a judge's rationale."""

@@ -1,0 +1,291 @@
+"""How much a quantitative judge learns from how many votes: its learning curve on one corpus.
+
+Every training set is drawn from questions that are not tested on. Beside the judge stand the
+same fit without the embedding, which says what calibration alone gives, and the base judge as
+it is.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.quantitative.folds import BASE_PENALTY
+from judgeline.quantitative.inputs import TooLittleToLearnError, require_shares, require_votes
+from judgeline.quantitative.metrics import preference_agreement
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.penalty import (
+    N_FOLDS,
+    PENALTIES,
+    Rows,
+    chosen,
+    question_folds,
+    require_grid,
+)
+from judgeline.quantitative.presentations import (
+    Presentations,
+    battle_outcomes,
+    presentation_weights,
+    presented_outcomes,
+)
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+SIZES: Sequence[int] = (100, 200, 500)
+"""Votes in a training set, as published."""
+
+N_SETS = 10
+"""Training sets per size, as published."""
+
+TESTED = 1 / 3
+"""Share of the questions with votes that a set keeps for testing."""
+
+METRICS = ("accuracy", "mse", "mae", "pearson", "spearman", "kendall")
+_SELECTION = 1e-3  # logits; differences of penalties matter far above
+_SCORE_ONLY = 1e9  # a penalty that leaves nothing of the embedding
+
+
+class LearningCurve(NamedTuple):
+    """One row per size and metric, each field an array of one length.
+
+    `value`, `score_only` and `base`: mean over the sets of the metric on test battles, of the
+    judge, of the same fit without the embedding, and of the base judge; `std_dev` of the
+    first over the sets. `n_test`: mean number of test battles. Errors are in shares of a win
+    (mse: squared), the rest is unitless.
+    """
+
+    n_train: Rows
+    metric: NDArray[np.str_]
+    value: Floats
+    std_dev: Floats
+    score_only: Floats
+    base: Floats
+    n_sets: Rows
+    n_test: Floats
+
+
+class _Votes(NamedTuple):
+    """The n battles that have a vote, and their r presentations.
+
+    `shown`; `weights` and `target` (r,); `outcome`, `base_outcome` and `question` (n,), the
+    last as codes.
+    """
+
+    shown: Presentations
+    weights: Floats
+    target: Floats
+    outcome: Floats
+    base_outcome: Floats
+    question: Rows
+
+    @classmethod
+    def of(
+        cls, shown: Presentations, base_outcome: ArrayLike, outcome: ArrayLike, question: ArrayLike
+    ) -> "_Votes":
+        """Return the battles with votes, numbered anew."""
+        shares, names = np.asarray(outcome, dtype=float), np.asarray(question)
+        own = np.asarray(base_outcome, dtype=float)
+        if not shares.shape == names.shape == own.shape:
+            raise ValueError(
+                f"outcome has shape {shares.shape}, question {names.shape}, base_outcome "
+                f"{own.shape}; expected one row per battle"
+            )
+        has_vote = ~np.isnan(shares)
+        if not has_vote.any():
+            raise TooLittleToLearnError("no battle has a vote to learn from; add votes")
+        require_votes(shares)
+        kept, number = has_vote[shown.battle], np.cumsum(has_vote) - 1
+        part = Presentations(
+            shown.embeddings[kept],
+            shown.base[kept],
+            number[shown.battle[kept]],
+            shown.swapped[kept],
+        )
+        _, codes = np.unique(names[has_vote], return_inverse=True)
+        return cls(
+            part,
+            presentation_weights(part),
+            presented_outcomes(shares[has_vote], part),
+            shares[has_vote],
+            own[has_vote],
+            codes.reshape(-1),
+        )
+
+
+def learning_curve(
+    shown: Presentations,
+    base_outcome: ArrayLike,
+    outcome: ArrayLike,
+    question: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = SIZES,
+    n_sets: int = N_SETS,
+    n_folds: int = N_FOLDS,
+    penalties: Sequence[float] = PENALTIES,
+    base_penalty: float = BASE_PENALTY,
+) -> LearningCurve:
+    """Return how well judges trained on few votes agree with people on other questions.
+
+    Assumes that votes on different questions are independent. The penalty of each judge is
+    chosen by cross-validation over the questions of its own training set; a larger set of one
+    draw holds the smaller ones. Features are scaled over all battles with a vote.
+
+    Parameters
+    ----------
+    shown : Presentations
+        Presentations of n battles, at least one of each (`presentations`, `two_headed`).
+    base_outcome : array_like, shape (n,)
+        The base judge's own share of the win for A, in [0, 1].
+    outcome : array_like, shape (n,)
+        A's share of the human win in [0, 1], NaN where nobody voted.
+    question : array_like, shape (n,)
+        The question of each battle.
+    rng : numpy.random.Generator
+        Draws the sets and deals questions to folds.
+    sizes : sequence of int
+        Votes in a training set; those that some draw cannot fill are left out.
+    n_sets : int
+        Draws.
+    n_folds, penalties, base_penalty
+        As in `fit_preferences`.
+
+    Returns
+    -------
+    LearningCurve
+        The curve, sizes ascending.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If no size can be filled, a training set spans fewer questions than folds, or its votes
+        are all alike.
+    ValueError
+        If lengths differ, or an outcome is outside [0, 1].
+    RuntimeError
+        If a fit does not converge.
+
+    References
+    ----------
+    A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945: sizes and draws. There
+    test sets are given; here they are questions that the training set does not touch.
+    """
+    grid = require_grid(penalties)
+    voted = _Votes.of(shown, base_outcome, outcome, question)
+    splits = [_split(voted.question, draw) for draw in rng.spawn(n_sets)]
+    runs = [train[:size] for size in _filled(sizes, splits) for train, _ in splits]
+    where = coordinates(voted.shown.embeddings, voted.shown.base, voted.weights)
+    chosen_ones = [
+        _chosen_penalty(where, voted, train, (grid, n_folds, base_penalty), deal)
+        for train, deal in zip(runs, rng.spawn(len(runs)), strict=True)
+    ]
+    counted = np.column_stack([np.isin(voted.shown.battle, train) for train in runs])
+    ours, score_only = (
+        _predicted(where, voted, counted, gammas, base_penalty)
+        for gammas in (np.array(chosen_ones), np.full(len(runs), _SCORE_ONLY))
+    )
+    return _tabulated(voted, splits, runs, ours, score_only)
+
+
+def _filled(sizes: Sequence[int], splits: Sequence[tuple[Rows, Rows]]) -> list[int]:
+    """Return the sizes that every draw can fill, ascending."""
+    most = min(train.size for train, _ in splits)
+    filled = [size for size in sorted(sizes) if size <= most]
+    if not filled:
+        raise TooLittleToLearnError(
+            f"{most} votes on questions that are not tested on cannot fill a training set of "
+            f"{min(sizes)}; add votes"
+        )
+    return filled
+
+
+def _split(question: NDArray[np.intp], rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Return battles to train on, in random order, and those on other questions, to test."""
+    n_questions = int(question.max()) + 1
+    order = rng.permutation(n_questions)
+    is_tested = np.isin(question, order[: max(1, round(TESTED * n_questions))])
+    return rng.permutation(np.flatnonzero(~is_tested)), np.flatnonzero(is_tested)
+
+
+def _chosen_penalty(
+    where: Coordinates,
+    voted: _Votes,
+    train: Rows,
+    settings: tuple[Floats, int, float],
+    rng: np.random.Generator,
+) -> float:
+    """Return the penalty with the least cross-validated loss in one training set."""
+    grid, n_folds, base_penalty = settings
+    fold_of = np.full(voted.question.size, -1)
+    fold_of[train] = question_folds(voted.question[train], n_folds=n_folds, rng=rng)
+    rows = np.flatnonzero(fold_of[voted.shown.battle] >= 0)
+    fold, target, weights = (
+        fold_of[voted.shown.battle[rows]],
+        voted.target[rows],
+        voted.weights[rows],
+    )
+    for k in range(n_folds):
+        require_shares(target[fold != k], int((fold != k).sum()))
+    own = Coordinates(where.columns[rows], where.squares, where.mixing)
+    left_out = np.repeat(np.arange(n_folds), grid.size)
+    scores = fit_many(
+        own,
+        weights[:, None] * (fold[:, None] != left_out),
+        target,
+        np.tile(grid, n_folds),
+        base_penalty=base_penalty,
+        tolerance=_SELECTION,
+    )
+    loss = np.logaddexp(0, scores) - target[:, None] * scores
+    held_out = (weights[:, None] * loss * (fold[:, None] == left_out)).sum(axis=0)
+    return chosen(grid, held_out.reshape(n_folds, grid.size).sum(axis=0)).penalty
+
+
+def _predicted(
+    where: Coordinates, voted: _Votes, counted: Mask, penalties: Floats, base_penalty: float
+) -> Floats:
+    """Return A's probability (n, F) of every battle by the judge of each training set."""
+    weights = voted.weights[:, None] * counted
+    logits = fit_many(where, weights, voted.target, penalties, base_penalty=base_penalty)
+    return battle_outcomes(expit(logits), voted.shown)
+
+
+def _tabulated(
+    voted: _Votes,
+    splits: Sequence[tuple[Rows, Rows]],
+    runs: Sequence[Rows],
+    ours: Floats,
+    score_only: Floats,
+) -> LearningCurve:
+    tests = [splits[number % len(splits)][1] for number in range(len(runs))]
+    measured = np.array(
+        [
+            [
+                _measured(said[test], voted.outcome[test])
+                for said in (ours[:, number], score_only[:, number], voted.base_outcome)
+            ]
+            for number, test in enumerate(tests)
+        ]
+    ).reshape(-1, len(splits), 3, len(METRICS))
+    n_sizes = measured.shape[0]
+    mean, std_dev = measured.mean(axis=1), measured[:, :, 0].std(axis=1, ddof=len(splits) > 1)
+    sizes = np.array([train.size for train in runs[:: len(splits)]])
+    n_test = float(np.mean([test.size for _, test in splits]))
+    return LearningCurve(
+        np.repeat(sizes, len(METRICS)),
+        np.tile(np.array(METRICS), n_sizes),
+        mean[:, 0].ravel(),
+        std_dev.ravel() if len(splits) > 1 else np.full(std_dev.size, np.nan),
+        mean[:, 1].ravel(),
+        mean[:, 2].ravel(),
+        np.full(n_sizes * len(METRICS), len(splits)),
+        np.full(n_sizes * len(METRICS), n_test),
+    )
+
+
+def _measured(prediction: Floats, human: Floats) -> list[float]:
+    measures = preference_agreement(prediction, human).measures
+    return [measures[metric] for metric in METRICS]

@@ -1,0 +1,269 @@
+"""Outcomes by quantitative judges that have seen no vote on what they are asked about.
+
+For a held-out model m and a fold of questions: one fit without any battle of m and without
+those questions predicts the fold's battles. Its penalty is chosen on the same votes, by
+cross-validation over the other folds, so that choosing it reveals nothing either.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.quantitative.inputs import TooLittleToLearnError, require_shares, require_votes
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.penalty import N_FOLDS, PENALTIES, Rows, question_folds, require_grid
+from judgeline.quantitative.presentations import (
+    Presentations,
+    battle_outcomes,
+    presentation_weights,
+    presented_outcomes,
+)
+
+Floats = NDArray[np.float64]
+
+BASE_PENALTY = 0.01
+"""Penalty on the squared weight of a standardised base score, as in `quantitative`."""
+
+_SELECTION = 1e-3  # logits; differences of penalties matter far above
+_BATCH = 160  # fits whose scores are in memory together
+
+
+class CrossFitted(NamedTuple):
+    """Predictions of n battles by judges that leave out each of M models in turn.
+
+    `outcome` (M, n): A's probability of winning, in row m by judges that saw no vote on m's
+    battles and none on the battle's own question. `penalty` (M, n_folds): gamma of each
+    judge. `fold` (n,): which judge of a row predicts the battle.
+    """
+
+    outcome: Floats
+    penalty: Floats
+    fold: Rows
+
+
+class _Votes(NamedTuple):
+    """What fits count: row weights (r,), outcomes (r,), folds (r,), models (r, 2), votes (r,)."""
+
+    weights: Floats
+    outcome: Floats
+    fold: Rows
+    models: Rows
+    voted: NDArray[np.bool_]
+
+    def without(self, model: int) -> NDArray[np.bool_]:
+        """Return which rows have a vote and not this model (-1 leaves out none)."""
+        return np.asarray(self.voted & (self.models != model).all(axis=1))
+
+    def among(self, rows: NDArray[np.bool_]) -> "_Votes":
+        """Return what these rows count."""
+        return _Votes(
+            self.weights[rows],
+            self.outcome[rows],
+            self.fold[rows],
+            self.models[rows],
+            self.voted[rows],
+        )
+
+
+def cross_fitted_outcomes(
+    shown: Presentations,
+    model_a: ArrayLike,
+    model_b: ArrayLike,
+    outcome: ArrayLike,
+    question: ArrayLike,
+    *,
+    n_models: int,
+    rng: np.random.Generator,
+    n_folds: int = N_FOLDS,
+    penalties: Sequence[float] = PENALTIES,
+    base_penalty: float = BASE_PENALTY,
+) -> CrossFitted:
+    """Return every battle's BTL or BTL2 outcome, for each held-out model.
+
+    Assumes that votes on different questions are independent given texts and models. Then
+    the outcomes in row m are soft targets that owe nothing to the votes they stand in for.
+    Features are scaled over all presentations, voted or not; each vote counts once, however
+    often its battle was presented. Models without votes share one set of fits.
+
+    Parameters
+    ----------
+    shown : Presentations
+        Presentations of n battles, at least one of each (`presentations`, `two_headed`).
+    model_a, model_b : array_like of int, shape (n,)
+        Codes of the models, 0 to ``n_models - 1``.
+    outcome : array_like, shape (n,)
+        A's share of the human win in [0, 1], NaN where nobody voted.
+    question : array_like, shape (n,)
+        The question of each battle.
+    n_models : int
+        M.
+    rng : numpy.random.Generator
+        Deals questions to folds; nothing else is random.
+    n_folds : int
+        Folds of questions, 3 or more (2 if there is one penalty only).
+    penalties : sequence of float
+        Grid of gamma, ascending.
+    base_penalty : float
+        Penalty on the base score's standardised weight.
+
+    Returns
+    -------
+    CrossFitted
+        Outcomes (M, n), penalties and folds.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If there are fewer questions than folds, or the votes left for some fit are none or all
+        alike (the message names model and folds).
+    ValueError
+        If a battle has no presentation, or a model code or an outcome is out of range.
+    RuntimeError
+        If a fit does not converge.
+
+    Notes
+    -----
+    For each model, fits without a pair of folds serve both: each is held out once while the
+    penalty of the other is chosen. Every fit starts from zero in coordinates that no vote has
+    touched, so a vote that must not count changes no bit of a prediction. Where penalties are
+    compared, rows that no fit of a model counts are left out: their weight is 0. Whether there
+    is a vote on a fold can thus reach the rounding of losses that are compared, not what they are.
+    """
+    grid = _grid_for(penalties, n_folds)
+    fold = question_folds(question, n_folds=n_folds, rng=rng)
+    votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
+    held_out, judge_of = _held_out(votes, n_models)
+    where = coordinates(shown.embeddings, shown.base, votes.weights)
+    chosen = np.array(
+        [_chosen_penalties(where, votes, m, n_folds, grid, base_penalty) for m in held_out]
+    )
+    counted = [votes.without(m) & (votes.fold != k) for m in held_out for k in range(n_folds)]
+    logits = np.zeros((votes.weights.size, len(held_out)))
+    for number, scores in enumerate(_scores(where, votes, counted, chosen.ravel(), base_penalty)):
+        group, k = divmod(number, n_folds)
+        logits[votes.fold == k, group] = scores[votes.fold == k]
+    outcomes = battle_outcomes(expit(logits), shown).T
+    return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)
+
+
+def _grid_for(penalties: Sequence[float], n_folds: int) -> Floats:
+    grid = require_grid(penalties)
+    if grid.size > 1 and n_folds < 3:
+        raise ValueError(
+            f"n_folds is {n_folds}: choosing among {grid.size} penalties without a battle's own "
+            "fold needs 3 folds or more; give one penalty or more folds"
+        )
+    return grid
+
+
+def _votes(
+    shown: Presentations,
+    models: tuple[ArrayLike, ArrayLike],
+    outcome: ArrayLike,
+    fold: Rows,
+    n_models: int,
+) -> _Votes:
+    codes, shares = np.column_stack(models), np.asarray(outcome, dtype=float)
+    if codes.shape != (fold.size, 2) or shares.shape != fold.shape:
+        raise ValueError(
+            f"models have shape {codes.shape}, outcome {shares.shape}, question {fold.shape}; "
+            "expected one row per battle"
+        )
+    if not np.isin(codes, np.arange(n_models)).all():
+        row = int(np.argmin(np.isin(codes, np.arange(n_models)).all(axis=1)))
+        raise ValueError(f"models are {codes[row].tolist()} in row {row}; expected 0 to M - 1")
+    require_votes(shares)
+    absent = np.flatnonzero(np.bincount(shown.battle, minlength=fold.size) == 0)
+    if absent.size or int(shown.battle.max()) >= fold.size:
+        raise ValueError(
+            f"{absent.size} of {fold.size} battles have no presentation with a rationale, first "
+            f"{absent[:1].tolist()}, and presentations name battles up to {shown.battle.max()}; "
+            "leave out battles without a rationale and number the rest from 0"
+        )
+    rows = shown.battle
+    presented = presented_outcomes(shares, shown)
+    voted = ~np.isnan(presented)
+    return _Votes(
+        presentation_weights(shown),
+        np.where(voted, presented, 0.5),  # a number, but rows without a vote weigh 0
+        fold[rows],
+        codes[rows].astype(np.intp),
+        voted,
+    )
+
+
+def _held_out(votes: _Votes, n_models: int) -> tuple[list[int], Rows]:
+    """Return models to leave out, -1 for none, and which of them serves each of M models."""
+    voted = np.unique(votes.models[votes.voted])
+    everyone = voted.size == n_models
+    held_out = [*voted.tolist(), *([] if everyone else [-1])]
+    judge_of = np.full(n_models, len(held_out) - 1, dtype=np.intp)
+    judge_of[voted] = np.arange(voted.size)
+    return held_out, judge_of
+
+
+def _chosen_penalties(
+    where: Coordinates, votes: _Votes, model: int, n_folds: int, grid: Floats, base_penalty: float
+) -> Floats:
+    """Return the penalty of each fold's judge (n_folds,), chosen without fold and model."""
+    counted = votes.without(model)
+    name = f"model {model}" if model >= 0 else "leaving out a model"
+    for k in range(n_folds):
+        _require_contrast(votes, counted & (votes.fold != k), f"{name}, fold {k}")
+    if grid.size == 1:
+        return np.full(n_folds, grid[0])
+    pairs = list(combinations(range(n_folds), 2))
+    rests = [counted & (votes.fold != j) & (votes.fold != k) for j, k in pairs]
+    for pair, rest in zip(pairs, rests, strict=True):
+        _require_contrast(votes, rest, f"{name}, folds {pair[0]} and {pair[1]}")
+    own, where = votes.among(counted), where._replace(columns=where.columns[counted])
+    fits = [rest[counted] for rest in rests for _ in grid]
+    penalties = np.tile(grid, len(pairs))
+    losses = np.zeros((n_folds, grid.size))
+    found = _scores(where, own, fits, penalties, base_penalty, tolerance=_SELECTION)
+    for number, scores in enumerate(found):
+        (j, k), place = pairs[number // grid.size], number % grid.size
+        loss = own.weights * (np.logaddexp(0, scores) - own.outcome * scores)
+        losses[k, place] += loss[own.fold == j].sum()
+        losses[j, place] += loss[own.fold == k].sum()
+    best = grid.size - 1 - losses[:, ::-1].argmin(axis=1)  # of equal losses the larger penalty
+    return np.asarray(grid[best])
+
+
+def _require_contrast(votes: _Votes, rows: NDArray[np.bool_], left_out: str) -> None:
+    """Raise if the votes of a fit are none or all alike; say what was left out of it."""
+    if not rows.any():
+        raise TooLittleToLearnError(
+            f"no votes are left without {left_out}; add votes on more questions"
+        )
+    try:
+        require_shares(votes.outcome[rows], int(rows.sum()))
+    except TooLittleToLearnError as error:
+        raise TooLittleToLearnError(f"without {left_out}: {error}") from error
+
+
+def _scores(
+    where: Coordinates,
+    votes: _Votes,
+    counted: Sequence[NDArray[np.bool_]],
+    penalties: Floats,
+    base_penalty: float,
+    *,
+    tolerance: float = 1e-9,
+) -> Iterator[Floats]:
+    """Yield the logits (r,) of each fit, which counts the rows of its mask."""
+    for first in range(0, len(counted), _BATCH):
+        part = slice(first, first + _BATCH)
+        weights = votes.weights[:, None] * np.column_stack(counted[part])
+        yield from fit_many(
+            where,
+            weights,
+            votes.outcome,
+            penalties[part],
+            base_penalty=base_penalty,
+            tolerance=tolerance,
+        ).T

@@ -1,0 +1,193 @@
+"""Many penalised logistic regressions of the same rows at once, each on rows of its own.
+
+Leave-out fits share features and differ in which rows count, so one matrix product serves
+them all. Newton steps come from conjugate gradients in coordinates in which the curvature of
+all rows is diagonal. A column is frozen once it has converged and none ever leaves the batch,
+so that what one fit does cannot change another, not even in its last bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, svd
+from scipy.special import expit
+
+from judgeline.quantitative.penalty import fit_scaling
+
+Floats = NDArray[np.float64]
+
+_MAX_STEPS = 60
+_MAX_INNER = 60
+_INNER = 0.1  # share of the gradient that a Newton step may leave over
+_HALVINGS = 12
+
+
+class Coordinates(NamedTuple):
+    """Rows in coordinates in which fits are quick; made by `coordinates`, without any vote.
+
+    `columns` (r, p): principal components of the scaled embedding, what the score and a
+    constant explain taken out; then the standardised score, then ones. With fewer rows than
+    features there is one more, along what the score explains: nothing is left of it in any row,
+    but it trades the score's own weight for the embedding's.
+    `squares` (p,): weighted sum of squares of each column. `mixing` (p,): the standardised
+    score's own weight as a combination of the p coefficients.
+    """
+
+    columns: Floats
+    squares: Floats
+    mixing: Floats
+
+
+def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinates:
+    """Return the coordinates of embeddings (r, d) and scores (r,) with row weights (r,)."""
+    scaling = fit_scaling(embeddings, base[:, None])
+    scaled = scaling.design(embeddings, base[:, None], 1.0, 1.0)
+    features, rest = scaled[:, :-1], np.column_stack([scaled[:, -1], np.ones(base.size)])
+    root = np.sqrt(weights)[:, None]
+    explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]
+    residual = features - rest @ explained
+    _, _, axes = svd(root * residual, full_matrices=False)
+    if len(axes) < features.shape[1]:  # else they span all features
+        axes = qr(np.column_stack([axes.T, explained[0]]), mode="economic")[0].T
+    columns = np.hstack([residual @ axes.T, rest])
+    mixing = np.concatenate([-axes @ explained[0], [1.0, 0.0]])
+    return Coordinates(columns, weights @ columns**2, mixing)
+
+
+class _Fits:
+    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,), base penalty."""
+
+    def __init__(
+        self,
+        where: Coordinates,
+        weights: Floats,
+        outcome: Floats,
+        penalties: Floats,
+        base_penalty: float,
+    ) -> None:
+        self.columns, self.mixing = where.columns, where.mixing[:, None]
+        self.weights, self.outcome = weights, outcome[:, None]
+        self.base_penalty = base_penalty
+        self.penalties = np.zeros((where.squares.size, penalties.size))
+        self.penalties[:-2] = penalties
+        share = weights.sum(axis=0) / where.squares[-1]
+        curvature = where.squares[:, None] * share / 4 + self.penalties
+        self.curvature = curvature + base_penalty * self.mixing**2
+
+    def penalised(self, coefficients: Floats) -> Floats:
+        own = (self.mixing * coefficients).sum(axis=0)
+        return np.asarray(self.penalties * coefficients + self.base_penalty * self.mixing * own)
+
+    def gradient(self, coefficients: Floats, chance: Floats) -> Floats:
+        slope = self.columns.T @ (self.weights * (chance - self.outcome))
+        return np.asarray(slope + self.penalised(coefficients))
+
+    def value(self, coefficients: Floats, scores: Floats) -> Floats:
+        loss = np.logaddexp(0, scores) - self.outcome * scores
+        penalty = (coefficients * self.penalised(coefficients)).sum(axis=0) / 2
+        return np.asarray((self.weights * loss).sum(axis=0) + penalty)
+
+    def newton_step(self, gradient: Floats, chance: Floats) -> tuple[Floats, Floats]:
+        """Return steps (p, F) and their scores (r, F) by preconditioned conjugate gradients."""
+        information = self.weights * chance * (1 - chance)
+        step, scores = np.zeros_like(gradient), np.zeros_like(chance)
+        residual = -gradient
+        solved = residual / self.curvature
+        direction, product = solved, (residual * solved).sum(axis=0)
+        goal = _INNER**2 * product
+        for _ in range(_MAX_INNER):
+            active = product > goal
+            if not active.any():
+                break
+            along = self.columns @ direction
+            bent = self.columns.T @ (information * along) + self.penalised(direction)
+            stiffness = (direction * bent).sum(axis=0)
+            length = np.divide(product, stiffness, out=np.zeros_like(product), where=active)
+            step, scores = step + length * direction, scores + length * along
+            residual = residual - length * bent
+            solved = residual / self.curvature
+            before, product = product, np.where(active, (residual * solved).sum(axis=0), product)
+            ratio = np.divide(product, before, out=np.zeros_like(product), where=active)
+            direction = np.where(active, solved + ratio * direction, direction)
+        return step, scores
+
+    def damped(
+        self,
+        at: tuple[Floats, Floats],
+        step: tuple[Floats, Floats],
+        slope: Floats,
+        pending: NDArray[np.bool_],
+    ) -> Floats:
+        """Return how much of each step to take (F,), 0 for fits that are finished.
+
+        `at` and `step` are coefficients and scores, `slope` that of the values on the way.
+        """
+        length, value = pending * 1.0, self.value(*at)
+        for _ in range(_HALVINGS):
+            moved = self.value(at[0] + length * step[0], at[1] + length * step[1])
+            # rounding in a sum of losses must not stop a step that is all but the last
+            too_far = moved > value + 1e-4 * length * slope + 1e-12 * np.abs(value)
+            if not too_far.any():
+                break
+            length = np.where(too_far, length / 2, length)
+        return np.asarray(length)
+
+
+def fit_many(
+    where: Coordinates,
+    weights: Floats,
+    outcome: Floats,
+    penalties: Floats,
+    *,
+    base_penalty: float,
+    tolerance: float = 1e-9,
+) -> Floats:
+    """Return the scores of all rows under each fit.
+
+    Fit f minimises ``-sum_i weights[i, f] [y_i log p_i + (1 - y_i) log(1 - p_i)] +
+    penalties[f] |u|^2 / 2 + base_penalty v^2 / 2`` (see `quantitative.fit_preferences`).
+
+    Parameters
+    ----------
+    where : Coordinates
+        The r rows.
+    weights : ndarray, shape (r, F)
+        What each row counts in each fit; 0 leaves it out.
+    outcome : ndarray, shape (r,)
+        Share of the win, in [0, 1]; any finite number where no fit counts the row.
+    penalties : ndarray, shape (F,)
+        Gamma of each fit.
+    base_penalty : float
+        Penalty on the base score's standardised weight.
+    tolerance : float
+        Largest gradient over curvature of a finished fit, in logits.
+
+    Returns
+    -------
+    ndarray, shape (r, F)
+        Logits, of rows that the fit has left out too.
+
+    Raises
+    ------
+    RuntimeError
+        If a fit does not reach the tolerance.
+    """
+    fits = _Fits(where, weights, outcome, penalties, base_penalty)
+    coefficients = np.zeros_like(fits.penalties)
+    scores = np.zeros_like(weights)
+    for _ in range(_MAX_STEPS):
+        chance = expit(scores)
+        gradient = fits.gradient(coefficients, chance)
+        pending = np.abs(gradient / fits.curvature).max(axis=0) > tolerance
+        if not pending.any():
+            return scores
+        step, along = fits.newton_step(gradient, chance)
+        slope = (gradient * step).sum(axis=0)
+        length = fits.damped((coefficients, scores), (step, along), slope, pending)
+        coefficients, scores = coefficients + length * step, scores + length * along
+    raise RuntimeError(
+        f"{int(pending.sum())} of {pending.size} logistic regressions did not converge in "
+        f"{_MAX_STEPS} Newton steps (smallest penalty {penalties[pending].min():g}); raise the "
+        "smallest penalty of the grid"
+    )

@@ -1,0 +1,314 @@
+"""Reference-anchored Elo: how far each model is from one fixed opponent, in Elo points.
+
+Every model meets the same reference model on the same prompts, and nobody else. A gap speaks
+of that reference and those prompts alone; it takes no other model to estimate it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, expit, logit
+
+from judgeline.elo.scale import ELO_PER_LOGIT
+
+Floats = NDArray[np.float64]
+
+JEFFREYS = 0.5
+"""Prior wins, and prior losses, of every model: Jeffreys' prior of a share is Beta(1/2, 1/2)."""
+
+
+class Counts(NamedTuple):
+    """Wins, ties and losses against the reference; fractions where preferences were soft."""
+
+    wins: Floats
+    ties: Floats
+    losses: Floats
+
+
+class AnchoredElo(NamedTuple):
+    """One entry per model, all of one shape.
+
+    `win_share` is the posterior mean of the share of wins, ties counted half, with bounds
+    `share_lower` and `share_upper`. `gap`, its bounds `lower` and `upper`, and `std_error` are
+    in Elo points relative to the reference model (0 is its equal). `n_prompts` counts verdicts.
+    """
+
+    win_share: Floats
+    share_lower: Floats
+    share_upper: Floats
+    gap: Floats
+    lower: Floats
+    upper: Floats
+    std_error: Floats
+    n_prompts: Floats
+
+
+def anchored_elo(
+    wins: ArrayLike, ties: ArrayLike, losses: ArrayLike, *, miscoverage: float = 0.05
+) -> AnchoredElo:
+    """Return Elo gaps to the reference with Jeffreys-Beta credible intervals.
+
+    The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and
+    ``b = L + T/2 + 1/2``: each prompt is taken for one independent win or loss. That is exact
+    without ties. Ties and soft preferences vary less than wins and losses of the same mean, so
+    that for them interval and standard error are too wide; `anchored_elo_of_preferences`
+    measures their spread instead.
+
+    Parameters
+    ----------
+    wins, ties, losses : array_like, one shape, usually (models,)
+        Prompts that the judge gave to the model, to neither, to the reference; at least 0,
+        not necessarily whole (`soft_counts`).
+    miscoverage : float
+        Posterior probability left outside the interval, half on either side.
+
+    Returns
+    -------
+    AnchoredElo
+        Gap ``(400 / ln 10) logit(a / (a + b))``; interval from the quantiles of the Beta, mapped
+        the same way; standard error by the delta method.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a count is negative or not finite, a model has no prompt at all, or
+        `miscoverage` is not strictly between 0 and 1.
+
+    References
+    ----------
+    L. D. Brown, T. T. Cai and A. DasGupta (2001), "Interval Estimation for a Binomial
+    Proportion", Statistical Science 16(2), section 3.2, for the Jeffreys interval; "Robust
+    LLM-based Scoring via Reference-Anchored Elo Estimation" (2025) for its use on Elo gaps.
+    """
+    won, tied, lost = (
+        _counted(values, name)
+        for values, name in ((wins, "wins"), (ties, "ties"), (losses, "losses"))
+    )
+    if not won.shape == tied.shape == lost.shape:
+        raise ValueError(
+            f"wins, ties and losses must share a shape, got {won.shape}, {tied.shape}, {lost.shape}"
+        )
+    n_prompts: Floats = won + tied + lost
+    _require_prompts(n_prompts > 0, "one prompt")
+    model = won + tied / 2 + JEFFREYS
+    reference = lost + tied / 2 + JEFFREYS
+    return _from_beta(model, reference, n_prompts, miscoverage)
+
+
+def soft_counts(preference: ArrayLike) -> Counts:
+    """Return fractional wins and losses of soft preferences, without ties.
+
+    Parameters
+    ----------
+    preference : array_like, shape (..., prompts)
+        Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
+        is no verdict.
+
+    Returns
+    -------
+    Counts, each of shape (...,)
+        Sums of the preferences and of their complements over the prompts with a verdict. A tie
+        given as 0.5 is half a win and half a loss, as in `anchored_elo`.
+
+    Raises
+    ------
+    ValueError
+        If there is no prompt axis or a preference lies outside [0, 1].
+    """
+    values = _preferences(preference)
+    wins = np.nansum(values, axis=-1)
+    return Counts(wins, np.zeros_like(wins), np.nansum(1 - values, axis=-1))
+
+
+def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0.05) -> AnchoredElo:
+    """Return Elo gaps to the reference whose errors come from the spread over prompts.
+
+    The gap is that of `anchored_elo` on `soft_counts`, which adds half a prompt won and half a
+    prompt lost. The variance of the share counts both halves as prompts too: preferences that
+    happen to be near each other do not make it small. It assumes independent prompts and nothing
+    about how a single preference is distributed. The standard error is the delta method's, the
+    interval that of a Beta with this mean and variance: it stays inside (0, 1) and leans as the
+    Jeffreys one does.
+
+    Parameters
+    ----------
+    preference : array_like, shape (..., prompts)
+        Probability, in [0, 1], that the model's answer beats the reference's; 0.5 is a tie, NaN
+        a prompt without a verdict.
+    miscoverage : float
+        Share of intervals that may miss, in (0, 1).
+
+    Returns
+    -------
+    AnchoredElo, of shape (...,)
+        Gaps, intervals and standard errors in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If a preference lies outside [0, 1], a model has fewer than two verdicts, or all its
+        preferences are equal (only ties, say, as the reference against itself): they do not
+        show how much they vary, and `anchored_elo` on counts is the estimate that is left.
+
+    References
+    ----------
+    P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd ed., section 4.5, on
+    shares whose variance differs from the binomial one.
+    """
+    values = _preferences(preference)
+    n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
+    _require_prompts(n_prompts >= 2, "two prompts with a verdict, to show their spread")
+    _require_spread(values)
+    wins, _, losses = soft_counts(values)
+    total = n_prompts + 2 * JEFFREYS
+    share = (wins + JEFFREYS) / total
+    squares = np.nansum((values - share[..., None]) ** 2, axis=-1)
+    variance = (squares + JEFFREYS * (share**2 + (1 - share) ** 2)) / total**2
+    # Variance of a Beta is share (1 - share) / (concentration + 1); solved for the latter.
+    concentration = share * (1 - share) / variance - 1
+    return _from_beta(
+        share * concentration,
+        (losses + JEFFREYS) / total * concentration,
+        n_prompts,
+        miscoverage,
+    )
+
+
+def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
+    """Return what standard errors shrink by when prompts are drawn from a finite population.
+
+    Applies when the claim is about those `n_population` prompts themselves and the sample was
+    drawn from them without replacement; for a claim about prompts at large it is 1.
+
+    Parameters
+    ----------
+    n_prompts : array_like
+        Prompts drawn, between 1 and `n_population`.
+    n_population : int
+        Prompts there are, at least 2.
+
+    Returns
+    -------
+    ndarray, shape of `n_prompts`
+        ``sqrt((M - n) / (M - 1))`` in [0, 1]: 1 for one prompt, 0 for all of them.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two prompts in the population, or a sample is empty or larger.
+
+    References
+    ----------
+    W. G. Cochran (1977), Sampling Techniques, 3rd ed., section 2.6.
+    """
+    drawn = np.asarray(n_prompts, dtype=float)
+    if n_population < 2:
+        raise ValueError(f"n_population must be at least 2 prompts, got {n_population}")
+    wrong = drawn[~((drawn >= 1) & (drawn <= n_population))]
+    if wrong.size:
+        raise ValueError(f"n_prompts must lie in [1, {n_population}], got {wrong[0]:g}")
+    factor: Floats = np.sqrt((n_population - drawn) / (n_population - 1))
+    return factor
+
+
+def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
+    """Return the same gaps with standard errors and intervals multiplied by a factor.
+
+    Parameters
+    ----------
+    elo : AnchoredElo
+        Gaps and intervals.
+    factor : array_like, broadcast against `elo`
+        In [0, 1]: `finite_population_factor`, `judgeline.reliability.kappa.reliability_factor` or a
+        product of the two.
+
+    Returns
+    -------
+    AnchoredElo
+        Both bounds approach the gap in proportion, on the Elo scale.
+
+    Raises
+    ------
+    ValueError
+        If a factor lies outside [0, 1].
+    """
+    scale = np.asarray(factor, dtype=float)
+    wrong = scale[~((scale >= 0) & (scale <= 1))]
+    if wrong.size:
+        raise ValueError(f"factor must lie in [0, 1], got {wrong.flat[0]:g}")
+    lower: Floats = elo.gap - scale * (elo.gap - elo.lower)
+    upper: Floats = elo.gap + scale * (elo.upper - elo.gap)
+    return elo._replace(
+        lower=lower,
+        upper=upper,
+        share_lower=expit(lower / ELO_PER_LOGIT),
+        share_upper=expit(upper / ELO_PER_LOGIT),
+        std_error=scale * elo.std_error,
+    )
+
+
+def _from_beta(
+    model: Floats, reference: Floats, n_prompts: Floats, miscoverage: float
+) -> AnchoredElo:
+    if not 0 < miscoverage < 1:
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    total = model + reference
+    share = model / total
+    share_lower = np.asarray(betaincinv(model, reference, miscoverage / 2), dtype=float)
+    # The reference's share, from its own side: near 1 the model's would round away.
+    reference_lower = np.asarray(betaincinv(reference, model, miscoverage / 2), dtype=float)
+    # sqrt(ab / ((a+b)^2 (a+b+1))) / (p (1-p)), without the cancelling powers
+    std_error = ELO_PER_LOGIT * total / np.sqrt(model * reference * (total + 1))
+    return AnchoredElo(
+        win_share=share,
+        share_lower=share_lower,
+        share_upper=1 - reference_lower,
+        gap=ELO_PER_LOGIT * np.log(model / reference),
+        lower=np.asarray(ELO_PER_LOGIT * logit(share_lower), dtype=float),
+        upper=np.asarray(-ELO_PER_LOGIT * logit(reference_lower), dtype=float),
+        std_error=std_error,
+        n_prompts=n_prompts,
+    )
+
+
+def _counted(counts: ArrayLike, name: str) -> Floats:
+    values = np.asarray(counts, dtype=float)
+    wrong = values[~(np.isfinite(values) & (values >= 0))]
+    if wrong.size:
+        raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
+    return values
+
+
+def _preferences(preference: ArrayLike) -> Floats:
+    values = np.asarray(preference, dtype=float)
+    if not values.ndim:
+        raise ValueError("preference must have shape (..., prompts), got a single number")
+    wrong = values[(values < 0) | (values > 1)]
+    if wrong.size:
+        raise ValueError(f"preference holds {wrong[0]:g}; preferences lie in [0, 1]")
+    return values
+
+
+def _require_prompts(enough: NDArray[np.bool_], need: str) -> None:
+    if not enough.size:
+        raise ValueError("no model to rate: the input is empty")
+    short = np.argwhere(~enough)
+    if len(short):
+        raise ValueError(
+            f"{_model_at(short[0])} has too few prompts: an estimate needs at least {need}"
+        )
+
+
+def _require_spread(preference: Floats) -> None:
+    level = np.argwhere(np.nanmax(preference, axis=-1) == np.nanmin(preference, axis=-1))
+    if len(level):
+        value = float(np.nanmax(preference[tuple(level[0])]))
+        raise ValueError(
+            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; "
+            "leave the model out (is it the reference itself?) or use anchored_elo on its counts"
+        )
+
+
+def _model_at(place: NDArray[np.intp]) -> str:
+    return f"model {', '.join(map(str, place))}" if place.size else "the only model"

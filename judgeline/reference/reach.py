@@ -1,0 +1,256 @@
+"""Whether a reference model can anchor a leaderboard, and what is left when judges abstain.
+
+A share near 0 or 1 says that the reference is out of a model's reach: there a gap rests on a
+handful of prompts, and Elo points per prompt are many.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.rank_correlation import kendall
+from judgeline.reference.gaps import anchored_elo, soft_counts
+
+Floats = NDArray[np.float64]
+
+REACH: tuple[float, float] = (0.2, 0.8)
+"""Win shares, bounds included, in which a reference tells models (or prompts) apart."""
+
+LEAST_WITHIN = 0.95
+"""Least share of models, or prompts, within reach of a fitting reference."""
+
+
+class Reach(NamedTuple):
+    """How many win shares lie within reach: `within` marks them, `share` is their share.
+
+    `is_adequate` is False, a flag for the reader, when `share` is below the least accepted.
+    """
+
+    within: NDArray[np.bool_]
+    share: float
+    is_adequate: bool
+
+
+class ReferenceReach(NamedTuple):
+    """Reach of one reference over models and over prompts."""
+
+    models: Reach
+    prompts: Reach
+
+
+class ReferenceComparison(NamedTuple):
+    """Leaderboards of the same models under R references.
+
+    `kendall` (R, R) holds tau-b between leaderboards. `shift` (R, models) is the centred gap
+    minus that under the first reference, in Elo points; `mean_abs_shift` (R,) its mean size.
+    """
+
+    kendall: Floats
+    shift: Floats
+    mean_abs_shift: Floats
+
+
+class Abstention(NamedTuple):
+    """What is left when a judge abstains where its runs disagree.
+
+    `kept` (models, prompts) marks prompts that count still; `coverage` (models,) is their
+    share; `gap` (models,) is the Elo gap on them, `shift` (models,) that minus the gap on all
+    prompts and `centred_shift` the same minus its mean over models, in Elo points.
+    """
+
+    kept: NDArray[np.bool_]
+    coverage: Floats
+    gap: Floats
+    shift: Floats
+    centred_shift: Floats
+
+
+def share_within_reach(
+    win_share: ArrayLike,
+    *,
+    reach: tuple[float, float] = REACH,
+    least_within: float = LEAST_WITHIN,
+) -> Reach:
+    """Return how many win shares lie where the reference tells them apart.
+
+    Parameters
+    ----------
+    win_share : array_like, shape (n,)
+        Win shares against the reference, of models or of prompts; the reference itself left out.
+    reach : (float, float)
+        Bounds of the shares that count as within reach, both included.
+    least_within : float
+        Share of them below which the reference is flagged.
+
+    Returns
+    -------
+    Reach
+        Marks, their share, and whether that is at least `least_within`.
+
+    Raises
+    ------
+    ValueError
+        If there is no share, one lies outside [0, 1] or is NaN, or the bounds are not
+        ``0 <= low < high <= 1``.
+
+    References
+    ----------
+    "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025).
+    """
+    shares = np.asarray(win_share, dtype=float)
+    if shares.ndim != 1 or not shares.size:
+        raise ValueError(f"win_share must have shape (n,) with n > 0, got {shares.shape}")
+    wrong = shares[~((shares >= 0) & (shares <= 1))]
+    if wrong.size:
+        raise ValueError(f"win_share holds {wrong[0]:g}; shares lie in [0, 1]")
+    low, high = reach
+    if not 0 <= low < high <= 1:
+        raise ValueError(f"reach must be 0 <= low < high <= 1, got {reach}")
+    within = (shares >= low) & (shares <= high)
+    share = float(within.mean())
+    return Reach(within, share, share >= least_within)
+
+
+def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
+    """Return how many models, and how many prompts, a reference is within reach of.
+
+    Parameters
+    ----------
+    preference : array_like, shape (models, prompts)
+        Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
+        is no verdict. Every model and every prompt has at least one.
+
+    Returns
+    -------
+    ReferenceReach
+        From the Jeffreys win shares of every model over its prompts, and of every prompt over
+        its models.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, a preference lies outside [0, 1], or a model or prompt has no
+        verdict.
+    """
+    values = np.asarray(preference, dtype=float)
+    if values.ndim != 2:
+        raise ValueError(f"preference must have shape (models, prompts), got {values.shape}")
+    for axis, name in enumerate(("model", "prompt")):
+        silent = np.flatnonzero(np.isnan(values).all(axis=1 - axis))
+        if silent.size:
+            raise ValueError(f"{name} {silent[0]} has no verdict; leave it out")
+    models, prompts = (anchored_elo(*soft_counts(side)) for side in (values, values.T))
+    return ReferenceReach(
+        share_within_reach(models.win_share), share_within_reach(prompts.win_share)
+    )
+
+
+def compare_references(gap: ArrayLike) -> ReferenceComparison:
+    """Return how leaderboards under different references differ.
+
+    A reference only moves the origin if strengths are one-dimensional: gaps then differ by a
+    constant, centred shifts are 0 and every tau is 1. What is found beyond the standard errors
+    is the reference's own doing.
+
+    Parameters
+    ----------
+    gap : array_like, shape (references, models)
+        Elo gaps of the same models, in the same order, under each reference; the reference
+        models left out of all rows.
+
+    Returns
+    -------
+    ReferenceComparison
+        Kendall's tau-b between leaderboards and shifts from the first, in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two references or models, a gap is not finite, or all gaps
+        under a reference are equal, so that it ranks nothing.
+
+    References
+    ----------
+    M. G. Kendall (1945), Biometrika 33(3), for tau with ties.
+    """
+    gaps = np.asarray(gap, dtype=float)
+    if gaps.ndim != 2 or min(gaps.shape) < 2:
+        raise ValueError(f"gap must have shape (references >= 2, models >= 2), got {gaps.shape}")
+    if not np.isfinite(gaps).all():
+        raise ValueError(f"gap holds {int((~np.isfinite(gaps)).sum())} values that are not finite")
+    level = np.flatnonzero(np.ptp(gaps, axis=1) == 0)
+    if level.size:
+        raise ValueError(f"all gaps under reference {level[0]} equal {gaps[level[0], 0]:g}")
+    centred = gaps - gaps.mean(axis=1, keepdims=True)
+    shift = centred - centred[0]
+    tau = np.array([[kendall(ours, theirs) for theirs in gaps] for ours in gaps])
+    return ReferenceComparison(tau, shift, np.abs(shift).mean(axis=1))
+
+
+def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
+    """Return the leaderboard without the prompts on which a judge's runs disagree.
+
+    Prompts are dropped by what the judge did on them, not at random: the remaining ones are
+    easier to judge, and a shift is to be expected. It is reported for that reason.
+
+    Parameters
+    ----------
+    preference : array_like, shape (models, prompts, runs)
+        Preference for the model's answer in [0, 1], at least two runs; NaN in all runs of a
+        prompt that the model has no verdict on.
+    max_spread : float
+        Largest standard deviation over the runs (ddof 1, in units of preference) that counts;
+        at least 0.
+
+    Returns
+    -------
+    Abstention
+        Prompts kept, coverage, gaps and shifts.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another, a prompt has some runs but not all, `max_spread` is negative, or
+        a model keeps no prompt.
+    """
+    values = np.asarray(preference, dtype=float)
+    if values.ndim != 3 or values.shape[2] < 2:
+        raise ValueError(
+            f"preference must have shape (models, prompts, runs >= 2), got {values.shape}"
+        )
+    if not max_spread >= 0:
+        raise ValueError(f"max_spread must be at least 0, got {max_spread}")
+    judged = _judged(values)
+    # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
+    # of prompts without a verdict, compare as False: they are not kept.
+    spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
+    kept = spread <= max_spread
+    _require_some(kept, judged, max_spread)
+    mean = values.mean(axis=2)
+    before = anchored_elo(*soft_counts(mean)).gap
+    gap = anchored_elo(*soft_counts(np.where(kept, mean, np.nan))).gap
+    shift = gap - before
+    coverage = kept.sum(axis=1) / judged.sum(axis=1)
+    return Abstention(kept, coverage, gap, shift, shift - shift.mean())
+
+
+def _judged(values: Floats) -> NDArray[np.bool_]:
+    missing = np.isnan(values)
+    partial = np.argwhere(missing.any(axis=2) & ~missing.all(axis=2))
+    if partial.size:
+        model, prompt = partial[0]
+        raise ValueError(
+            f"model {model} misses some runs of prompt {prompt} ({len(partial)} such prompts in "
+            "all); judge it again or leave the prompt out"
+        )
+    return np.logical_not(missing.all(axis=2))
+
+
+def _require_some(kept: NDArray[np.bool_], judged: NDArray[np.bool_], max_spread: float) -> None:
+    bare = np.flatnonzero(~kept.any(axis=1))
+    if bare.size:
+        raise ValueError(
+            f"model {bare[0]} keeps none of its {int(judged[bare[0]].sum())} prompts at "
+            f"max_spread {max_spread:g}; raise it, or leave the model out"
+        )

@@ -1,0 +1,1 @@
+"""Reliability of judges: agreement, the gate, and drift between two epochs."""

@@ -1,0 +1,210 @@
+"""The judge gate: what a judge must do well enough before ratings made by it are shown.
+
+What belongs here: the criteria with their limits, and comparing measurements with them. What
+does not: how each is measured (`reliability`, `agreement`, `diagnostics`, `consistency`).
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.reliability.kappa import (
+    STRONG_JUDGE,
+    icc_average,
+    mean_pairwise_kappa,
+    single_run_reliability,
+)
+
+Floats = NDArray[np.float64]
+
+AT_LEAST, AT_MOST = "at least", "at most"
+
+
+class Criterion(NamedTuple):
+    """Where a criterion's limit lies by default, and on which side of it a judge passes."""
+
+    direction: str
+    threshold: float
+
+
+CRITERIA: dict[str, Criterion] = {
+    # Strong judges, whose ratings may be pooled: "Robust LLM-based Scoring via Reference-Anchored
+    # Elo Estimation" (2025). An average of k runs flatters a judge that is asked once.
+    "icc_average": Criterion(AT_LEAST, STRONG_JUDGE),
+    # "Poor" below it: T. K. Koo and M. Y. Li (2016), J. Chiropractic Medicine 15(2). More than
+    # half of what tells one battle's score from another's is then chance.
+    "single_run_reliability": Criterion(AT_LEAST, 0.5),
+    # No better than "slight" up to it: J. R. Landis and G. G. Koch (1977), Biometrics 33(1).
+    "kappa": Criterion(AT_LEAST, 0.2),
+    # "Moderate" from it on: Landis and Koch (1977).
+    "run_kappa": Criterion(AT_LEAST, 0.4),
+    # Ours: a tenth of the battles missing, hardly at random, moves ratings as far as a judge does.
+    "parse_rate": Criterion(AT_LEAST, 0.9),
+    # GPT-4 in L. Zheng et al. (2023), "Judging LLM-as-a-Judge", arXiv:2306.05685, table 2, kept
+    # its verdict in 65 % of swapped pairs; a coin in half of the decisive ones.
+    "position_flip_rate": Criterion(AT_MOST, 0.35),
+    # Ours, in rubric points: of the order of the differences that decide battles.
+    "position_effect": Criterion(AT_MOST, 1.0),
+    # The uncorrected 70B judge of Y. Wang et al. (2025), TrustJudge, arXiv:2509.21117, has 0.23.
+    "conflict_ratio": Criterion(AT_MOST, 0.25),
+    # Ours, of triples: a coin without ties breaks a quarter of them.
+    "non_transitivity_ratio": Criterion(AT_MOST, 0.1),
+}
+"""Criteria by name, in the order in which they are told."""
+
+WITHHOLD: tuple[str, ...] = ("single_run_reliability", "kappa", "parse_rate")
+"""Criteria whose failure withholds ratings by default; the others inform."""
+
+
+class Measurement(NamedTuple):
+    """A criterion's value in its own unit, NaN where it could not be measured; why, or on what."""
+
+    value: float
+    note: str
+
+
+class Gate(NamedTuple):
+    """One row per criterion, in their order.
+
+    `threshold` is NaN where none is set. `passed` is 1 or 0, and NaN for a criterion without a
+    measurement or a threshold. `note` says why there is none, or what the value rests on.
+    """
+
+    criterion: NDArray[np.str_]
+    value: Floats
+    threshold: Floats
+    direction: NDArray[np.str_]
+    passed: Floats
+    withholds: NDArray[np.bool_]
+    note: NDArray[np.str_]
+
+
+def hold_to(
+    measured: Mapping[str, Measurement],
+    *,
+    thresholds: Mapping[str, float | None] | None = None,
+    withhold: Collection[str] = WITHHOLD,
+) -> Gate:
+    """Return how a judge stands against each criterion.
+
+    Parameters
+    ----------
+    measured : mapping of str to Measurement
+        Measurements by criterion; one that is absent was not measured.
+    thresholds : mapping of str to float or None, optional
+        Limits in the place of the default ones; None for no limit.
+    withhold : collection of str
+        Criteria whose failure withholds ratings.
+
+    Returns
+    -------
+    Gate
+        A value on its threshold passes.
+
+    Raises
+    ------
+    ValueError
+        If a name is no criterion, or a threshold is not finite.
+    """
+    limits = {name: criterion.threshold for name, criterion in CRITERIA.items()}
+    limits |= {name: math.nan if t is None else t for name, t in (thresholds or {}).items()}
+    _require_known([*measured, *limits, *withhold])
+    if infinite := [name for name, limit in limits.items() if math.isinf(limit)]:
+        raise ValueError(f"the threshold of {infinite[0]} is infinite; set it to null for no limit")
+    rows = [
+        _row(name, measured.get(name, _ABSENT), limits[name], name in withhold) for name in CRITERIA
+    ]
+    return Gate(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+_ABSENT = Measurement(math.nan, "not measured")
+
+
+def _require_known(names: Collection[str]) -> None:
+    if unknown := [name for name in names if name not in CRITERIA]:
+        raise ValueError(f"{unknown[0]!r} is no criterion; the criteria are {', '.join(CRITERIA)}")
+
+
+def _row(
+    name: str, measurement: Measurement, threshold: float, withholds: bool
+) -> tuple[str, float, float, str, float, bool, str]:
+    value, note = measurement
+    direction = CRITERIA[name].direction
+    if math.isnan(value) or math.isnan(threshold):
+        return name, value, threshold, direction, math.nan, withholds, note
+    passed = value >= threshold if direction == AT_LEAST else value <= threshold
+    return name, value, threshold, direction, float(passed), withholds, note
+
+
+def failures(gate: Gate, *, withholding: bool) -> str:
+    """Return the criteria that a judge fails, such as ``kappa 0.05 < 0.20``; empty for none.
+
+    Parameters
+    ----------
+    gate : Gate
+        How the judge stands.
+    withholding : bool
+        Whether to tell those that withhold ratings, or those that only inform.
+    """
+    failed = (gate.passed == 0) & (gate.withholds == withholding)
+    return ", ".join(_words(gate, row) for row in np.flatnonzero(failed))
+
+
+def _words(gate: Gate, row: int) -> str:
+    value, threshold = float(gate.value[row]), float(gate.threshold[row])
+    sign = "<" if gate.direction[row] == AT_LEAST else ">"
+    digits = 2  # more where two would make a failure look like a pass
+    while digits < 6 and f"{value:.{digits}f}" == f"{threshold:.{digits}f}":
+        digits += 1
+    return f"{gate.criterion[row]} {value:.{digits}f} {sign} {threshold:.{digits}f}"
+
+
+def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[str, Measurement]:
+    """Return what the repeated runs of a judge say of its reliability.
+
+    Parameters
+    ----------
+    score_difference : array_like, shape (battles, runs)
+        Score of A minus B in rubric points, NaN where a run has no score. Battles without a score
+        in every run are left out, and counted in the note.
+    outcome : array_like, shape (battles, runs)
+        A's share of the win in the same cells.
+
+    Returns
+    -------
+    dict of str to Measurement
+        ``icc_average``, ``single_run_reliability`` and ``run_kappa``; NaN with the reason where
+        the runs do not determine them.
+
+    Raises
+    ------
+    ValueError
+        If the two do not have one shape of two dimensions.
+    """
+    scores, outcomes = np.asarray(score_difference, float), np.asarray(outcome, float)
+    if scores.ndim != 2 or scores.shape != outcomes.shape:
+        raise ValueError(
+            "score_difference and outcome must have one shape (battles, runs), got "
+            f"{scores.shape} and {outcomes.shape}"
+        )
+    whole = np.isfinite(scores).all(axis=1) & np.isfinite(outcomes).all(axis=1)
+    n_runs = scores.shape[1]
+    basis = f"{int(whole.sum())} of {len(whole)} battles in {n_runs} runs"
+    names = ("icc_average", "single_run_reliability", "run_kappa")
+    if whole.sum() < 2 or n_runs < 2:
+        return dict.fromkeys(names, Measurement(math.nan, f"too few scores: {basis}"))
+    measured: dict[str, Measurement] = {}
+    try:
+        average = icc_average(scores[whole])
+        single = single_run_reliability(average, n_runs)
+        measured |= {names[0]: Measurement(average, basis), names[1]: Measurement(single, basis)}
+    except ValueError as reason:
+        measured |= dict.fromkeys(names[:2], Measurement(math.nan, str(reason)))
+    try:
+        measured[names[2]] = Measurement(mean_pairwise_kappa(outcomes[whole].T), basis)
+    except ValueError as reason:
+        measured[names[2]] = Measurement(math.nan, str(reason))
+    return measured

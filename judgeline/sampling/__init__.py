@@ -1,0 +1,1 @@
+"""Battles to judge: balanced samples, and the battles of a new model."""

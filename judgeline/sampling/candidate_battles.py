@@ -1,0 +1,267 @@
+"""Battles of a new model: how many its interval takes, and which, spread over what there is."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.rate import FEW_BATTLES
+
+N_BANDS = 5
+"""Bands of strength that opponents are spread over, where there are as many anchors."""
+
+
+class NeededBattles(NamedTuple):
+    """How many battles a new model takes with one judge, and what they give.
+
+    `n_battles` is what to judge; `wanted` is what the half-width alone would take, before the
+    limits, and infinite if no number is enough. The interval after n battles reaches
+    `threshold` times ``sqrt(noise^2 / n + excess_sd^2)`` Elo points to either side.
+    """
+
+    n_battles: int
+    wanted: float
+    noise: float
+    excess_sd: float
+    threshold: float
+
+    def half_width(self, n_battles: int) -> float:
+        """Return how far the interval is expected to reach after some battles, in Elo points."""
+        if not self.threshold:
+            return 0.0
+        return self.threshold * math.hypot(self.noise / math.sqrt(n_battles), self.excess_sd)
+
+
+def needed_battles(
+    std_error: ArrayLike,
+    n_battles: ArrayLike,
+    *,
+    threshold: float,
+    half_width: float,
+    max_battles: int,
+    excess_sd: float = 0.0,
+) -> NeededBattles:
+    """Return how many battles bring a new model's interval to a half-width.
+
+    A standard error at fixed anchors shrinks with the square root of the number of battles, so
+    that the median of ``std_error * sqrt(n_battles)`` over the models that were held out foretells
+    that of a new one, if it is like them and meets opponents like theirs. What the judge is wrong
+    by beyond it, `excess_sd`, no battle averages out.
+
+    Parameters
+    ----------
+    std_error : array_like, shape (m,)
+        Of each held-out model's residual by chance, in Elo points; those not finite and positive
+        are left out.
+    n_battles : array_like, shape (m,)
+        Battles behind it.
+    threshold : float
+        Conformal threshold in spreads, 0 or more; ``inf`` where too few models calibrate.
+    half_width : float
+        Half-width that is aimed at, in Elo points.
+    max_battles : int
+        Most battles to judge.
+    excess_sd : float
+        Standard deviation of the residuals beyond chance, in Elo points.
+
+    Returns
+    -------
+    NeededBattles
+        With at least `judgeline.elo.rate.FEW_BATTLES` battles (below that a standard error is a
+        guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
+        infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
+        taken.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or a setting is out of range.
+
+    References
+    ----------
+    W. G. Cochran (1977), Sampling Techniques, section 4.6: the size of a sample from a target for
+    the half-width and an earlier estimate of the spread.
+    """
+    errors, counts = np.asarray(std_error, dtype=float), np.asarray(n_battles, dtype=float)
+    _require_settings(errors, counts, threshold, half_width, max_battles)
+    known = np.isfinite(errors) & (errors > 0) & (counts > 0)
+    noise = float(np.median(errors[known] * np.sqrt(counts[known]))) if known.any() else math.inf
+    wanted = 0.0
+    if threshold > 0:
+        room = (half_width / threshold) ** 2 - excess_sd**2
+        wanted = noise**2 / room if room > 0 else math.inf
+    n = max_battles if math.isinf(wanted) else math.ceil(wanted)
+    return NeededBattles(min(max(n, FEW_BATTLES), max_battles), wanted, noise, excess_sd, threshold)
+
+
+def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
+    """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
+
+    Parameters
+    ----------
+    strength : array_like, shape (m,)
+        In any unit that rises with strength; of equals the earlier one counts as weaker.
+    n_bands : int
+        How many bands, at least one; one per anchor where there are fewer anchors.
+
+    Raises
+    ------
+    ValueError
+        If a strength is not finite, or there is to be no band.
+    """
+    values = np.asarray(strength, dtype=float)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(f"strength must be finite and of shape (m,), got {values.tolist()}")
+    if n_bands < 1:
+        raise ValueError(f"n_bands is {n_bands}; there must be at least one")
+    place = np.empty(values.size, dtype=np.int64)
+    place[np.argsort(values, kind="stable")] = np.arange(values.size)
+    return place * min(n_bands, values.size) // max(values.size, 1)
+
+
+def choose_battles(
+    band: ArrayLike,
+    language: ArrayLike,
+    question: ArrayLike,
+    opponent: ArrayLike,
+    tiebreak: ArrayLike,
+    *,
+    share: ArrayLike,
+    n_battles: int,
+    most_per_question: float = math.inf,
+    chosen: ArrayLike = (),
+) -> NDArray[np.int64]:
+    """Return battles of one new model, spread over opponents and questions, chosen greedily.
+
+    Each step takes a possible battle whose band of strength has been met least; among those, one
+    on the question asked least, then in the language that is furthest behind its share, then
+    against the opponent met least; the smallest tiebreak decides, then the position. A question
+    that was asked ``most_per_question`` times is possible no more. Bands are met evenly, so that
+    no part of the scale is placed by guesswork; within a band no question is asked again before
+    every other was asked, since battles on one answer share what that answer happens to be worth;
+    and languages in proportion as far as that goes. A smaller choice is the beginning of a larger
+    one, and a choice passed as ``chosen`` continues as if never left.
+
+    Parameters
+    ----------
+    band, language, question, opponent : array_like, shape (n,)
+        Of each possible battle; values of one kind that can be sorted.
+    tiebreak : array_like of int, shape (n,)
+        Smaller is taken first among equals; see `judgeline.sampling.balanced.tiebreak_keys`.
+    share : array_like, shape (n,)
+        Share of the battle's language in the corpus, above 0; the same for all of a language.
+    n_battles : int
+        How many, those already chosen included; all of them where there are no more.
+    most_per_question : float
+        Most battles on one question, at least 1; by default there is no limit.
+    chosen : array_like of int, shape (c,)
+        Positions of battles that were chosen before. They come first, in this order, and all
+        stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
+
+    Returns
+    -------
+    ndarray of int64, shape (k,)
+        Positions, in the order of choice; ``k`` is the larger of ``c`` and ``n_battles``, or less
+        where no more are possible.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a share is not above 0, ``n_battles`` is negative,
+        ``most_per_question`` below 1, or ``chosen`` repeats a position or points outside.
+
+    References
+    ----------
+    M. L. Balinski and H. P. Young (1982), Fair Representation: the method of Webster gives the
+    next seat to the least ``(2 * seats + 1) / share``; it never takes a seat back as the house
+    grows.
+    """
+    groups = [_codes(values) for values in (band, question, language, opponent)]
+    keys, shares = np.asarray(tiebreak), np.asarray(share, dtype=float)
+    n = keys.size
+    _require_cells(groups, keys, shares)
+    _require_limits(n_battles, most_per_question)
+    kept = _require_positions(chosen, n)
+    counts = [np.zeros(codes.max(initial=-1) + 1, dtype=np.int64) for codes in groups]
+    free = np.ones(n, dtype=bool)
+    taken = kept.tolist()
+    for row in taken:
+        _take(row, groups, counts, free)
+    order = np.argsort(keys, kind="stable")
+    while len(taken) < n_battles:
+        asked = counts[_QUESTION][groups[_QUESTION]]
+        left = order[(free & (asked < most_per_question))[order]]
+        if not left.size:
+            break
+        for level, (codes, count) in enumerate(zip(groups, counts, strict=True)):
+            met = count[codes[left]]
+            behind = (2 * met + 1) / shares[left] if level == _LANGUAGE else met
+            left = left[behind == behind.min()]
+        _take(int(left[0]), groups, counts, free)
+        taken.append(int(left[0]))
+    return np.asarray(taken, dtype=np.int64)
+
+
+_Codes = NDArray[np.int64]
+_QUESTION, _LANGUAGE = 1, 2
+"""Levels of the choice, after the band and before the opponent."""
+
+
+def _take(row: int, groups: list[_Codes], counts: list[_Codes], free: NDArray[np.bool_]) -> None:
+    free[row] = False
+    for codes, count in zip(groups, counts, strict=True):
+        count[codes[row]] += 1
+
+
+def _codes(values: ArrayLike) -> _Codes:
+    codes: _Codes = np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _require_settings(
+    errors: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    threshold: float,
+    half_width: float,
+    max_battles: int,
+) -> None:
+    if errors.ndim != 1 or errors.shape != counts.shape:
+        raise ValueError(
+            f"std_error and n_battles must have one shape (m,), got {errors.shape} and "
+            f"{counts.shape}"
+        )
+    if not threshold >= 0:
+        raise ValueError(f"threshold is {threshold}; it must be 0 or more spreads")
+    if not 0 < half_width < math.inf:
+        raise ValueError(f"half_width is {half_width}; it must be positive and finite")
+    if max_battles < 1:
+        raise ValueError(f"max_battles is {max_battles}; it must be at least 1")
+
+
+def _require_cells(
+    groups: list[_Codes], keys: NDArray[np.generic], shares: NDArray[np.float64]
+) -> None:
+    shapes = {keys.shape, shares.shape, *(codes.shape for codes in groups)}
+    if shapes != {(keys.size,)}:
+        raise ValueError(f"all arrays must have one shape (n,), got {sorted(shapes)}")
+    if not (np.isfinite(shares) & (shares > 0)).all():
+        raise ValueError(f"a language's share must be above 0, got {shares.min()}")
+
+
+def _require_limits(n_battles: int, most_per_question: float) -> None:
+    if n_battles < 0:
+        raise ValueError(f"n_battles is {n_battles}; it must be 0 or more")
+    if not most_per_question >= 1:
+        raise ValueError(f"most_per_question is {most_per_question}; it must be at least 1")
+
+
+def _require_positions(chosen: ArrayLike, n: int) -> _Codes:
+    rows = np.asarray(chosen).astype(np.int64)
+    outside = rows[(rows < 0) | (rows >= n)]
+    if outside.size:
+        raise ValueError(f"position {outside[0]} is none of the {n} possible battles")
+    values, counts = np.unique(rows, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
+    return rows

@@ -1,0 +1,1 @@
+"""Score distributions, aggregation of two orders, and consistency of a judge."""

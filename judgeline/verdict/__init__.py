@@ -1,0 +1,1 @@
+"""Verdicts: what an answer says, its outcome, and the identity of a call."""

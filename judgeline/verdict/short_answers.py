@@ -1,0 +1,197 @@
+"""Reads what a judge answers in one word: a number on a scale, or one letter of three.
+
+Only the first line of the judge's message counts, or the one JSON object that it is; what
+follows is its reason. A line that goes on after a number or a letter may open a list or a heading
+("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off what follows.
+"""
+
+import json
+import re
+from typing import Any
+
+from judgeline.verdict.rubric import RubricError, declines, quoted
+
+LETTERS: tuple[str, str, str] = ("A", "C", "B")
+"""What a judge says for the completion shown first, a tie, and the one shown second."""
+
+_DASH = r"\s+[-\u2013\u2014]\s"
+_NUMBER = re.compile(rf"(\d+)(?:[.)]?$|(?={_DASH}))")
+_LETTER = re.compile(rf"([ABC])(?:[.):]?$|(?={_DASH}))")
+
+
+def parse_score(text: str, *, scale: tuple[int, int]) -> int:
+    """Return the whole number that an answer begins with.
+
+    It stands alone in the first line, with a full stop or a bracket at most, or before a dash and
+    words without numbers; it has no sign, fraction or leading zeros. A line that opens a list,
+    whose next number opens a later line, gives no score.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer.
+    scale : (int, int)
+        Lowest and highest number that was asked for.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above, with the offending value in the message.
+    """
+    low, high = scale
+    line = _first_line(text)
+    found = _NUMBER.match(line)
+    if found is None:
+        raise _unread(line, f"a whole number from {low} to {high} alone")
+    if re.search(r"\d", line[found.end() :]):
+        raise RubricError("parse_error", f"the first line holds several numbers: {quoted(line)}")
+    number = found[1]
+    _require_no_list(text, line, number)
+    # a number of thousands of digits cannot be read, and is on no scale
+    is_whole = number == "0" or (not number.startswith("0") and number.isascii())
+    if not is_whole or len(number) > len(str(high)) or not low <= int(number) <= high:
+        raise RubricError(
+            "parse_error",
+            f"the score is {quoted(number)}, expected an integer from {low} to {high}",
+        )
+    return int(number)
+
+
+def parse_object(text: str, key: str) -> tuple[Any, str]:
+    """Return the value and the reason of an answer that is one JSON object.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer, ``{key: value, "reason": "..."}`` and nothing else.
+    key : str
+        ``"score"`` or ``"choice"``.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above.
+    """
+    answer = text.strip("\ufeff \t\r\n")
+    if not answer.startswith("{"):
+        raise _unread(_first_line(text), "a JSON object")
+    try:
+        pairs = json.loads(answer, object_pairs_hook=list)
+    except (ValueError, RecursionError) as error:
+        raise RubricError("parse_error", f"broken JSON: {quoted(str(error))}") from error
+    names = [name for name, _ in pairs]
+    if sorted(names) != sorted({key, "reason"}):
+        raise RubricError(
+            "parse_error", f"the answer has the keys {quoted(names)}, expected {key} and reason"
+        )
+    members = dict(pairs)
+    if not isinstance(members["reason"], str):
+        raise RubricError("parse_error", f"the reason is {quoted(members['reason'])}, not a text")
+    return members[key], members["reason"].strip()
+
+
+def parse_score_object(text: str, *, scale: tuple[int, int]) -> int:
+    """Return the number under ``score`` of an answer that is a JSON object.
+
+    Raises
+    ------
+    RubricError
+        As `parse_object`, and if it is no integer on the scale.
+    """
+    value, _ = parse_object(text, "score")
+    low, high = scale
+    if type(value) is not int or not low <= value <= high:
+        raise RubricError(
+            "parse_error",
+            f"the score is {quoted(value)}, expected an integer from {low} to {high}",
+        )
+    return value
+
+
+def parse_choice_object(text: str) -> str:
+    """Return the letter under ``choice`` of an answer that is a JSON object.
+
+    Raises
+    ------
+    RubricError
+        As `parse_object`, and if it is none of the three letters.
+    """
+    value, _ = parse_object(text, "choice")
+    if not isinstance(value, str) or value not in LETTERS:
+        raise RubricError("parse_error", f"the choice is {quoted(value)}, expected A, B or C")
+    return value
+
+
+def reason_of_score(text: str) -> str:
+    """Return the reason of an answer that gives a score; empty if there is none.
+
+    It follows the number, or stands in the JSON object beside it.
+
+    White space around it, and the mark that sets it off from the number, do not belong to it.
+
+    Raises
+    ------
+    RubricError
+        ``parse_error`` if the answer does not begin with a line as `parse_score` reads it.
+    """
+    answer = text.lstrip("\ufeff \t\r\n")
+    if answer.startswith("{"):
+        return parse_object(answer, "score")[1]
+    line = _first_line(text)
+    found = _NUMBER.match(line)
+    if found is None:
+        raise _unread(line, "a whole number alone")
+    return answer[found.end() :].lstrip(" \t-\u2013\u2014").strip()
+
+
+def parse_choice(text: str) -> str:
+    """Return the letter that an answer begins with: A, B, or C for a tie.
+
+    It stands alone in the first line, with one mark at most, or before a dash and words without
+    such a capital: an answer that begins with the article "A" chooses nothing, and neither does
+    one that speaks of A and then, in a later line, of B.
+
+    Parameters
+    ----------
+    text : str
+        The raw answer.
+
+    Raises
+    ------
+    RubricError
+        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
+        above, with the offending value in the message.
+    """
+    line = _first_line(text)
+    found = _LETTER.match(line)
+    if found is None:
+        raise _unread(line, "one of the letters A, B and C alone")
+    if re.search(r"\b[ABC]\b", line[found.end() :]):
+        raise RubricError("parse_error", f"the first line holds several letters: {quoted(line)}")
+    _require_no_list(text, line, found[1])
+    return found[1]
+
+
+def _first_line(text: str) -> str:
+    answer = text.lstrip("\ufeff \t\r\n")
+    if not answer:
+        raise RubricError("parse_error", "the answer is empty")
+    return answer.splitlines()[0].rstrip()
+
+
+def _require_no_list(text: str, line: str, mark: str) -> None:
+    """Refuse a first line with a mark if a later one opens with the mark that comes next."""
+    if line == mark or len(mark) > 9:
+        return
+    following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
+    opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
+    if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
+        raise RubricError("parse_error", f"the first line opens a list: {quoted(line)}")
+
+
+def _unread(line: str, wanted: str) -> RubricError:
+    if declines(line):
+        return RubricError("refusal", f"the judge declined: {quoted(line)}")
+    return RubricError("parse_error", f"the answer starts with {quoted(line)}, expected {wanted}")

@@ -1,0 +1,325 @@
+"""Win rates of every model: the headline, and the published corrections beneath it."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgeline.winrate.adjusted_means import adjusted_mean
+from judgeline.winrate.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
+from judgeline.winrate.counts import NoWinRateError, normal_quantile
+from judgeline.winrate.outcome_tables import (
+    LOSS,
+    MIN_OWN_VOTES,
+    NO_VOTE,
+    TIE,
+    WIN,
+    Design,
+    OutcomeTables,
+    decisive,
+    design_of,
+    has_own_votes,
+    pooled,
+    require_battles,
+)
+from judgeline.winrate.prediction_powered import (
+    conformal_spread,
+    difference_estimates,
+    power_tuned_estimate,
+    power_tuned_half_width,
+    transfer_design,
+)
+from judgeline.winrate.strata import merge_sparse_strata
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HEADLINE_RULE = (
+    f"A model with at least {MIN_OWN_VOTES} votes won and {MIN_OWN_VOTES} lost shows "
+    "'prediction-powered', every other model 'difference'."
+)
+LABEL_SHIFT = "valid under label shift with a judge that errs alike on all models"
+BASIS = {
+    "prediction-powered": f"valid if its voted battles are a random part of them. {HEADLINE_RULE}",
+    "difference": f"valid if the judge errs on it as on the voted models. {HEADLINE_RULE}",
+    "mean-outcome": LABEL_SHIFT,
+    "ternary": LABEL_SHIFT,
+    "binary": LABEL_SHIFT,
+    "binary-by-length": LABEL_SHIFT + ", within shorter and longer answers",
+}
+"""Rows of a model in their order, and the assumption of each. The first two are
+`judgeline.winrate.prediction_powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
+is the published correction with ties half, ``ternary`` that of the 3 x 3 confusion matrix,
+``binary`` leaves ties out and is only for people who never tie, ``binary-by-length`` is it in
+strata of shorter and longer answers."""
+
+ADJUSTMENTS = tuple(BASIS)
+TRANSPORTED = "transported: calibrated on votes for other models, as if the judge erred alike"
+_WITHOUT_TIES = (
+    "does not apply: people tie {} of {} calibration battles, and test battles that they would tie "
+    "are still in; see the mean-outcome row"
+)
+_TOO_FEW = "{} other voted models calibrate the interval; {} are needed, until then it is [0, 1]"
+
+
+class ModelWinRates(NamedTuple):
+    """One row per model and estimator, shares of battles; NaN with a `status` not ok.
+
+    `headline` marks the row to show of a model, `basis` states the assumption of the row and the
+    rule of the headline. `n_battles` test battles have, or pretend to have, the judge's outcome
+    alone, and `n_labelled` have a vote and calibrate: of the model itself (``own``), or of
+    ``others`` (`calibration`). `n_ties` of both are left out of the row. `naive_win_rate` is the
+    judge's own on the test battles. `human_win_rate` is that of the model's `n_votes` battles
+    with a vote, NaN without. `std_error` is the unit of the interval, `miscoverage` its level.
+    `sensitivity` and `specificity` are shares of calibration battles, strata taken together.
+    """
+
+    model: NDArray[np.str_]
+    estimator: NDArray[np.str_]
+    headline: NDArray[np.bool_]
+    basis: NDArray[np.str_]
+    calibration: NDArray[np.str_]
+    n_battles: Ints
+    n_labelled: Ints
+    n_ties: Ints
+    n_votes: Ints
+    naive_win_rate: Floats
+    win_rate: Floats
+    win_rate_lower: Floats
+    win_rate_upper: Floats
+    std_error: Floats
+    specificity: Floats
+    sensitivity: Floats
+    human_win_rate: Floats
+    miscoverage: Floats
+    status: NDArray[np.str_]
+    note: NDArray[np.str_]
+
+
+def adjust_models(
+    tables: OutcomeTables,
+    *,
+    by_length: OutcomeTables | None,
+    by_strength: OutcomeTables,
+    miscoverage: float,
+    hidden: bool = False,
+) -> ModelWinRates:
+    """Return the naive, the estimated and the human win rate of every model.
+
+    A win is a battle that the model won against an opponent that people voted on. `HEADLINE_RULE`
+    names the row to show.
+
+    Parameters
+    ----------
+    tables : OutcomeTables
+        From `tabulate_outcomes`; its strata are taken together.
+    by_length, by_strength : OutcomeTables
+        Of the same battles in strata by `length_strata` and `strength_strata`; None where
+        lengths are unknown.
+    miscoverage : float
+        Tolerated share of misses of each interval, in (0, 1).
+    hidden : bool
+        Treat each model in turn as if it had no votes, to measure the errors of that.
+
+    Returns
+    -------
+    ModelWinRates
+        Rows for each model in the order of `ADJUSTMENTS`. `status` is ``ok``, or the reason of
+        a missing estimate: ``no-battles``, ``no-votes``, ``few-own-votes``, ``one-question``,
+        ``no-ties``, ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says
+        it in words.
+
+    Raises
+    ------
+    ValueError
+        If `miscoverage` is out of range.
+
+    References
+    ----------
+    Those of `judgeline.winrate.prediction_powered`, `adjusted_mean` and `adjusted_shares`.
+    """
+    normal_quantile(miscoverage)
+    transferred = _transferred(by_strength, miscoverage)
+    given = {"binary-by-length": by_length or tables, "difference": by_strength}
+    rows = []
+    for model, name in enumerate(tables.models):
+        own = has_own_votes(tables.own[model]) and not hidden
+        shown = "prediction-powered" if own else "difference"
+        for way, basis in BASIS.items():
+            subject = _Subject(given.get(way, tables), model, own)
+            row = _row(subject, way, transferred[model], miscoverage)
+            rows.append((name, way, way == shown, basis, *row))
+    return ModelWinRates(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+class _Estimate(NamedTuple):
+    win_rate: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    std_error: float = np.nan
+    note: str = ""
+
+
+class _Subject(NamedTuple):
+    """A model of some tables, and whether its own votes count."""
+
+    tables: OutcomeTables
+    model: int
+    own: bool
+
+    @property
+    def votes(self) -> Ints:
+        """Votes on the model by outcome, in the order of `OUTCOMES`."""
+        counted: Ints = self.tables.own[self.model, :, :, :NO_VOTE].sum(axis=(0, 1))
+        return counted
+
+    def design(self, estimator: str) -> Design:
+        """Return the battles of the estimator."""
+        battles = self.tables.own[self.model]
+        if estimator == "difference":
+            return transfer_design(self.tables, self.model)
+        if estimator == "prediction-powered":
+            return Design(battles.sum(axis=2), battles[:, :, :NO_VOTE], "own")
+        return design_of(self.tables, self.model, hidden=not self.own)
+
+
+def _row(
+    subject: _Subject, estimator: str, transferred: _Estimate, miscoverage: float
+) -> tuple[str | int | float, ...]:
+    design, with_ties = subject.design(estimator), not estimator.startswith("binary")
+    status, estimate = "ok", transferred
+    try:
+        if estimator == "prediction-powered":
+            _require_own_votes(subject)
+        require_battles(design, int(subject.tables.n_questions[subject.model]))
+        if estimator != "difference":
+            estimate = _ESTIMATE[estimator](design, miscoverage)
+        note = _note(design, int(subject.votes.sum()), estimator, estimate)
+    except NoWinRateError as refusal:
+        status, estimate, note = refusal.status, _Estimate(), str(refusal)
+    return (
+        design.calibration,
+        *_counts(design, estimator, with_ties),
+        int(subject.votes.sum()),
+        _win_rate(design.test.sum(axis=0), with_ties),
+        *estimate[:4],
+        *_accuracies(design, with_ties),
+        _win_rate(subject.votes, with_ties),
+        miscoverage,
+        status,
+        note,
+    )
+
+
+def _require_own_votes(subject: _Subject) -> None:
+    if not subject.own:
+        raise NoWinRateError(
+            "few-own-votes",
+            f"{subject.votes[WIN]} of its own votes are won and {subject.votes[LOSS]} lost; "
+            f"{MIN_OWN_VOTES} of each are needed (or they are hidden): see the difference row",
+        )
+
+
+def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, int]:
+    """Return test battles, calibration battles, and the ties of both that the row leaves out."""
+    n_test, n_labelled = int(design.test.sum()), int(design.labelled.sum())
+    if estimator == "difference":
+        return n_test, n_labelled // 2, 0  # both views of a battle
+    left = decisive(design)
+    kept = (n_test, n_labelled) if with_ties else (int(left.test.sum()), int(left.labelled.sum()))
+    return *kept, n_test + n_labelled - sum(kept)
+
+
+def _note(design: Design, n_votes: int, estimator: str, estimate: _Estimate) -> str:
+    notes = [estimate.note] if estimate.note else []
+    if design.calibration == "others":
+        notes.append(TRANSPORTED)
+        hidden = "its own votes are hidden here: human_win_rate is made of them, without judge"
+        notes += [hidden] if n_votes else []
+    if estimator == "difference":
+        n_parts, n_strata = len(merge_sparse_strata(design).test), len(design.test)
+        few = f"too few votes in some strata: {n_strata} are taken together to {n_parts}"
+        notes += [few] if n_parts < n_strata else []
+    tied = int(design.labelled[..., TIE].sum())
+    if tied and estimator.startswith("binary"):
+        notes.append(_WITHOUT_TIES.format(tied, int(design.labelled.sum())))
+    return "; ".join(notes)
+
+
+def _win_rate(outcomes: Ints, with_ties: bool) -> float:
+    weight = np.array([1, int(with_ties), 1]) * outcomes
+    return float(weight @ OUTCOMES / weight.sum()) if weight.sum() else np.nan
+
+
+def _accuracies(design: Design, with_ties: bool) -> tuple[float, float]:
+    """Return specificity and sensitivity, of battles that the row does not leave out."""
+    table = design.labelled.sum(axis=0)
+    table = table if with_ties else np.delete(table, TIE, axis=0)
+    lost, won = table[:, LOSS].sum(), table[:, WIN].sum()
+    return (
+        float(table[-1, LOSS] / lost) if lost else np.nan,
+        float(table[0, WIN] / won) if won else np.nan,
+    )
+
+
+# ------------------------------------------------------------------ the estimates
+
+
+def _transferred(tables: OutcomeTables, miscoverage: float) -> list[_Estimate]:
+    """Return each model's difference estimate, its interval calibrated on the other models."""
+    models = difference_estimates(tables)
+    calibrates = ~np.eye(len(tables.models), dtype=bool) & models.calibrating
+    spread = conformal_spread(models, calibrates, miscoverage=miscoverage)
+    needed = math.ceil(1 / miscoverage - 1 - 1e-9)
+    return [
+        _within(
+            models.win_rate[at],
+            spread.half_width[at],
+            spread.std_error[at],
+            _TOO_FEW.format(n, needed) if n < needed else "",
+        )
+        for at, n in enumerate(calibrates.sum(axis=1).tolist())
+    ]
+
+
+def _within(win_rate: float, half_width: float, std_error: float, note: str = "") -> _Estimate:
+    ends = np.array([win_rate, win_rate - half_width, win_rate + half_width])
+    middle, lower, upper = np.clip(ends, 0, 1).tolist()
+    return _Estimate(middle, lower, upper, float(std_error), note)
+
+
+def _power_tuned(design: Design, miscoverage: float) -> _Estimate:
+    labelled = design.labelled.sum(axis=0)
+    found = power_tuned_estimate(labelled, design.test.sum(axis=0) - labelled.sum(axis=1))
+    half_width = power_tuned_half_width(
+        found.variance, int(labelled.sum()), miscoverage=miscoverage
+    )
+    return _within(found.win_rate, half_width, math.sqrt(found.variance))
+
+
+def _mean(design: Design, miscoverage: float) -> _Estimate:
+    found = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
+    win_rate, lower, upper, std_error = (float(value) for value in found[:4])
+    return _Estimate(win_rate, lower, upper, std_error)
+
+
+def _ternary(design: Design, miscoverage: float) -> _Estimate:
+    counts = TernaryCounts(design.test.sum(axis=0), design.labelled.sum(axis=0))
+    return _Estimate(*adjusted_shares(counts, miscoverage=miscoverage)[:4])
+
+
+def _by_length(design: Design, miscoverage: float) -> _Estimate:
+    if len(design.test) == 1:
+        raise NoWinRateError("no-lengths", "some answer has no length; see the binary row")
+    return _mean(decisive(design), miscoverage)
+
+
+_ESTIMATE: dict[str, Callable[[Design, float], _Estimate]] = {
+    "prediction-powered": _power_tuned,
+    "mean-outcome": lambda design, miscoverage: _mean(pooled(design), miscoverage),
+    "ternary": _ternary,
+    "binary": lambda design, miscoverage: _mean(pooled(decisive(design)), miscoverage),
+    "binary-by-length": _by_length,
+}

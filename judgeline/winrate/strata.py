@@ -1,0 +1,101 @@
+"""Strata of battles within which a judge's errors are more alike than over all of them."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.elo.battles import CodedBattles
+from judgeline.winrate.outcome_tables import Design
+
+N_STRENGTHS = 3
+"""Strata by strength: enough to tell clear battles from close ones, each with many votes."""
+
+MIN_STRATUM_VOTES = 10
+"""Votes from which a stratum stands alone."""
+
+
+def length_strata(
+    length_a: ArrayLike, length_b: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return 0 or 1 for A's and for B's answer: up to the median answer's length, or beyond.
+
+    Parameters
+    ----------
+    length_a, length_b : array_like, shape (n,)
+        Lengths in characters; NaN where unknown.
+
+    Returns
+    -------
+    tuple of ndarray, or None
+        None if a length is unknown, for then no half is known either.
+    """
+    lengths = np.asarray([length_a, length_b], dtype=float)
+    if not lengths.size or np.isnan(lengths).any():
+        return None
+    longer = (lengths > np.median(lengths)).astype(np.int64)
+    return longer[0], longer[1]
+
+
+def strength_strata(
+    battles: CodedBattles, *, n_strata: int = N_STRENGTHS
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how much stronger than its opponent the judge finds the model, as A and B see it.
+
+    Strength is the judge's win rate over all of a model's battles, and strata are even parts of
+    its differences. One battle weighs next to nothing in it, so that strata are all but a fixed
+    property of the two models; a vote never enters.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        The judged battles, n of them.
+    n_strata : int
+        Strata, from 2.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,) each
+        From 0, the opponent is far stronger, to `n_strata` - 1.
+    """
+    judged = battles.judge_outcome / 4
+    share = np.bincount(
+        np.concatenate([battles.model_a, battles.model_b]),
+        weights=np.concatenate([judged, 1 - judged]),
+    ) / np.bincount(np.concatenate([battles.model_a, battles.model_b]))
+    gap = share[battles.model_a] - share[battles.model_b]
+    edges = np.quantile(np.concatenate([gap, -gap]), np.arange(1, n_strata) / n_strata)
+    return np.searchsorted(edges, gap), np.searchsorted(edges, -gap)
+
+
+def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> Design:
+    """Return the battles in fewer strata, so that each has votes to calibrate it.
+
+    A stratum with test battles and fewer than `least` votes joins the neighbour with fewer
+    votes, the sparsest first. Counts of votes decide, never the judge's accuracy.
+
+    Parameters
+    ----------
+    design : Design
+        From `design_of`; neighbouring strata are alike.
+    least : int
+        Votes.
+
+    Returns
+    -------
+    Design
+        Of as many strata as can stand alone, at least one.
+    """
+    tested = design.test.sum(axis=1).tolist()
+    votes = design.labelled.sum(axis=(1, 2)).tolist()
+    starts = list(range(len(tested)))
+    while len(starts) > 1:
+        sparse = [at for at in range(len(starts)) if tested[at] and votes[at] < least]
+        if not sparse:
+            break
+        at = min(sparse, key=votes.__getitem__)
+        beside = [i for i in (at - 1, at + 1) if 0 <= i < len(starts)]
+        first = min(at, min(beside, key=votes.__getitem__))
+        del starts[first + 1]
+        for counted in (tested, votes):
+            counted[first : first + 2] = [counted[first] + counted[first + 1]]
+    test, labelled = (np.add.reduceat(part, starts, axis=0) for part in design[:2])
+    return Design(test, labelled, design.calibration)

@@ -1,0 +1,182 @@
+"""What a person sees while the lineage runs: one line per asset and check, and a progress bar."""
+
+import logging
+import re
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import dagster as dg
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
+
+from assets.judging.asking import PROGRESS
+from pipelines.commands.terminal import plain
+from resources.inert import inert
+
+_PAUSE_S = 20.0  # between lines about one step, where no bar can move
+_MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
+
+
+class RunReporter:
+    """Turns the events of runs into readable lines; a context manager around them."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._last_told = time.monotonic()
+        self._progress = progress_bar(console)
+        self._task = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, title: str, n_steps: int) -> None:
+        """Announce a job on a partition."""
+        self.console.print(f"[bold]{plain(title)}[/bold]")
+        self._progress.reset(self._task, total=n_steps, description=plain(title))
+
+    def line(self, mark: str, text: str, detail: str | None = None) -> None:
+        """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
+        style = _MARKS[mark]
+        self.console.print(
+            f"  [{style}]{mark:<4}[/{style}] {plain(text)}", highlight=False, soft_wrap=True
+        )
+        if detail and mark == "ok" and self.console.is_terminal:  # on a screen, what fits one line
+            seen = Text(inert(detail), style="dim", no_wrap=True, overflow="ellipsis")
+            self.console.print(Padding(seen, (0, 0, 0, 7)))
+        elif detail:
+            self.console.print(
+                Padding(Text(inert(detail), style="dim"), (0, 0, 0, 7), expand=False)
+            )
+
+    def logger(self) -> dg.LoggerDefinition:
+        """Return the Dagster logger that feeds this reporter."""
+        reporter = self
+
+        @dg.logger(description="One line per asset and check.")
+        def console(_: dg.InitLoggerContext) -> logging.Logger:
+            log = logging.Logger("judgeline.run", level=logging.DEBUG)
+            log.addHandler(_EventHandler(reporter))
+            return log
+
+        return console
+
+    def event(self, event: dg.DagsterEvent) -> None:
+        """Report what an event says to a person; most say nothing."""
+        step = (event.step_key or "").replace("__", ".")
+        if event.is_step_start:
+            self._progress.update(self._task, description=plain(step))
+        elif event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            self._check(event.asset_check_evaluation_data)
+        elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
+            self._materialization(event.step_materialization_data.materialization)
+        elif event.is_step_failure and not (blocked(event) or interrupted(event)):
+            self.line("FAIL", step)
+        if event.is_step_success or event.is_step_failure or event.is_step_skipped:
+            self._progress.advance(self._task)
+
+    def message(self, text: str, level: int = logging.INFO) -> None:
+        """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
+        if not text.startswith(PROGRESS):
+            return
+        told = text.removeprefix(PROGRESS)
+        if level >= logging.WARNING:
+            self.line("warn", told)
+            return
+        self._progress.update(self._task, description=plain(told))
+        if not self.console.is_terminal and time.monotonic() - self._last_told >= _PAUSE_S:
+            self._last_told = time.monotonic()
+            self.console.print(f"  ...  {plain(told)}", highlight=False, soft_wrap=True)
+
+    def _check(self, evaluation: Any) -> None:
+        name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
+        gate = evaluation.severity == dg.AssetCheckSeverity.ERROR
+        mark = "ok" if evaluation.passed else "FAIL" if gate else "warn"
+        self.line(mark, name.replace("_", " "), evaluation.description)
+
+    def _materialization(self, materialization: dg.AssetMaterialization) -> None:
+        rows = materialization.metadata.get("dagster/partition_row_count")
+        count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
+        kept = materialization.metadata.get("kept")  # of a leaderboard
+        name = materialization.asset_key.to_user_string()
+        self.line("done", f"{name}{count}", kept and kept.value)
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return the bar below the lines, which is gone at the end; none where nobody looks."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+class _EventHandler(logging.Handler):
+    def __init__(self, reporter: RunReporter) -> None:
+        super().__init__()
+        self._reporter = reporter
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "dagster_meta", {})
+        event = metadata.get("dagster_event")
+        if event is not None:
+            self._reporter.event(event)
+        else:
+            text = metadata.get("orig_message", record.getMessage())
+            self._reporter.message(text, record.levelno)
+
+
+def blocked(event: dg.DagsterEvent) -> bool:
+    """Return whether a step failed only because a blocking check did; the check says why."""
+    return _kind(event) == "DagsterAssetCheckFailedError"
+
+
+def interrupted(event: dg.DagsterEvent) -> bool:
+    """Return whether a step ended because a person, or the system, stopped the process."""
+    return _kind(event) == "DagsterExecutionInterruptedError"
+
+
+def _kind(event: dg.DagsterEvent) -> str | None:
+    error = event.step_failure_data.error
+    return error.cls_name if error is not None else None
+
+
+def cause(event: dg.DagsterEvent) -> str:
+    """Return why a step failed, in one paragraph: the error that Dagster's own ones wrap."""
+    failure = event.step_failure_data
+    error = failure.error
+    if error is None:
+        return "failed without saying why; its log in the UI has more"
+    while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
+        error = error.cause
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return " ".join(failure.user_failure_data.description.split())
+    message = " ".join(error.message.split())
+    return (
+        re.sub(rf"^(?:\w+\.)*{re.escape(error.cls_name)}: ", "", message)
+        if error.cls_name
+        else message
+    )

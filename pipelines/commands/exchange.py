@@ -1,0 +1,256 @@
+"""`judgeline verdicts import` and `export`: other programs' verdict files in and out.
+
+What belongs here: which files and tables take part, and what is said of them. What does not:
+formats (`resources.corpora` reads them, `resources.exchange` writes them).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import yaml
+
+from judgeline.verdict.slugs import slug
+from resources.config.corpora import load_corpora
+from resources.config.judges import load_judges
+from resources.corpora.reading import CorpusRead, read_files
+from resources.corpora.recorded import BATTLES, VERDICTS
+from resources.exchange.alpaca_eval import write_alpaca_eval
+from resources.exchange.arena_hard import write_arena_hard
+from resources.exchange.baseline import arena_hard_options
+from resources.exchange.files import require_free, write_together
+from resources.exchange.games import Account, Exported, judged_battles
+from resources.exchange.mt_bench import write_mt_bench
+from resources.exchange.soft_elo import UNKNOWN, write_soft_elo
+from resources.inert import in_csv
+from resources.judges.annotation import SCORE_COLUMNS
+from resources.suggest import unknown_name
+from resources.tables.store import ParquetStore, open_store
+
+READERS: dict[str, str] = {
+    "alpaca-eval": "alpaca-eval",
+    "arena-hard": "arena-hard",
+    "mt-bench": "mt-bench",
+    "soft-elo": "softelo-annotations",
+}
+"""Reader in corpora.yaml by the name of a format."""
+
+NOTES: dict[str, str] = {
+    "alpaca-eval": "a draw is 1.5; several rubric criteria become one preference",
+    "arena-hard": "models, questions and labels only: texts stay in the tables",
+    "mt-bench": "models, questions and winners only: texts stay in the tables, tstamp is null",
+    "soft-elo": f"0 is a win of A; lengths in characters; empty: {', '.join(UNKNOWN)}",
+}
+
+
+class Imported(NamedTuple):
+    """What came out of files of verdicts, where it is, and how to use it.
+
+    `renamed` has the new slugs of judges whose own belong to a configured judge of another kind.
+    """
+
+    found: CorpusRead
+    files: dict[str, Path]
+    corpora_entry: str
+    judges_entry: str
+    renamed: dict[str, str]
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether any verdict has rubric scores."""
+        return bool(self.found.verdicts[list(SCORE_COLUMNS)].notna().to_numpy().any())
+
+
+def import_verdicts(
+    files: Sequence[Path],
+    style: str,
+    out: Path,
+    *,
+    baseline: Sequence[str] = (),
+    baseline_first_in: int = 1,
+    force: bool = False,
+) -> Imported:
+    """Convert files of verdicts to battles and verdicts of our own layout.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Files of one format.
+    style : str
+        One of `READERS`.
+    out : Path
+        Folder for ``battles.parquet``, ``verdicts.parquet`` and ``quarantine.csv``.
+    baseline : sequence of str
+        Of Arena-Hard: one name, or ``CATEGORY=NAME`` for each category.
+    baseline_first_in : int
+        Of Arena-Hard: the game that shows the baseline as assistant A.
+    force : bool
+        Whether files that are there may be replaced.
+
+    Raises
+    ------
+    ValueError
+        If a file or option does not fit, nothing in them could be read, or a result would
+        replace a file; the message says what to do.
+    """
+    if missing := [file for file in files if not file.is_file()]:
+        raise ValueError(f"there is no file {missing[0]}; correct the path")
+    places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
+    require_free(places, force=force)
+    options = arena_hard_options(style, baseline, baseline_first_in)
+    found = read_files(READERS[style], files, options)
+    if found.battles.empty:
+        raise ValueError(_nothing(found))
+    found, renamed = _own_slugs(found)
+    entries = _entries(found, places[BATTLES])
+    tables = {BATTLES: found.battles, VERDICTS: found.verdicts}
+    write_together(
+        {
+            **{places[name]: _parquet(table) for name, table in tables.items()},
+            places["quarantine.csv"]: lambda path: path.write_text(
+                in_csv(found.quarantine), encoding="utf-8", newline=""
+            ),
+        }
+    )
+    return Imported(found, places, *entries, renamed)
+
+
+def _nothing(found: CorpusRead) -> str:
+    reasons = found.quarantine["reason"].value_counts()
+    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    example = found.quarantine["detail"].iloc[0] if len(found.quarantine) else "no rows at all"
+    return (
+        f"no row could be read ({told or 'the file has none'}), such as: {example}. Correct the "
+        "format or the file"
+    )
+
+
+def _parquet(table: pd.DataFrame) -> Any:
+    return lambda path: table.to_parquet(path, index=False)
+
+
+def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
+    """Keep recorded verdicts apart from a judge of the same name that would be asked, for money."""
+    asked = {name for name, judge in load_judges().items() if judge.kind != "recorded"}
+    judges = found.verdicts["judge"]
+    taken = asked.union(judges)
+    renamed = {name: _free(name, taken) for name in sorted(asked.intersection(judges))}
+    verdicts = found.verdicts.assign(judge=[renamed.get(name, name) for name in judges])
+    return found._replace(verdicts=verdicts), renamed
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name for recorded verdicts that no judge of the file or configuration has."""
+    numbered = (f"{name}-recorded-{n}" for n in count(2))
+    return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
+
+
+def _entries(found: CorpusRead, battles: Path) -> tuple[str, str]:
+    """Return what to add to corpora.yaml, and what to add to judges.yaml."""
+    judges = sorted(found.verdicts["judge"].unique())
+    name = _slug(battles.resolve().parent.name)
+    corpus = {"reader": "battles", "location": str(battles.resolve()), "judges": judges}
+    recorded = {
+        judge: {"display_name": judge, "family": "unknown", "kind": "recorded"} for judge in judges
+    }
+    known = load_judges()
+    fresh = {judge: entry for judge, entry in recorded.items() if judge not in known}
+    return _yaml({name: corpus}), _yaml(fresh) if fresh else ""
+
+
+def _slug(name: str) -> str:
+    try:
+        return slug(name)
+    except ValueError:
+        return "imported"
+
+
+def _yaml(entry: dict[str, Any]) -> str:
+    return yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def export_verdicts(
+    corpus: str,
+    judge: str,
+    style: str,
+    out: Path,
+    *,
+    baseline: Sequence[str] = (),
+    baseline_first_in: int = 1,
+    force: bool = False,
+    store: ParquetStore | None = None,
+) -> Account:
+    """Write what a judge said of a corpus in the format of another program.
+
+    Parameters
+    ----------
+    corpus, judge : str
+        Slugs of a run whose tables are stored.
+    style : str
+        One of `READERS`.
+    out : Path
+        The file.
+    baseline : sequence of str
+        Of Arena-Hard: the one model that all others met.
+    baseline_first_in : int
+        Of Arena-Hard: the game that shows the baseline as assistant A.
+    force : bool
+        Whether a file that is there may be replaced.
+    store : ParquetStore, optional
+        By default the tables of this installation.
+
+    Raises
+    ------
+    ValueError
+        If there are no such tables, the format can hold none of their battles, or the file is
+        there already; the message says what to do.
+    """
+    require_free({"out": out}, force=force)
+    options = arena_hard_options(style, baseline, baseline_first_in)
+    battles, verdicts = _stored(store or open_store(), corpus, judge)
+    judged, account = judged_battles(battles, verdicts)
+    exported = _write(style, judged, account, judge, corpus, options)
+    if not account.n_written:
+        raise ValueError(_unwritten(style, account))
+    write_together({out: lambda path: path.write_text(exported.text, encoding="utf-8")})
+    return account
+
+
+def _write(
+    style: str, judged: list[Any], account: Account, judge: str, corpus: str, options: Any
+) -> Exported:
+    if style == "arena-hard":
+        return write_arena_hard(judged, account, judge, options)
+    if style == "soft-elo":
+        return write_soft_elo(judged, account, judge, corpus)
+    writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
+    return writer(judged, account, judge)
+
+
+def _unwritten(style: str, account: Account) -> str:
+    reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
+    return f"nothing to write as {style}: {reasons}. Choose another format or judge"
+
+
+def counted(counts: Counter[str]) -> list[str]:
+    """Return what was counted at least once, in words."""
+    return [f"{count:,} {what}" for what, count in counts.items() if count]
+
+
+def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    verdicts = store.stored("verdicts", corpus, judge)
+    battles = store.stored("sampled_battles", corpus)
+    if verdicts is not None and battles is not None:
+        return battles, verdicts
+    known = {"corpus": load_corpora(), "judge": load_judges()}
+    for kind, name in (("corpus", corpus), ("judge", judge)):
+        if name not in known[kind]:
+            file = {"corpus": "config/corpora.yaml", "judge": "config/judges.yaml"}[kind]
+            raise ValueError(unknown_name(kind, name, known[kind], file))
+    raise ValueError(
+        f"no verdicts of judge {judge!r} on corpus {corpus!r} are stored; make them first: "
+        f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
+    )

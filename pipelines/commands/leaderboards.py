@@ -1,0 +1,117 @@
+"""Leaderboards that runs have left in the table store, read without the orchestrator."""
+
+import pandas as pd
+from upath import UPath
+
+from judgeline.intervals.board import Leaderboard
+from judgeline.verdict.slugs import POOLED
+from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.judges import load_judges
+from resources.config.paths import tables_uri
+from resources.suggest import unknown_name
+
+
+def stored_leaderboards(
+    corpus: str, judge: str | None = None
+) -> tuple[pd.DataFrame, CorpusDefinition]:
+    """Return the leaderboards of a corpus, below one another, and the corpus.
+
+    Parameters
+    ----------
+    corpus : str
+        Slug of a configured corpus.
+    judge : str, optional
+        Slug of a judge; every configured judge with a leaderboard where none is named. One that
+        was retired has to be named, as has ``pooled``, all judges together.
+
+    Returns
+    -------
+    boards : DataFrame
+        One row per judge and model, `judge` first; ratings in Elo points.
+    definition : CorpusDefinition
+        The corpus.
+
+    Raises
+    ------
+    ValueError
+        If corpus or judge is not configured, or there is no leaderboard yet; the message
+        names the command that makes it.
+    """
+    known = load_corpora()
+    if corpus not in known:
+        raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
+    tables = UPath(tables_uri())
+    if judge == POOLED:
+        return _pooled(tables / "pooled_leaderboard" / f"{corpus}.parquet", corpus), known[corpus]
+    folder = tables / "leaderboard" / corpus
+    stored = {path.stem: path for path in folder.glob("*.parquet")} if folder.exists() else {}
+    if judge is not None and judge not in stored:
+        raise ValueError(_no_leaderboard(corpus, judge, stored))
+    if not stored:
+        raise ValueError(_none_yet(corpus))
+    chosen = _configured(corpus, stored) if judge is None else [judge]
+    boards = [_with_judge(stored[name], name) for name in chosen]
+    return pd.concat(boards, ignore_index=True), known[corpus]
+
+
+def _pooled(path: UPath, corpus: str) -> pd.DataFrame:
+    """Return the board of all judges together, with the columns that a judge's has."""
+    board = _with_judge(path, POOLED) if path.exists() else pd.DataFrame()
+    if board.empty:
+        raise ValueError(no_pooled(corpus))
+    return board[["judge", *Leaderboard._fields]]
+
+
+def no_pooled(corpus: str) -> str:
+    """Return why there is no board of all judges together, and what makes one."""
+    return (
+        f"no pooled leaderboard of {corpus!r}: it takes two judges whose ratings stand, on "
+        f"common battles; run another judge: judgeline run --corpus {corpus} --judge JUDGE"
+    )
+
+
+def _configured(corpus: str, stored: dict[str, UPath]) -> list[str]:
+    """Return the judges with a leaderboard that were not retired."""
+    if chosen := sorted(stored.keys() & load_judges().keys()):
+        return chosen
+    raise ValueError(
+        f"all judges with a leaderboard of {corpus!r} are retired: {', '.join(sorted(stored))} no "
+        "longer stand in config/judges.yaml; name one with --judge to see what it left, or run a "
+        f"judge: judgeline run --corpus {corpus}"
+    )
+
+
+def _none_yet(corpus: str) -> str:
+    tables = UPath(tables_uri())
+    told = f"no leaderboard of {corpus!r} yet; run: judgeline run --corpus {corpus}"
+    anchored = tables / "reference_ratings" / corpus
+    if not anchored.exists():
+        return told
+    scored = tables / "scored_battles" / corpus
+    why = (
+        "ran into a gate before it, which a run names"
+        if scored.exists()
+        else "has verdicts without rubric scores"
+    )
+    return (
+        f"{corpus!r} has no leaderboard on the human scale: it {why}; its reference-anchored "
+        f"ratings, which need no votes, are in {anchored}"
+    )
+
+
+def _no_leaderboard(corpus: str, judge: str, stored: dict[str, UPath]) -> str:
+    judges = load_judges()
+    if judge not in judges and judge not in stored:
+        return unknown_name("judge", judge, {*judges, *stored}, "config/judges.yaml")
+    there = f"; there are those of {', '.join(sorted(stored))}" if stored else ""
+    return (
+        f"no leaderboard of {corpus!r} by judge {judge!r} yet{there}; "
+        f"run: judgeline run --corpus {corpus} --judge {judge}"
+    )
+
+
+def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
+    with path.open("rb") as source:
+        board = pd.read_parquet(source)
+    board.insert(0, "judge", judge)
+    return board

@@ -1,0 +1,377 @@
+"""The main job: the whole lineage of a corpus, in this process, over the shared instance.
+
+A corpus job, a job per judge and a comparison job, because one run cannot mix partitions of
+different kinds; where new models were dropped, a job that reads them and one per judge that places
+them before the comparison. Needs no server; every run is in the UI afterwards, with its full log.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from rich.console import Console
+
+from assets.judging.budgets import require_environment
+from assets.judging.planning import ASKED
+from assets.partitions import corpus_judge_key, previews_silenced, register
+from pipelines.commands.able import asked_judges, judges_of, require_reachable
+from pipelines.commands.console import RunReporter, blocked, cause, interrupted
+from pipelines.commands.interrupts import interrupts_raised
+from pipelines.commands.outcome import (
+    COULD_NOT_RUN,
+    OK,
+    FailedCheck,
+    RunOutcome,
+    exit_code,
+    print_outcome,
+)
+from pipelines.commands.plan import plan_run
+from pipelines.commands.supported import WHOLE, Part, common_part, methods_part, supported_part
+from pipelines.commands.up_to_date import Record, failed_check, first_wave, following
+from pipelines.definitions import build_definitions
+from pipelines.instance.homes import open_instance, recover
+from pipelines.instance.workers import HOST_TAG, this_host
+from pipelines.sensors.candidate_record import PLACES_TAG, are_placed, corpus_verdicts, placing_tags
+from pipelines.sensors.candidates import has_candidates
+from resources.candidates.choosing import fingerprint
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.judges.budget import Budget
+from resources.judges.buying import RETRIED, Buyer
+from resources.store.resource import StoredVerdicts
+from resources.suggest import unknown_name
+from resources.tables.store import ParquetStore, ParquetTables
+
+_Table = tuple[dg.AssetKey, str]
+_REPORT = dg.AssetKey("report")
+_ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
+
+
+def run_lineage(
+    *,
+    corpus: str,
+    judges: Sequence[str] | None = None,
+    select: Sequence[str] | None = None,
+    dry_run: bool = False,
+    instance: dg.DagsterInstance | None = None,
+    catalog: Catalog | None = None,
+    tables: ParquetTables | None = None,
+    verdict_store: StoredVerdicts | None = None,
+    budget: Budget | None = None,
+    console: Console | None = None,
+    force: bool = False,
+) -> RunOutcome:
+    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
+
+    Parameters
+    ----------
+    corpus : str
+        Slug of a configured corpus.
+    judges : sequence of str, optional
+        Slugs of judges; by default those that the corpus names, or else the recorded ones (of
+        the arena: the built-in ones).
+    select : sequence of str, optional
+        Asset names, or selections such as ``"scored_battles+"``; by default everything.
+    dry_run : bool
+        Say what would run, and run nothing.
+    instance : DagsterInstance, optional
+        Where runs are recorded; by default the one that the UI of this installation shows.
+    catalog, tables, verdict_store : resources, optional
+        Corpora and judges, and where tables and bought verdicts lie; by default those of this
+        installation.
+    budget : Budget, optional
+        Cap on what all judges together are asked; the run stops before it asks more.
+    console : rich Console, optional
+        Where to print; standard output by default.
+    force : bool
+        Make every table again, whether or not anything has changed.
+
+    Returns
+    -------
+    RunOutcome
+        With the exit code, every failed check and the cause of every failure. Wrong names and
+        failed steps are outcomes, not exceptions.
+    """
+    console = console or Console()
+    catalog, tables = catalog or Catalog(), tables or ParquetTables()
+    verdict_store = verdict_store or StoredVerdicts()
+    try:
+        require_environment()
+        definition = catalog.corpus(corpus)
+        chosen = judges_of(definition, catalog, judges)
+        if definition.embeddings is not None:
+            catalog.embedder(definition.embeddings)  # a wrong name costs no call
+        store = tables.create_io_manager(None)
+        buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
+        served = [judge for judge in chosen if judge.kind == "openai"]
+        asks = _asks(tables, select) if dry_run or served else ()
+        if dry_run:
+            n_battles, plan = plan_run(definition, chosen, store, buyer, asks=asks)
+            names = tuple(judge.slug for judge in chosen)
+            outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
+        else:
+            require_reachable(asked_judges(definition, served, store, buyer, asks))
+            with _opened(instance) as recorded, RunReporter(console) as reporter:
+                defs = build_definitions(
+                    catalog=catalog,
+                    tables=tables,
+                    verdict_store=verdict_store,
+                    budget=budget,
+                    loggers={"console": reporter.logger()},
+                )
+                graph = defs.resolve_asset_graph()
+                record = Record(recorded, graph, store, catalog, verdict_store)
+                lineage = _Lineage(recorded, reporter, defs, store, select, record, force=force)
+                outcome = lineage.run(definition, chosen)
+    except dg.DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
+    except (ValueError, OSError) as error:
+        outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
+    print_outcome(outcome, console)
+    return outcome
+
+
+class _Lineage:
+    """The jobs of one corpus, and what has come of them so far."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        reporter: RunReporter,
+        defs: dg.Definitions,
+        store: ParquetStore,
+        select: Sequence[str] | None,
+        record: Record,
+        *,
+        force: bool,
+    ) -> None:
+        self._instance = instance
+        self._store = store
+        self._reporter = reporter
+        self._defs = defs
+        self._graph = self._defs.resolve_asset_graph()
+        self._selected = _selected(self._defs, select)
+        self._record = record
+        self._force = force
+        self._failed_checks: list[FailedCheck] = []
+        self._errors: list[str] = []
+        self._report: Path | None = None
+        self._there: set[dg.AssetKey] = set()
+        self._made: set[_Table] = set()
+        self._up_to_date: set[_Table] = set()
+
+    def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
+        """Run the corpus, each judge, the candidates, and the comparison of what got through."""
+        corpus, judges = definition.slug, tuple(judge.slug for judge in chosen)
+        register(self._instance, corpora=[corpus], judges=judges)
+        if self._job("corpus_job", corpus):
+            parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
+            placing = self._placing(chosen)
+            done = {
+                judge: self._job(
+                    "judge_job", corpus_judge_key(corpus, judge), part, _tags_of(placing)
+                )
+                for judge, part in parts.items()
+            }
+            self._place_candidates(definition, [judge for judge in placing if done[judge]])
+            part = common_part(parts, done)
+            if part is None and not self._errors:
+                part = methods_part(self._graph, self._there)
+            if part is not None:
+                self._job("comparison_job", corpus, part)
+        return RunOutcome(
+            exit_code(self._failed_checks, self._errors),
+            corpus,
+            judges,
+            tuple(self._failed_checks),
+            tuple(self._errors),
+            self._report,
+            n_made=len(self._made),
+            n_up_to_date=len(self._up_to_date - self._made),
+        )
+
+    def _placing(self, chosen: Sequence[JudgeDefinition]) -> tuple[str, ...]:
+        """Return the judges that are to place new models, if any are there by then."""
+        if dg.AssetKey("candidate_verdicts") not in self._selected:
+            return ()
+        return tuple(judge.slug for judge in chosen if judge.kind != "recorded")
+
+    def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
+        """Read what was dropped for new models, and have each judge place it; often, nothing."""
+        corpus = definition.slug
+        if not has_candidates(definition, self._store):
+            return
+        if not self._job("candidate_job", corpus, tags=_tags_of(judges)):
+            return
+        battles = self._store.stored("candidate_battles", corpus)
+        if battles is None:
+            return
+        about = fingerprint(battles)
+        for judge in judges:
+            placed = are_placed(self._instance, corpus, judge, about)
+            if about or not placed:
+                anchors = corpus_verdicts(self._instance, corpus, judge)
+                key = corpus_judge_key(corpus, judge)
+                again = frozenset() if placed else frozenset({_ASKED_ABOUT_THEM})
+                self._job("placing_job", key, tags=placing_tags(about, anchors), again=again)
+
+    def _job(
+        self,
+        name: str,
+        partition: str,
+        part: Part = WHOLE,
+        tags: Mapping[str, str] | None = None,
+        again: Set[dg.AssetKey] = frozenset(),
+    ) -> bool:
+        job = self._defs.resolve_job_def(name)
+        asked = job.asset_layer.executable_asset_keys & self._selected
+        keys = asked - part.left_out
+        if not asked:
+            return True
+        if not keys:
+            self._errors.append(
+                f"{partition}: nothing that --select names can be made ({part.told}); name "
+                "reference_ratings or what precedes it, or leave --select out"
+            )
+            return False
+        if part.told:
+            self._reporter.line("warn", part.told)
+        return self._make_what_is_due(job, keys, partition, tags or {}, again)
+
+    def _make_what_is_due(
+        self,
+        job: dg.JobDefinition,
+        keys: Set[dg.AssetKey],
+        partition: str,
+        tags: Mapping[str, str],
+        again: Set[dg.AssetKey],
+    ) -> bool:
+        """Make the tables of a job that are not up to date; return whether all of that succeeded.
+
+        In as many runs as it takes: whether a table follows is known when its inputs are made.
+        """
+        left, succeeded = set(keys), True
+        due = left if self._force else set(self._record.stale(left, partition)) | (again & left)
+        while wave := first_wave(self._graph, left, due):
+            result = self._execute(job, wave, partition, tags)
+            self._take(result, partition)
+            succeeded &= result.success
+            left -= wave | _stopped(self._graph, wave, result)
+            due = set(self._record.stale(left, partition)) if left else set()
+        self._take_over(left, partition)
+        return succeeded
+
+    def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
+        """Count what is up to date, and say again which of its checks failed."""
+        counted = self._made | self._up_to_date  # by a job before: two share the leaderboard
+        new = {key for key in keys if (key, partition) not in counted}
+        self._up_to_date |= {(key, partition) for key in new}
+        self._there |= keys
+        self._failed_checks += self._record.failed_checks(new, partition)
+        if _REPORT in keys:
+            self._report = Path(self._record.metadata(_REPORT, partition)["path"])
+
+    def _execute(
+        self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
+    ) -> dg.ExecuteInProcessResult:
+        n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
+        self._reporter.begin(f"{job.name.replace('_', ' ')} {partition}", n_steps)
+        with interrupts_raised():
+            return job.execute_in_process(
+                asset_selection=sorted(keys),
+                partition_key=partition,
+                instance=self._instance,
+                raise_on_error=False,
+                tags={HOST_TAG: this_host(), **tags},
+                run_config={"loggers": {"console": {"config": {}}}},
+            )
+
+    def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
+        self._failed_checks += [
+            failed_check(evaluation, partition)
+            for evaluation in result.get_asset_check_evaluations()
+            if not evaluation.passed
+        ]
+        failures = [event for event in result.all_events if event.is_step_failure]
+        if any(interrupted(event) for event in failures):
+            raise KeyboardInterrupt
+        self._errors += [
+            f"{event.step_key} of {partition}: {cause(event)}"
+            for event in failures
+            if not blocked(event)
+        ]
+        if not result.success and not failures:
+            self._errors.append(f"{partition}: {result.get_run_failure_event().message}")
+        for event in result.get_asset_materialization_events():
+            self._there.add(event.asset_key)
+            self._made.add((event.asset_key, partition))
+            if event.asset_key == _REPORT:
+                self._report = Path(event.materialization.metadata["path"].value)
+
+
+def _stopped(
+    graph: AssetGraph, tried: Set[dg.AssetKey], result: dg.ExecuteInProcessResult
+) -> set[dg.AssetKey]:
+    """Return what follows from tables that could not be made, or stop it by a check."""
+    made = {event.asset_key for event in result.get_asset_materialization_events()}
+    gates = {
+        evaluation.asset_key
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed
+        and evaluation.severity == dg.AssetCheckSeverity.ERROR
+        and graph.get(evaluation.asset_check_key).blocking
+    }
+    return following(graph, (tried - made) | gates)
+
+
+def _tags_of(placing: Sequence[str]) -> dict[str, str]:
+    """Return the tags by which the sensor leaves these judges' candidates to this process."""
+    return {PLACES_TAG: ",".join(placing)} if placing else {}
+
+
+def _asks(tables: ParquetTables, select: Sequence[str] | None) -> list[str]:
+    """Return the chosen tables that are made by asking judges."""
+    chosen = _selected(build_definitions(tables=tables), select)
+    return [name for name in ASKED if dg.AssetKey(name) in chosen]
+
+
+def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.AssetKey]:
+    """Return the chosen assets, with those that are made in the same step as one of them."""
+    graph = defs.resolve_asset_graph()
+    if not select:
+        return set(graph.executable_asset_keys)
+    known = sorted(key.to_user_string() for key in graph.executable_asset_keys)
+    for name in select:
+        if re.fullmatch(r"\w+", name) and name not in known:
+            raise ValueError(unknown_name("asset", name, known, "the lineage"))
+    # Dagster wants key:"name" where a person writes the name.
+    bare = re.compile(rf'(?<![\w:"])({"|".join(known)})(?!\w)')
+    text = " or ".join(f"({bare.sub(_as_key, expression)})" for expression in select)
+    try:
+        with previews_silenced():
+            chosen = dg.AssetSelection.from_string(text)
+        return chosen.required_multi_asset_neighbors().resolve(graph)
+    except dg.DagsterError as error:
+        raise ValueError(
+            f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "
+            "as 'verdicts+' (and what follows), '+report' (and what precedes), 'group:judging'"
+        ) from error
+
+
+def _as_key(name: re.Match[str]) -> str:
+    return f'key:"{name[0]}"'
+
+
+@contextmanager
+def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]:
+    """Give the instance to record in; one that is opened here is cleared up and closed here."""
+    if instance is not None:
+        yield instance
+        return
+    with open_instance() as own:
+        recover(own)
+        yield own

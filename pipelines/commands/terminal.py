@@ -1,0 +1,257 @@
+"""What the commands print: tables for people, and the same leaderboard for other programs."""
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pipelines.commands.exchange import Imported
+    from pipelines.commands.rank import Ranked
+    from pipelines.commands.rank_input import JudgedBattles
+    from resources.exchange.games import Account
+
+_HIDDEN = "\N{REPLACEMENT CHARACTER}"
+
+_MANY = 0.05  # share of quarantined rows that deserves a warning
+
+PIPE_WIDTH = 120
+"""Columns to lay tables out in when the output is no terminal."""
+
+
+class LastingConsole(Console):
+    """A console that falls silent when nobody reads on: what was begun goes on, to its own end.
+
+    A run of the lineage, or a command's exit code, is not for `| head` to decide.
+    """
+
+    def on_broken_pipe(self) -> None:
+        """Write nowhere from now on, instead of ending the program."""
+        self.quiet = True
+        silence(self.file)
+
+
+def silence(stream: IO[str]) -> None:
+    """Have a stream whose reader has gone write nowhere, what it still holds included."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console that neither wraps tables nor guesses a width when piped."""
+    console = LastingConsole(stderr=stderr, highlight=False)
+    return console if console.is_terminal else LastingConsole(stderr=stderr, width=PIPE_WIDTH)
+
+
+def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
+    """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points.
+
+    A model whose interval does not hold its human rating is flagged ``missed``.
+    """
+    from judgeline.intervals.board import WITHHELD, missed, withheld_reason
+    from resources.report.wording import rank_text
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("model", overflow="fold")
+    for name in ("rating", "interval", "human", "with votes", "battles", "votes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("flags", overflow="fold")
+    for row, is_missed in zip(board.to_dict("records"), missed(board), strict=True):
+        reason = withheld_reason(row["flags"])
+        interval = "-" if reason else f"{elo(row['lower'])} to {elo(row['upper'])}"
+        cells = (rank_text(row), plain(row["model"]), elo(row["rating"]), interval)
+        together = elo(row.get("judge_and_votes", math.nan))
+        counts = (elo(row["human_rating"]), together, row["n_battles"], row["n_votes"])
+        flags = plain(row["flags"].removeprefix(WITHHELD + reason).lstrip(";"))
+        marked = ";".join(filter(None, ("[bold red]missed[/]" * bool(is_missed), flags)))
+        table.add_row(*map(str, (*cells, *counts)), marked)
+    return table
+
+
+def show_leaderboard(
+    console: Console, board: "pd.DataFrame", title: str, miscoverage: float
+) -> None:
+    """Print a leaderboard, what it is rated by, and how many intervals hold the human rating."""
+    from judgeline.intervals.board import kept_text, withheld_reason
+    from resources.report.wording import basis_text
+
+    console.print(leaderboard_table(board, title))
+    if reason := withheld_reason(board["flags"].iloc[0]):
+        console.print(f"[bold red]Ratings withheld[/]: {plain(reason)}", soft_wrap=True)
+        return
+    console.print(plain(basis_text(board)), soft_wrap=True)
+    console.print(kept_text(board, miscoverage), soft_wrap=True)
+
+
+def plain(text: object) -> str:
+    """Return text from outside so that a terminal shows it: no markup, no control characters."""
+    return escape("".join(c if c.isprintable() or c in "\n\t" else _HIDDEN for c in str(text)))
+
+
+def elo(rating: float) -> str:
+    """Return a rating in Elo points as people read it; a dash where there is none."""
+    if math.isnan(rating):
+        return "-"
+    return f"{rating:.0f}" if math.isfinite(rating) else ("∞" if rating > 0 else "-∞")
+
+
+def machine_readable(board: "pd.DataFrame", style: str) -> str:
+    """Return a leaderboard as csv, json or md, inert in each (`resources.inert`).
+
+    In Markdown a missing value is a dash. In JSON it is null, and an infinite bound the text
+    ``"inf"`` or ``"-inf"``, which JSON numbers cannot say.
+    """
+    from resources.inert import in_csv, in_json, in_markdown, with_texts
+
+    if style == "csv":
+        return in_csv(board)
+    known = board.astype(object).where(board.notna(), None)
+    if style == "md":
+        from resources.report.wording import MISSING
+
+        numbers = board.select_dtypes("number").columns
+        texts = [place for place, name in enumerate(board) if name not in numbers]
+        shown = with_texts(known, in_markdown)
+        layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
+        return shown.to_markdown(index=False, **layout) + "\n"
+    records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
+    return in_json(records) + "\n"
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Return rows of anything as a table; cells are shown as they are, never as markup."""
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else plain(cell) for cell in row))
+    return table
+
+
+def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
+    """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
+    from resources.report.wording import groups_text, surrogacy_text
+
+    _show_read(console, ranked.battles, source)
+    ranking = ranked.ranking
+    calibration = ranking.conformal_calibration
+    show_leaderboard(
+        console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
+    )
+    method = ranking.leaderboard["method"].iloc[0]
+    for found in (surrogacy_text(ranking.judge_diagnostics), groups_text(calibration, method)):
+        if found:
+            console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
+    console.print(_agreement(ranking.summary, calibration))
+    for note, methods in calibration.groupby("note", sort=False)["method"]:
+        if note:
+            whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
+            console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
+    show_files(console, ranked.files)
+
+
+def _show_read(console: Console, battles: "JudgedBattles", source: Path) -> None:
+    """Print what was read of a file, and what of it was left out."""
+    console.print(
+        f"{len(battles.scored):,} battles of {plain(source.name)}, judged by "
+        f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
+        f"{battles.n_unscored:,} battles without usable scores"
+    )
+    if battles.plain:
+        console.print(f"[yellow]Note[/]: {battles.plain}.")
+    if battles.n_repeated:
+        console.print(
+            f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "
+            "that were read and count again; a battle_id column tells repeats from other battles."
+        )
+    if len(battles.quarantine):
+        counts = battles.quarantine["reason"].value_counts()
+        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+        share = battles.quarantine["row"].nunique() / battles.n_rows
+        if share > _MANY:
+            console.print(
+                f"[bold yellow]Warning[/]: {share:.0%} of the rows could not be used, such as: "
+                f"{plain(battles.quarantine['detail'].iloc[0])}. Ratings speak of the others only."
+            )
+
+
+def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
+    table = Table(title="Agreement with human ratings, each model held out", title_justify="left")
+    table.add_column("method")
+    for name in ("mean error (Elo)", "Spearman", "Kendall", "mean beta", "threshold"):
+        table.add_column(name, justify="right")
+    threshold = calibration.set_index("method")["threshold"]
+    for row in summary.to_dict("records"):
+        numbers = (row["mae"], row["spearman"], row["kendall"], row["mean_beta"])
+        precise = (f"{numbers[0]:.1f}", *(f"{number:.3f}" for number in numbers[1:]))
+        shown = (text.replace("nan", "-") for text in precise)
+        table.add_row(row["method"], *shown, f"{threshold[row['method']]:.2f}")
+    return table
+
+
+def show_imported(console: Console, imported: "Imported") -> None:
+    """Print what was read, judge by judge, what was not, and what to add to the configuration."""
+    battles, quarantine, verdicts = imported.found
+    by_status = verdicts.groupby("judge")["status"].value_counts()
+    rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]
+    console.print(f"{len(battles):,} battles, {len(verdicts):,} verdicts")
+    console.print(plain_table("Verdicts", ("judge", "status", "verdicts"), rows))
+    if len(quarantine):
+        counts = quarantine["reason"].value_counts()
+        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+        console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
+    if not imported.has_scores:
+        console.print(
+            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. Wins, ties and "
+            "losses rate models once battles.parquet has votes (human_outcome): a win counts as "
+            "a score difference of 1. Other preferences can be kept and exported.",
+            soft_wrap=True,
+        )
+    for name, other in imported.renamed.items():
+        console.print(
+            f"[yellow]Note[/]: judge {plain(name)} is called {plain(other)} here, since that of "
+            "config/judges.yaml is no recorded one and would be asked."
+        )
+    show_files(console, imported.files)
+    console.print("\nAdd to config/corpora.yaml:")
+    console.print(plain(imported.corpora_entry), soft_wrap=True)
+    if imported.judges_entry:
+        console.print("Add to config/judges.yaml:")
+        console.print(plain(imported.judges_entry), soft_wrap=True)
+
+
+def show_exported(console: Console, account: "Account", style: str, path: Path) -> None:
+    """Print how many battles were written, and what the format could not hold."""
+    from pipelines.commands.exchange import NOTES, counted
+
+    console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
+    for title, counts in (
+        ("Left out", account.left_out),
+        ("Not part of the export", account.not_read),
+        ("Written with a loss", account.changed),
+    ):
+        if lines := counted(counts):
+            console.print(f"{title}: {plain('; '.join(lines))}", soft_wrap=True)
+    console.print(f"Note: {NOTES[style]}", soft_wrap=True)
+    show_files(console, {"out": path})
+
+
+def show_files(console: Console, files: dict[str, Path]) -> None:
+    """Print where the results are, one path a line so that it can be copied."""
+    for path in files.values():
+        console.print(f"  {plain(path)}", soft_wrap=True)

@@ -1,0 +1,302 @@
+"""Which tables of a partition need not be made again, and how their checks came out.
+
+A table is up to date where its code version, the data versions of its inputs and the settings that
+its code reads are those that it was made by, its file is there, and its checks came to an end.
+What belongs here: reading the instance's record. What does not: making anything (`run`).
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
+    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD,
+    get_input_data_version_tag,
+)
+from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
+
+from assets.gates import settled_judges
+from assets.judging.planning import FORM_OF
+from assets.partitions import CORPUS, corpus_judge_key
+from assets.settings import SETTINGS, value
+from pipelines.commands.outcome import FailedCheck
+from pipelines.sensors.activity import identity_now
+from resources.config.catalog import Catalog
+from resources.judges.buying import RETRIED, is_retried
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetStore
+
+_IDENTITY = "judge_identity"
+_NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
+_ERROR = dg.AssetCheckSeverity.ERROR
+_ENDED = ("SUCCEEDED", "FAILED")
+_REPORT = dg.AssetKey("report")
+
+
+class Place(NamedTuple):
+    """A partition by its parts; no judge in one of a corpus alone."""
+
+    corpus: str
+    judge: str | None
+
+    @classmethod
+    def of(cls, partition: str) -> "Place":
+        """Return the parts of a partition key."""
+        if isinstance(partition, dg.MultiPartitionKey):
+            parts = partition.keys_by_dimension
+            return cls(parts["corpus"], parts["judge"])
+        return cls(partition, None)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The corpus, and the judge where there is one."""
+        return (self.corpus,) if self.judge is None else (self.corpus, self.judge)
+
+
+class Record:
+    """What the instance, the table store and the configuration say of the tables of a lineage."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        graph: AssetGraph,
+        store: ParquetStore,
+        catalog: Catalog,
+        verdict_store: StoredVerdicts,
+    ) -> None:
+        self._instance = instance
+        self._graph = graph
+        self._store = store
+        self._catalog = catalog.frozen()
+        self._verdict_store = verdict_store
+        self._versions: dict[tuple[dg.AssetKey, Place], str] = {}
+
+    def stale(self, keys: Collection[dg.AssetKey], partition: str) -> dict[dg.AssetKey, str]:
+        """Return why tables of a partition have to be made, by asset, of those that have to.
+
+        Tables of one step are made together.
+        """
+        self._versions.clear()  # others may have made something since
+        checks = self._checks(keys, partition)
+        found = {key: why for key in keys if (why := self._why(key, partition, checks))}
+        for key in [*found]:
+            together = self._graph.get(key).execution_set_asset_keys & {*keys}
+            found |= {other: found[key] for other in together if other not in found}
+        return found
+
+    def failed_checks(self, keys: Collection[dg.AssetKey], partition: str) -> list[FailedCheck]:
+        """Return the checks that failed when tables of a partition were made, in their order."""
+        return [
+            failed_check(record.event.dagster_event.asset_check_evaluation_data, partition)
+            for record in self._checks(keys, partition).values()
+            if record.status.value == "FAILED"
+        ]
+
+    def metadata(self, key: dg.AssetKey, partition: str) -> Mapping[str, Any]:
+        """Return the metadata of the last materialisation, by name; none where there is none."""
+        made = self._made(key, partition)
+        return {} if made is None else {n: one.value for n, one in made.metadata.items()}
+
+    def _why(self, key: dg.AssetKey, partition: str, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
+        made = self._made(key, partition)
+        if made is None:
+            return "it was never made"
+        node, tags, place = self._graph.get(key), made.tags or {}, Place.of(partition)
+        metadata = {name: one.value for name, one in made.metadata.items()}
+        if not self._is_there(key, place, metadata):
+            return "its file is gone"
+        if tags.get(CODE_VERSION_TAG) != node.code_version:
+            return "its code has changed"
+        changed = [
+            parent.to_user_string()
+            for parent in sorted(node.parent_keys)
+            if _none(tags.get(get_input_data_version_tag(parent), ""))
+            != _none(self._version_of(parent, place))
+        ]
+        if changed:
+            return f"{', '.join(changed)} changed"
+        return (
+            self._why_settings(key, place, metadata)
+            or self._why_asked(key, place, metadata)
+            or _why_left_out(key, place, metadata)
+            or self._why_stopped(place, metadata)
+            or self._why_checked(key, checks)
+        )
+
+    def _why_settings(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
+        if SETTINGS not in metadata:
+            reads = "catalog" in self._graph.get(key).assets_def.required_resource_keys
+            return "its settings were not recorded" if reads else ""
+        try:
+            changed = [
+                name
+                for name, before in metadata[SETTINGS].items()
+                if value(self._catalog, *place, name) != before
+            ]
+        except (AttributeError, ValueError, OSError) as error:  # the table's own run tells more
+            return str(error)
+        return f"{', '.join(changed)} changed" if changed else ""
+
+    def _why_asked(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
+        """Return why a table of answers is asked for again: another judge, or what may be mended.
+
+        A simulated judge would answer the same.
+        """
+        asset = key.to_user_string()
+        if asset not in FORM_OF or place.judge is None or not metadata.get(_IDENTITY):
+            return ""
+        judge = self._catalog.judge(place.judge)
+        now = identity_now(judge, self._catalog.corpus(place.corpus), FORM_OF[asset])
+        if now not in ("", metadata[_IDENTITY]):
+            return "the judge has changed"
+        if judge.kind == "builtin":
+            return ""
+        return self._why_answered(asset, place, str(metadata[_IDENTITY]))
+
+    def _why_checked(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
+        """Return why a table is checked again: a check is new or cut off, or stops what follows."""
+        for check in sorted(self._graph.get_check_keys_for_assets({key})):
+            if (record := checks.get(check)) is None or record.status.value not in _ENDED:
+                return f"{check.name} did not come to an end"
+            if record.status.value == "SUCCEEDED":
+                continue
+            evaluation = record.event.dagster_event.asset_check_evaluation_data
+            if self._graph.get(check).blocking and evaluation.severity == _ERROR:
+                return f"{check.name} failed"
+        return ""
+
+    def _why_answered(self, asset: str, place: Place, identity: str) -> str:
+        """Return why failed answers of a table are not those that a run would store now."""
+        again = "answers that failed are asked for again"
+        answers = self._store.picked(asset, *place.keys, columns=["status", "identity"])
+        if answers is None:
+            return ""
+        if "identity" not in answers:  # a panel, which mends nothing of its own
+            return again if answers["status"].isin(RETRIED).any() else ""
+        failed = set(answers.loc[answers["status"].ne("ok"), "identity"])
+        if not failed:
+            return ""
+        found, _ = self._verdict_store.open().find(identity, failed)
+        retried = RETRIED.union(self._verdict_store.retry_also)
+        fates = zip(found["status"], found["n_attempts"], strict=True)
+        if any(is_retried(status, n, retried) for status, n in fates):
+            return again
+        rows = self._store.matching(asset, *place.keys, column="identity", among=failed)
+        before = rows[["identity", "answer"]].drop_duplicates("identity")
+        both = before.merge(found[["identity", "answer"]], on="identity", suffixes=("", "_now"))
+        is_new = both["answer"].fillna("").ne(both["answer_now"].fillna(""))
+        return "answers that failed were given since" if is_new.any() else ""
+
+    def _is_there(self, key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> bool:
+        if key == _REPORT:
+            return Path(str(metadata.get("path"))).is_file()
+        return self._store.has(key.to_user_string(), *place.keys)
+
+    def _made(self, key: dg.AssetKey, partition: str) -> dg.AssetMaterialization | None:
+        wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
+        records = self._instance.fetch_materializations(wanted, limit=1).records
+        return records[0].asset_materialization if records else None
+
+    def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
+        if (parent, place) not in self._versions:
+            self._versions[parent, place] = self._version(parent, place)
+        return self._versions[parent, place]
+
+    def _version(self, parent: dg.AssetKey, place: Place) -> str:
+        """Return the data version of an input, made of those of its partitions as Dagster does."""
+        partitions = self._partitions(parent, place)
+        if len(partitions) >= SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD:
+            event = self._instance.get_latest_materialization_event(parent)
+            tags = event.asset_materialization.tags if event and event.asset_materialization else {}
+            return (tags or {}).get(DATA_VERSION_TAG, "")
+        found = self._instance.event_log_storage.get_latest_tags_by_partition(
+            parent,
+            dg.DagsterEventType.ASSET_MATERIALIZATION,
+            [DATA_VERSION_TAG],
+            asset_partitions=partitions,
+        )
+        versions = [tags[DATA_VERSION_TAG] for _, tags in sorted(found.items())]
+        return hashlib.sha256("".join(versions).encode()).hexdigest()
+
+    def _partitions(self, parent: dg.AssetKey, place: Place) -> list[str]:
+        if self._graph.get(parent).partitions_def == CORPUS:
+            return [place.corpus]
+        if place.judge is not None:
+            return [corpus_judge_key(*place.keys)]
+        judges = self._instance.get_dynamic_partitions("judge")
+        return [corpus_judge_key(place.corpus, judge) for judge in judges]
+
+    def _why_stopped(self, place: Place, metadata: Mapping[str, Any]) -> str:
+        """Return which judges a comparison or report has that a check has stopped since."""
+        if place.judge is not None:
+            return ""
+        _, stopped = settled_judges(self._instance, place.corpus, metadata.get("judges", []))
+        return f"stopped by a check since: {', '.join(stopped)}" if stopped else ""
+
+    def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
+        wanted = self._graph.get_check_keys_for_assets({*keys})
+        found = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            sorted(wanted), PartitionKeyFilter(key=partition)
+        )
+        return dict(found)
+
+
+def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
+    """Return which judges a comparison lacks whose checks had not passed; they may have since."""
+    if key == _REPORT or place.judge is not None:
+        return ""
+    judges = [one for one in metadata.get("left_out", []) if f"withheld {one}" not in metadata]
+    return f"left out before: {', '.join(judges)}" if judges else ""
+
+
+def _none(version: str) -> str:
+    """Return the version of an input, one text for all ways of saying that there is none."""
+    return "" if version in _NO_VERSION else version
+
+
+def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
+    """Return what a run says of a check that failed."""
+    return FailedCheck(
+        evaluation.asset_key.to_user_string(),
+        evaluation.check_name,
+        partition,
+        evaluation.severity == _ERROR,
+        evaluation.description or "",
+    )
+
+
+def first_wave(
+    graph: AssetGraph, keys: Collection[dg.AssetKey], due: Collection[dg.AssetKey]
+) -> set[dg.AssetKey]:
+    """Return the assets that are due and cannot be found unchanged by what is made before them.
+
+    An asset that is up to date waits for inputs that are due, and what is due waits with it.
+    """
+    wave: set[dg.AssetKey] = set()
+    open_: set[dg.AssetKey] = set()
+    for key in (one for level in graph.toposorted_asset_keys_by_level for one in level):
+        if key not in keys:
+            continue
+        parents = graph.get(key).parent_keys
+        if key in due and not parents & open_:
+            wave.add(key)
+        elif key in due or parents & (wave | open_):
+            open_.add(key)
+    return wave
+
+
+def following(graph: AssetGraph, keys: Iterable[dg.AssetKey]) -> set[dg.AssetKey]:
+    """Return what follows from assets, near and far."""
+    found: set[dg.AssetKey] = set()
+    waiting = [*keys]
+    while waiting:
+        further = graph.get(waiting.pop()).child_keys - found
+        found |= further
+        waiting += further
+    return found

@@ -1,0 +1,231 @@
+"""What stands behind a rating as people read it: in a terminal, or as Markdown."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from judgeline.elo.settled import VOTES_WAIT
+from pipelines.commands.why import Why
+from resources.evidence import Evidence, Reading
+from resources.inert import in_markdown, inert, shortened
+
+SHORT = 400
+"""Characters of a text that are shown unless all are asked for."""
+
+_BATTLE = 3  # level of a battle's heading
+_ORIGIN = {
+    "content_revision": "corpus revision",
+    "sample_seed": "seed of the sample",
+    "score_basis": "scores",
+    "prompt_version": "prompt version",
+    "template_hash": "prompt template (sha256)",
+    "judge_model": "judge's model",
+    "judge_revision": "judge's revision",
+    "judge_identity": "judge's identity",
+    "rating_settings": "rating settings and seed",
+}
+_VOTES = {1.0: "people preferred it", 0.5: "people called a tie", 0.0: "people preferred the other"}
+
+
+class Line(NamedTuple):
+    """A heading (level 1 to 3), a labelled value (level 0), or a text from outside (level -1)."""
+
+    level: int
+    label: str
+    value: str = ""
+
+
+def lines_of(why: Why, *, full_text: bool = False) -> list[Line]:
+    """Return everything behind a rating in the order of reading; texts from outside inert."""
+    title = f"{why.model}, judged by {why.judge} on {why.corpus}, by {why.method} outcomes"
+    lines = [Line(1, title), *_rating(why), *_candidate(why.candidate), *_fold(why.fold)]
+    lines += _judges(why)
+    if why.missing:
+        told = ", ".join(f"{name} {n}" for name, n in why.missing.items())
+        lines.append(Line(0, "battles without a score", told))
+    if why.withheld:
+        lines.append(Line(0, "ratings withheld", f"{why.withheld}; so no battle has an influence"))
+    for sign, battles in (("raise", why.raises), ("lower", why.lowers)):
+        if battles:
+            of = f"{len(battles)} of {why.n_battles} that count"
+            lines.append(Line(2, f"Battles that {sign} the rating most ({of})"))
+        for evidence in battles:
+            lines += _battle(evidence, full_text)
+    return [Line(one.level, inert(one.label), inert(one.value)) for one in [*lines, *_origin(why)]]
+
+
+def _rating(why: Why) -> Iterator[Line]:
+    own = why.rating
+    if own["rating"] is not None:
+        yield Line(0, "rating", f"{own['rating']:.1f} Elo{_places(own)}")
+    if why.by_method:
+        yield Line(0, "by method", _by_method(why))
+    if own["lower"] is not None:
+        yield Line(0, "interval", _interval(own))
+    human = own["human_rating"]
+    none = "too few votes to count yet" if VOTES_WAIT in str(own["flags"]) else "no human votes"
+    votes = f"none: {none}" if human is None else f"{human:.1f} Elo"
+    of = "" if human is None else f", from {own['n_votes']} votes"
+    gap = "" if human is None or own["rating"] is None else f"; off by {own['rating'] - human:+.1f}"
+    yield Line(0, "human rating", f"{votes}{of}{gap if why.method != 'human' else ''}")
+    if own["flags"]:
+        yield Line(0, "flags", str(own["flags"]))
+
+
+def _places(own: Mapping[str, Any]) -> str:
+    if own["rank"] is None:
+        return ""
+    reach = own["best_rank"] is not None
+    between = f", between {own['best_rank']} and {own['worst_rank']}" if reach else ""
+    return f"; rank {own['rank']}{between}"
+
+
+def _by_method(why: Why) -> str:
+    """Return what the method stands for, and the ratings by others, raw and on the ruler."""
+    basis = f"{why.method} is {why.rating['basis']}; " if why.rating["basis"] else ""
+    others = [
+        f"{name} {value:.1f}{_on_ruler(why.by_method.get(f'{name}-rescaled'))}"
+        for name, value in why.by_method.items()
+        if name not in ("human", why.method) and "smoothed" not in name and "rescaled" not in name
+    ]
+    return basis + ", ".join(others)
+
+
+def _on_ruler(rating: float | None) -> str:
+    return "" if rating is None else f" ({rating:.1f} on the human ruler)"
+
+
+def _interval(own: Mapping[str, Any]) -> str:
+    ends = f"{own['lower']:.1f} to {own['upper']:.1f} Elo, {own['promised_coverage']:.0%} asked for"
+    if own["threshold"] is None:
+        return f"{ends} ({own['calibration_note']})" if own["calibration_note"] else ends
+    parts = ("std_error", "vote_std_error", "excess_sd")
+    squares = " + ".join(f"{own[name]:.1f}^2" for name in parts)
+    return (
+        f"{ends}: {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side, calibrated on "
+        f"{own['n_calibrating']} other models; {own['spread']:.1f} = sqrt({squares}): error of the "
+        "rating, noise of votes on as many battles, and other models' residuals beyond both"
+    )
+
+
+def _candidate(candidate: Mapping[str, Any]) -> Iterator[Line]:
+    if candidate:
+        told = "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in candidate.items())
+        yield Line(0, "candidate", f"{told}; no human votes")
+
+
+def _fold(fold: Mapping[str, Any]) -> Iterator[Line]:
+    if not fold:
+        return
+    spread = votes = ""
+    if fold["n_battles"] is not None:
+        spread = f", standard error {_number(fold['std_error'], 3)}"
+        votes = f", from {fold['n_battles']:,} decisive votes on other models"
+    slope = f"{_number(fold['beta'], 3)} logits per rubric point"
+    yield Line(0, "slope (beta)", f"{slope}{spread}{votes} ({fold['status']})")
+
+
+def _judges(why: Why) -> Iterator[Line]:
+    """Return each judge of a pooled rating: its own rating, its weight, and where to go on."""
+    if not why.judges:
+        return
+    yield Line(2, f"Its judges: {why.rating['basis'] or 'no rating together'}")
+    for judge, own in why.judges.items():
+        told = f"no rating ({own['flags'] or 'not on its leaderboard'})"
+        if own["rating"] is not None:
+            ends = f"{own['lower']:.1f} to {own['upper']:.1f}"
+            told = f"{own['rating']:.1f} Elo ({ends}) by {own['method']}"
+        yield Line(
+            0, judge, f"{told}; weight {own['weight']:.2f} in both means; next: {own['next']}"
+        )
+
+
+def _battle(evidence: Evidence, full_text: bool) -> Iterator[Line]:
+    def text(label: str, value: str | None) -> Line:
+        shown = "(the corpus has no text)" if value is None else inert(value)
+        return Line(-1, label, shown if full_text else shortened(shown, SHORT))
+
+    vote = _VOTES.get(evidence.human_outcome, "nobody voted")
+    yield Line(_BATTLE, f"{evidence.influence:+.2f} Elo against {evidence.opponent}")
+    yield Line(0, "battle", f"{evidence.battle_id}{_in(evidence.language)}")
+    yield Line(
+        0,
+        "outcome",
+        f"counts as {evidence.outcome:.2f} of a win, {evidence.expected:.2f} expected; {vote}",
+    )
+    yield text("question", evidence.instruction)
+    yield text(f"answer of {evidence.model}", evidence.completion)
+    yield text(f"answer of {evidence.opponent}", evidence.opponent_completion)
+    for reading in evidence.readings:
+        yield Line(0, _order(reading), _scored(reading, evidence.model))
+        yield text("the judge, word for word", reading.answer or "(nothing)")
+
+
+def _in(language: str | None) -> str:
+    return f" ({language})" if language else ""
+
+
+def _order(reading: Reading) -> str:
+    again = f", run {reading.replicate + 1}" if reading.replicate else ""
+    return f"verdict {reading.order}{again}"
+
+
+def _scored(reading: Reading, model: str) -> str:
+    first = f"{reading.shown_first} first; " if reading.shown_first else ""
+    points = (
+        f"no score: {reading.status}"
+        if reading.difference is None
+        else f"{reading.difference:+.2f} {reading.unit} for {model}"
+    )
+    return f"{first}{points}; call {reading.identity[:16]}"
+
+
+def _origin(why: Why) -> Iterator[Line]:
+    yield Line(2, "Where it comes from")
+    for name, label in _ORIGIN.items():
+        if name in why.origin:
+            value = why.origin[name]
+            yield Line(0, label, value if isinstance(value, str) else json.dumps(value))
+    if why.note:
+        yield Line(0, "runs", why.note)
+    for made in why.made:
+        version = f", code version {made.code_version}" if made.code_version else ""
+        yield Line(0, made.asset, f"{made.made_at}, run {made.run_id}{version}")
+
+
+def _number(value: Any, digits: int = 0) -> str:
+    return "an unknown number" if value is None else f"{value:,.{digits}f}"
+
+
+def show_why(console: Console, lines: Iterable[Line]) -> None:
+    """Print it in a terminal; nothing in it is read as markup."""
+    for line in lines:
+        if line.level > 0:
+            style = "bold" if line.level < _BATTLE else "bold cyan"
+            console.print(Text(f"\n{line.label}", style), soft_wrap=True)
+            continue
+        console.print(
+            Text.assemble((f"{line.label}:", "dim"), f" {line.value}" if line.level == 0 else ""),
+            soft_wrap=True,
+        )
+        if line.level < 0:
+            console.print(Padding(Text(line.value), (0, 0, 0, 4), expand=False))
+
+
+def markdown_of(lines: Iterable[Line]) -> str:
+    """Return it as Markdown in which no text from outside can format, link or fetch."""
+    return "".join(_as_markdown(line) for line in lines).lstrip("\n")
+
+
+def _as_markdown(line: Line) -> str:
+    label = in_markdown(line.label)
+    if line.level > 0:
+        return f"\n{'#' * line.level} {label}\n\n"
+    if line.level == 0:
+        return f"- {label}: {in_markdown(line.value)}\n"
+    block = "\n".join(f"    {row}" for row in line.value.split("\n"))
+    return f"\n{label}:\n\n{block}\n\n"

@@ -1,0 +1,101 @@
+"""The Dagster instance of this installation: where runs are recorded, and clearing up after one."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+
+from pipelines.instance import postgres
+from pipelines.instance.workers import is_gone, is_here, is_private
+from resources.config.paths import ROOT, home
+
+_DEFAULT_HOME = ".judgeline"
+_NOT_CAPTURED = {
+    "module": "dagster.core.storage.noop_compute_log_manager",
+    "class": "NoOpComputeLogManager",
+}
+
+
+def prepare_home() -> Path:
+    """Return the folder to use as DAGSTER_HOME; one that is set already is left alone.
+
+    Otherwise it is the home of this installation, into which the root's ``dagster.yaml`` is
+    written with its folders made absolute: Dagster would read them relative to the current
+    folder of every process. Where the environment chooses PostgreSQL it is the file that is
+    made for it, which holds the names of variables and no password.
+
+    Raises
+    ------
+    ValueError
+        If the home cannot be written, or PostgreSQL is chosen and not there.
+    """
+    if chosen := os.environ.get("DAGSTER_HOME"):
+        return Path(chosen)
+    file = ROOT / "dagster.yaml"
+    if postgres.is_chosen():
+        postgres.require_server()
+        file = ROOT / "deploy" / "dagster.postgres.yaml"
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return _write(_absolute(settings, home()), "dagster.yaml")
+
+
+def open_instance() -> dg.DagsterInstance:
+    """Return the persistent instance that `judgeline run` and the UI share; close it after use.
+
+    Capturing what steps print takes processes of their own, which an interrupt at the terminal
+    would reach too. Here the terminal shows it already, so that it is not captured.
+    """
+    folder = prepare_home()
+    if "DAGSTER_HOME" in os.environ:
+        return dg.DagsterInstance.from_config(str(folder))
+    settings = yaml.safe_load((folder / "dagster.yaml").read_text(encoding="utf-8"))
+    _write({**settings, "compute_logs": _NOT_CAPTURED}, "run.yaml")
+    return dg.DagsterInstance.from_config(str(folder), "run.yaml")
+
+
+def recover(instance: dg.DagsterInstance) -> list[str]:
+    """Fail the runs whose process is gone, free what they held, and return their ids.
+
+    A killed process leaves its run STARTED for ever, and with it a slot of every pool it was
+    in. Runs of live processes, runs of other hosts, and runs that never said which process or
+    host they are of, stay as they are; run monitoring gives up those that never begin.
+    """
+    unfinished = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    if is_private(instance):  # elsewhere a run that begins may not have said yet where it is
+        unfinished.append(dg.DagsterRunStatus.STARTING)
+    gone = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=unfinished)):
+        if not (is_here(instance, run) and is_gone(instance, run.run_id)):
+            continue
+        now = instance.get_run_by_id(run.run_id)  # it may have ended since it was listed
+        if now is not None and now.status in unfinished:
+            instance.report_run_failed(run, "The process of this run is gone.")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            gone.append(run.run_id)
+    return gone
+
+
+def _write(settings: dict[str, Any], name: str) -> Path:
+    """Write an instance file into the home, whole or not at all, and return the home."""
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"cannot keep runs and tables in {folder} ({error.strerror}); set JUDGELINE_HOME to a "
+            "folder that can be written"
+        ) from error
+    part = folder / f"{name}.{os.getpid()}.part"
+    part.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    part.replace(folder / name)
+    return folder
+
+
+def _absolute(settings: Any, folder: Path) -> Any:
+    if isinstance(settings, dict):
+        return {name: _absolute(value, folder) for name, value in settings.items()}
+    if isinstance(settings, str) and settings.startswith(f"{_DEFAULT_HOME}/"):
+        return str(folder.absolute() / settings.removeprefix(f"{_DEFAULT_HOME}/"))
+    return settings

@@ -1,0 +1,82 @@
+"""The web server of the interface: Dagster's own with its options, behind the guard.
+
+python -m pipelines.instance.webserver --host 127.0.0.1 --port 3000 --workspace workspace.yaml
+"""
+
+import sys
+from typing import Any
+
+import uvicorn
+from dagster_webserver import cli
+from dagster_webserver.webserver import DagsterWebserver
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pipelines.instance.guard import Guard, Refusal, allowed_hosts
+
+_GRACE_S = 3  # for requests under way when the server is stopped
+
+
+class GuardedWebserver(DagsterWebserver):
+    """Dagster's web server with the guard before it, GraphQL as JSON only, and no reports."""
+
+    def build_middleware(self) -> list[Middleware]:
+        """Return the middleware, the guard outermost."""
+        return [Middleware(Guard, allowed=allowed_hosts()), *super().build_middleware()]
+
+    def make_security_headers(self) -> dict[str, str]:
+        """Return the headers of its pages, which no other site may frame in an older browser."""
+        return {**super().make_security_headers(), "X-Frame-Options": "SAMEORIGIN"}
+
+    async def graphql_http_endpoint(self, request: Request) -> Response:
+        """Answer a query that is posted as JSON: forms and pictures of a page cannot do that."""
+        if request.method != "POST":
+            return Refusal(405, "GraphQL is asked by POST.").response()
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip()
+        if media_type != "application/json":
+            return Refusal(
+                415, f"GraphQL is asked in application/json, not in {media_type[:200]!a}."
+            ).response()
+        return await super().graphql_http_endpoint(request)
+
+    async def _refuse_report(self, _request: Request) -> Response:
+        return Refusal(403, "Events are written by runs; reports by HTTP are off.").response()
+
+    report_asset_materialization_endpoint = _refuse_report
+    report_asset_check_endpoint = _refuse_report
+    report_asset_observation_endpoint = _refuse_report
+
+
+def serve(
+    context: Any,
+    host: str | None,
+    port: int | None,
+    path_prefix: str,
+    log_level: str,
+    live_data_poll_rate: int | None = None,
+) -> None:
+    """Serve the interface until it is stopped: what Dagster's function of these arguments does."""
+    app = GuardedWebserver(context, path_prefix, live_data_poll_rate).create_asgi_app()
+    uvicorn.run(
+        app,
+        host=host or cli.DEFAULT_WEBSERVER_HOST,
+        port=port or cli.DEFAULT_WEBSERVER_PORT,
+        log_level=log_level,
+        http="h11",  # the parser that shows the guard a request's target as it was sent
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def main() -> None:
+    """Read Dagster's options for its web server, and serve ours."""
+    try:
+        allowed_hosts()
+    except ValueError as error:
+        sys.exit(str(error))
+    cli.host_dagster_ui_with_workspace_process_context = serve
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

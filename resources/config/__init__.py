@@ -1,0 +1,1 @@
+"""Configuration: corpora, judges and embeddings as entries of YAML files, checked."""

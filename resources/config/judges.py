@@ -1,0 +1,168 @@
+"""The judges that a person has configured, as `config/judges.yaml` declares them."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from judgeline.verdict.slugs import POOLED
+from resources.config.entries import EntryKind, read_entries
+from resources.config.paths import config_dir
+from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.live.fields import Decoding, Price, ServedFields, Switch, require_chance
+from resources.judges.managed.options import VllmOptions
+from resources.judges.simulated.judge import BuiltinTraits
+
+SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+
+_NESTED: dict[str, type[BaseModel]] = {
+    "builtin": BuiltinTraits,
+    "choice": ChoiceOptions,
+    "decoding": Decoding,
+    "price_per_million": Price,
+    "score": ScoreOptions,
+    "vllm": VllmOptions,
+}
+_ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
+_NEVER_SHOWN = {
+    "api_key_env",
+    "base_url",
+    "vllm.extra_args",
+    "headers",
+    "query",
+    "extra_body",
+}  # somebody may have put the key itself there
+
+
+class JudgeDefinition(ServedFields):
+    """A judge by name, and how its answers are obtained; `ServedFields` has the rest.
+
+    Attributes
+    ----------
+    slug, display_name : str
+        The name in tables and partitions, and the one for people.
+    family : str
+        Family of models the judge belongs to; same-family bias is measured against it.
+    kind : str
+        ``recorded`` verdicts come with the corpus, ``builtin`` ones from a simulation;
+        ``openai`` is any endpoint of that protocol; ``vllm``, a server that is started for the
+        judge and stopped after it.
+    builtin : BuiltinTraits or None
+        Of a simulated judge, and of no other.
+    vllm : VllmOptions or None
+        How the server of a judge of kind ``vllm`` is started, and of no other.
+    asks : tuple of str
+        Forms in which it is asked: ``rubric``, ``score`` (one completion, one number) and
+        ``choice`` (two completions, one letter).
+    score, choice : ScoreOptions, ChoiceOptions
+        Of those forms.
+    """
+
+    slug: str = Field(pattern=SLUG)
+    display_name: str = Field(min_length=1)
+    family: str = Field(min_length=1)
+    kind: Literal["recorded", "builtin", "openai", "vllm"]
+    builtin: BuiltinTraits | None = None
+    vllm: VllmOptions | None = None
+    asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
+    score: ScoreOptions = ScoreOptions()
+    choice: ChoiceOptions = ChoiceOptions()
+
+    @model_validator(mode="after")
+    def _require_what_the_kind_needs(self) -> "JudgeDefinition":
+        if self.slug == POOLED:
+            raise ValueError(
+                f"{POOLED!r} names all judges of a corpus together: give the judge another name"
+            )
+        if (self.kind == "builtin") != (self.builtin is not None):
+            raise ValueError(
+                "judges of kind 'builtin', and no others, declare their traits under 'builtin'"
+            )
+        self._refuse_what_is_not_asked()
+        if self.kind in ("openai", "vllm"):
+            if self.model is None:
+                raise ValueError(f"a judge of kind {self.kind!r} needs the name of its 'model'")
+            if self.batch and self.kind != "openai":
+                raise ValueError("only kind 'openai' is asked in batches: remove 'batch'")
+        elif given := [name for name in ServedFields.model_fields if name in self.model_fields_set]:
+            raise ValueError(f"a judge of kind {self.kind!r} is not served: remove {given}")
+        return self
+
+    @model_validator(mode="after")
+    def _require_what_the_forms_need(self) -> "JudgeDefinition":
+        if len({*self.asks}) < len(self.asks):
+            raise ValueError(f"'asks' names a form twice: {list(self.asks)}; name each once")
+        told = {"asks", "score", "choice"} & self.model_fields_set
+        if self.kind == "recorded" and told:
+            raise ValueError(
+                f"the verdicts of a judge of kind 'recorded' come with the corpus, in the form in "
+                f"which they were published: remove {sorted(told)}"
+            )
+        for name in sorted(told - {"asks"} - {*self.asks}):
+            raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
+        if self.kind in ("openai", "vllm"):
+            self._require_chance()
+            self._require_schema()
+        elif self.score.structured or self.choice.structured:
+            raise ValueError("only served judges answer with JSON objects: remove 'structured'")
+        return self
+
+    def _require_schema(self) -> None:
+        if self.structured_output == "off" and (self.score.structured or self.choice.structured):
+            raise ValueError(
+                "answers that are 'structured' need the schema that 'structured_output: off' "
+                "leaves out: remove one of the two"
+            )
+
+    def _require_chance(self) -> None:
+        for name in ("score", "choice"):
+            if name in self.asks and self.log_probabilities_of(name) == "off":
+                samples = getattr(self, name).samples
+                require_chance(self.slug, name, samples, self.decoding)
+
+    def log_probabilities_of(self, form: FormName) -> Switch:
+        """Return whether log-probabilities are wanted: forms that read them take them unasked."""
+        if form == "rubric" or "log_probabilities" in self.model_fields_set:
+            return self.log_probabilities
+        return "auto"
+
+    def _refuse_what_is_not_asked(self) -> None:
+        if self.kind != "vllm":
+            if self.vllm is not None:
+                raise ValueError("only judges of kind 'vllm' have options under 'vllm'; remove it")
+        elif given := [name for name in _ELSEWHERE if getattr(self, name)]:
+            raise ValueError(
+                f"a judge of kind 'vllm' has a server of its own, on an address and with a key "
+                f"of its own: remove {given}, or use kind 'openai' for a server that runs already"
+            )
+
+
+_KIND = EntryKind(
+    "judge",
+    "display_name, family and kind",
+    JudgeDefinition,
+    nested=_NESTED,
+    never_shown=_NEVER_SHOWN,
+)
+
+
+def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
+    """Return the configured judges by slug, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path, optional
+        A judges file; that of the configuration folder by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no mapping of slugs to judges, with file, line, key and what to do.
+    """
+    file = path or config_dir() / "judges.yaml"
+    entries = read_entries(file, "judges")
+    return {
+        slug: _KIND.define(slug, given, file, entries) for slug, given in entries.values.items()
+    }

@@ -1,0 +1,85 @@
+"""What a request may cost before it is sent, and what it did cost after."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from resources.judges.budget import Cost
+from resources.judges.live.fields import Price
+from resources.judges.live.prompt import Message
+
+_ENVELOPE = 64  # tokens that a chat template adds to a message, at most
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_MOST_BYTES_PER_TOKEN = 16  # prose has three to five, code two to four
+
+
+class Usage(NamedTuple):
+    """Tokens that a reply states, and the bytes of the texts that they were counted in."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    prompt_bytes: int
+    answer_bytes: int
+
+
+def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price | None) -> Cost:
+    """Return the most that a request can cost: a token is at least one byte of its text."""
+    schema = json.dumps(request.get("response_format", ""))
+    prompt = text_bytes(messages) + len(schema) + _ENVELOPE * len(messages)
+    return priced(prompt, max(request.get(name, 0) for name in _LIMITS), price)
+
+
+def counted(usage: Usage, most: Cost, price: Price | None) -> tuple[Cost, str]:
+    """Return what an answered request counts as, and what is implausible about its usage.
+
+    Usage that is missing, or below a floor of one token per 16 bytes, counts as the reservation
+    `most`. Usage above the reservation is clamped to it; an answer longer than the limit counts
+    up to its bytes.
+    """
+    stated = usage.prompt_tokens, usage.completion_tokens
+    if not all(stated):
+        return most, ""
+    sizes = usage.prompt_bytes, usage.answer_bytes
+    if any(tokens < least_tokens(size) for tokens, size in zip(stated, sizes, strict=True)):
+        return most, _implausible(usage, most)
+    longest = max(most.completion_tokens, usage.answer_bytes)
+    limits = most.prompt_tokens, longest
+    clamped = tuple(min(tokens, limit) for tokens, limit in zip(stated, limits, strict=True))
+    cost = priced(*clamped, price)
+    return cost, "" if clamped == stated else _implausible(usage, cost)
+
+
+def least_tokens(n_bytes: int) -> int:
+    """Return the floor under the tokens of a text: fewer were made up, not counted."""
+    return n_bytes // _MOST_BYTES_PER_TOKEN
+
+
+def _implausible(usage: Usage, cost: Cost) -> str:
+    return (
+        f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
+        f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes and an "
+        f"answer of {usage.answer_bytes:,} bytes; the budget counts {cost.prompt_tokens:,} + "
+        f"{cost.completion_tokens:,} instead, and treats every such answer alike"
+    )
+
+
+def text_bytes(messages: Sequence[Message]) -> int:
+    """Return the bytes of what messages say."""
+    return sum(len(message["content"].encode()) for message in messages)
+
+
+def may_be_billed(status: int, failure: str) -> bool:
+    """Return whether a request that failed with an HTTP status may have been worked on.
+
+    A gateway that gives up leaves the model writing, a filter has read the prompt, and an
+    answer that was cut in its thoughts was thought; an overloaded server, a wrong key or a
+    malformed request cost nothing.
+    """
+    worked_on = status >= 500 and status not in (501, 503, 529)
+    return worked_on or status == 408 or failure in ("content_filter", "truncated")
+
+
+def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
+    """Return the cost of one request with so many tokens."""
+    money = price.of(prompt_tokens, completion_tokens) if price else 0.0
+    return Cost(1, prompt_tokens, completion_tokens, money)

@@ -1,0 +1,200 @@
+"""Where a served judge is and what opens it; the key stays out of everything that is written.
+
+The protocol's client takes most of a second to import, so that it is imported where one is made.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from resources.judges.live.extras import ENVIRONMENT_NAME, variable_of
+from resources.judges.live.fields import EndpointFields, require_url
+
+if TYPE_CHECKING:
+    import openai
+
+OPENAI_URL = "https://api.openai.com/v1"
+_NO_KEY = "none"  # the client insists on one
+_SHORTEST_SECRET = 8  # what servers without keys are given is shorter: EMPTY, x, token
+
+C = TypeVar("C", "openai.AsyncOpenAI", "openai.OpenAI")
+
+
+class EndpointError(RuntimeError):
+    """The endpoint cannot be used as configured: no further request could succeed."""
+
+
+class OutOfReachError(EndpointError):
+    """The endpoint could not be asked however often it was tried; later it may be."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A URL and the key to it; the key shows in no representation.
+
+    Without a key nothing can be asked; what was asked before can still be looked up. `no_key`
+    says why there is none.
+    """
+
+    url: str
+    key: str | None = field(repr=False)
+    no_key: str = field(default="", compare=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = ()
+    header_secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def redact(self, text: str) -> str:
+        """Return a text without the key and secret headers, whoever wrote it."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "[key]")
+        return text
+
+    def is_repeated_in(self, text: str) -> bool:
+        """Return whether a text gives the key or a secret header away."""
+        return any(len(one) >= _SHORTEST_SECRET and one in text for one in self._secrets)
+
+    @property
+    def _secrets(self) -> set[str]:
+        """The key, and of a secret header the whole and its last word: ``Bearer abc``."""
+        words = {*self.header_secrets, *(one.split()[-1] for one in self.header_secrets)}
+        long = {word for word in words if len(word) >= _SHORTEST_SECRET}
+        return long if self.key in (None, _NO_KEY) else {self.key, *long}
+
+    def client(self, timeout_s: float) -> "openai.AsyncOpenAI":
+        """Return a client that leaves retries to us: there is one policy, not two.
+
+        Raises
+        ------
+        ValueError
+            If there is no key, with the variable it should be in.
+        """
+        import openai
+
+        from resources.judges.live.connection import connection
+
+        http = connection(self.url, timeout_s, sends_key=self._sends_key)
+        return self._ours(openai.AsyncOpenAI(http_client=http, **self._settings(timeout_s)))
+
+    def blocking_client(self, timeout_s: float) -> "openai.OpenAI":
+        """Return a client of the same kind for what happens one after another."""
+        import openai
+
+        from resources.judges.live.connection import blocking_connection
+
+        http = blocking_connection(self.url, timeout_s, sends_key=self._sends_key)
+        return self._ours(openai.OpenAI(http_client=http, **self._settings(timeout_s)))
+
+    @property
+    def _sends_key(self) -> bool:
+        """Whether `Authorization` is sent: not where only other headers hold a secret."""
+        named = {name.casefold() for name, _ in self.headers}
+        return self.key != _NO_KEY or not self.header_secrets or "authorization" in named
+
+    def _settings(self, timeout_s: float) -> dict[str, Any]:
+        from resources.judges.live.connection import HEADERS, timeout
+
+        if self.key is None:
+            raise ValueError(self.no_key)
+        return {
+            "api_key": self.key,
+            "base_url": self.url,
+            "timeout": timeout(timeout_s),
+            "max_retries": 0,
+            "default_headers": {**dict(self.headers), **HEADERS},
+            "default_query": dict(self.query),
+        }
+
+    def _ours(self, client: C) -> C:
+        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
+            client.organization = client.project = None
+        return client
+
+
+def find_endpoint(
+    slug: str,
+    fields: EndpointFields,
+    environment: Mapping[str, str] | None = None,
+    *,
+    what: str = "judge",
+) -> Endpoint:
+    """Return the endpoint of a judge, from its definition and the environment.
+
+    A key that is missing is missed when the endpoint is first asked. `what` is declared in the
+    configuration file of that name in the plural, if it is no judge.
+
+    Raises
+    ------
+    ValueError
+        If the URL's variable is unset or holds what cannot be used, with its name and the judge's.
+    """
+    variables = os.environ if environment is None else environment
+    url, query = _url((what, slug), fields, variables), tuple(fields.query.items())
+    try:
+        key = _key((what, slug), fields, variables)
+        headers, secrets = _headers((what, slug), fields, variables)
+    except ValueError as error:
+        return Endpoint(url, None, str(error), query=query)
+    return Endpoint(url, key, headers=headers, query=query, header_secrets=secrets)
+
+
+def _url(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
+    named = fields.base_url
+    if named is None:
+        named, value = "OPENAI_BASE_URL", variables.get("OPENAI_BASE_URL") or OPENAI_URL
+    elif ENVIRONMENT_NAME.fullmatch(named):
+        value = _variable(whose, "base_url", named, variables)
+    else:
+        return require_url(named)
+    try:
+        return require_url(value.strip())
+    except ValueError as error:
+        message = f"{whose[0]} {whose[1]!r}: variable {named} is no endpoint: {error}"
+    raise ValueError(message)  # not while handling one that may quote the value
+
+
+def _key(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
+    name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
+    if name is None:
+        return _NO_KEY
+    key = _variable(whose, "api_key_env", name, variables).strip()
+    if " " in key:
+        raise ValueError(_unfit(whose, name))
+    return _printable(whose, name, key)
+
+
+def _headers(
+    whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the headers of an entry by name and value, and the values that are secret."""
+    secret = {
+        name: _printable(whose, named, _variable(whose, f"headers.{name}", named, variables))
+        for name, value in fields.headers.items()
+        if (named := variable_of(value)) is not None
+    }
+    values = {**fields.headers, **secret}
+    return tuple(values.items()), tuple(secret.values())
+
+
+def _printable(whose: tuple[str, str], name: str, value: str) -> str:
+    if not value.strip().isascii() or not value.strip().isprintable():
+        raise ValueError(_unfit(whose, name))
+    return value.strip()
+
+
+def _unfit(whose: tuple[str, str], name: str) -> str:
+    return (
+        f"{whose[0]} {whose[1]!r}: variable {name} holds characters that no key has, such as "
+        "spaces or line breaks; set it again (its value is not shown)"
+    )
+
+
+def _variable(whose: tuple[str, str], key: str, name: str, variables: Mapping[str, str]) -> str:
+    what, slug = whose
+    value = variables.get(name, "")
+    if not value.strip():
+        raise ValueError(
+            f"{what} {slug!r} reads its {key!r} from the environment variable {name}, which is "
+            f"not set; set {name}, or name another in config/{what}s.yaml"
+        )
+    return value

@@ -1,0 +1,356 @@
+"""A judge behind an endpoint: what identifies it, and its answers as they come."""
+
+import contextlib
+import json
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from judgeline.verdict.identity import text_hash
+from resources.judges.budget import Budget
+from resources.judges.forms.asked import Evidence
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import Answer, Presentation
+from resources.judges.live.asking import Asker
+from resources.judges.live.bridge import as_completed, run_once
+from resources.judges.live.demands import require_demands
+from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from resources.judges.live.fields import Decoding, ServedFields
+from resources.judges.live.probe import (
+    LOG_PROBABILITIES,
+    QUESTION,
+    Capabilities,
+    Send,
+    count_alternatives,
+    listing,
+    probe,
+    remember,
+    remembered,
+    reprobe,
+    sampling,
+)
+from resources.judges.live.prompt import PROMPT_VERSION
+from resources.judges.live.replies import require_message
+from resources.judges.live.troubles import RetryPolicy
+from resources.judges.remedies import may_pass, remedy_text
+
+_LOG = logging.getLogger(__name__)
+
+_PROBE_S = 60.0  # a small question takes no longer, once a model is loaded
+_AHEAD = 4  # questions under work per request in flight: those that wait give their place away
+_SILENT = 20  # answers lost in a row after which the endpoint counts as gone
+
+
+class ServedJudge:
+    """A judge of kind ``openai``.
+
+    Parameters
+    ----------
+    slug : str
+        For messages.
+    fields : ServedFields
+        Its definition.
+    template : str
+        The prompt; part of the identity.
+    endpoint : Endpoint
+        Where it is.
+    probes : Path
+        Folder that remembers what endpoints support.
+    policy : RetryPolicy, optional
+        When a failed request is sent again.
+    declared : Capabilities, optional
+        What the endpoint supports, known without asking it.
+    named : mapping, optional
+        Parts of the identity that replace ours, or come on top.
+    form : Form, optional
+        In which it is asked; the rubric by default.
+    warn : callable, optional
+        Called with each warning for a person; writes to the log by default.
+    """
+
+    def __init__(
+        self,
+        slug: str,
+        fields: ServedFields,
+        template: str,
+        endpoint: Endpoint,
+        probes: Path,
+        policy: RetryPolicy | None = None,
+        *,
+        declared: Capabilities | None = None,
+        named: Mapping[str, str] | None = None,
+        form: Form = RUBRIC,
+        warn: Callable[[str], None] = _LOG.warning,
+    ) -> None:
+        self._slug, self._fields, self._template = slug, fields, template
+        self._endpoint, self._probes = endpoint, probes
+        self._policy = policy or RetryPolicy()
+        self._declared, self._named = declared, dict(named or {})
+        self.form, self._warned = form, warn
+        self.counts: Counter[str] = Counter()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What the endpoint supports: remembered, or else asked for now.
+
+        Raises
+        ------
+        ValueError
+            If the definition demands what the endpoint does not do.
+        EndpointError
+            If it cannot be asked.
+        """
+        found = self._declared or remembered(self._probes, self._place, self._model)
+        if found is None:
+            found = self._found(lambda send, client: probe(send, client, *self._probed))
+        if self.form.needs_alternatives and found.log_probabilities and found.alternatives is None:
+            known = found
+            found = self._found(lambda send, _: count_alternatives(send, known, *self._probed))
+        require_demands(self._slug, self._fields, self.form, self._endpoint.url, found)
+        return found
+
+    def require_reachable(self) -> None:
+        """Ask the endpoint something small, of which nothing is stored.
+
+        Raises
+        ------
+        ValueError
+            If there is no key, or the definition demands what the endpoint does not do.
+        EndpointError
+            If it cannot be asked.
+        """
+        known = self._declared or remembered(self._probes, self._place, self._model)
+        found = self.capabilities
+        if known is not None:
+            self._found(lambda send, _: reprobe(send, found, *self._probed))
+
+    @property
+    def evidence(self) -> Evidence:
+        """Where the probabilities of its answers come from."""
+        return "log-probabilities" if self._has_log_probabilities else "samples"
+
+    @cached_property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the presentation that shapes an answer.
+
+        Not in it, because they do not: concurrency, retries, timeouts, prices, the key, what the
+        endpoint calls its token limit and how long its context is.
+        """
+        fields = self._fields
+        return {
+            "kind": "openai",
+            "version": PROMPT_VERSION,
+            "endpoint": self._place,
+            "model": self._model,
+            "revision": fields.revision or "",
+            "decoding": json.dumps(fields.decoding.model_dump(), sort_keys=True),
+            "structured_output": "json_schema" if self._is_constrained else "none",
+            "log_probabilities": "on" if self._has_log_probabilities else "off",
+            "template": text_hash(self._template),
+            **self._named,
+            **self.form.identity,
+            **self._listed_identity,
+            **self._added_identity,
+        }
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What is worth recording about the endpoint and shapes no answer."""
+        found = self.capabilities
+        return {
+            "endpoint": self._endpoint.url,
+            "limit_field": found.limit_field,
+            "json_schema": str(found.json_schema),
+            "log_probabilities": str(found.log_probabilities),
+            "max_context": "unknown" if found.max_context is None else str(found.max_context),
+        }
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield answers as they come, each with the position of its presentation.
+
+        Closing the iterator, or an interrupt, cancels the requests in flight.
+
+        Raises
+        ------
+        ValueError
+            If the budget is in money and the judge has no price in its currency.
+        EndpointError
+            If the endpoint cannot be asked, or has stopped answering.
+        """
+        if not presentations:
+            return
+        self.require_price(budget)
+        client = self._client()
+        asker = self._asker(client, budget)
+        work = partial(
+            asker.judge, template=self._template, request=self._request(), form=self.form
+        )
+        n_workers = _AHEAD * self._fields.concurrency
+        given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
+        lost = 0
+        with contextlib.closing(given):
+            for position, answer in given:
+                if answer is None:  # for want of budget
+                    continue
+                answer = self.as_expected(answer)
+                yield position, answer
+                lost = lost + 1 if answer.failure in ("transport", "other_model") else 0
+                if lost >= _SILENT:
+                    raise self._gone(answer)
+
+    def _gone(self, answer: Answer) -> EndpointError:
+        """Return the error that ends asking, after many failed answers and this last one."""
+        failure, said = str(answer.failure), answer.said or ""
+        kind = OutOfReachError if may_pass(failure, said) else EndpointError
+        return kind(
+            f"judge {self._slug!r}: the last {_SILENT} requests to {self._endpoint.url} all failed "
+            f"for good ({said}); {remedy_text(failure, said)}"
+        )
+
+    def require_price(self, budget: Budget) -> None:
+        """Refuse a budget in money that the judge's price cannot be counted against."""
+        if budget.money is None:
+            return
+        price = self._fields.price_per_million
+        if price is None:
+            raise ValueError(
+                f"the budget is {budget}, but judge {self._slug!r} has no price; add "
+                "'price_per_million' in config/judges.yaml, or cap calls or tokens instead"
+            )
+        if price.currency != budget.currency:
+            raise ValueError(
+                f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
+                f"{price.currency}; use one currency"
+            )
+
+    @property
+    def _place(self) -> str:
+        """What the identity of a verdict calls the endpoint."""
+        return self._fields.endpoint_name or self._endpoint.url
+
+    @property
+    def _model(self) -> str:
+        if self._fields.model is None:
+            raise ValueError(f"judge {self._slug!r} lacks the key 'model'; add it")
+        return self._fields.model
+
+    @property
+    def _is_constrained(self) -> bool:
+        if self.form.response_format is None:
+            return False
+        wanted = self._fields.structured_output
+        return self.capabilities.json_schema if wanted == "auto" else wanted == "on"
+
+    @property
+    def _has_log_probabilities(self) -> bool:
+        wanted = self._fields.log_probabilities
+        if wanted != "auto":
+            return wanted == "on"
+        return self.capabilities.has_logs(with_alternatives=self.form.needs_alternatives)
+
+    @property
+    def _alternatives(self) -> int | None:
+        """How many alternatives are asked for; None where the form reads none."""
+        wanted = self.form.needs_alternatives and self._has_log_probabilities
+        return self.capabilities.alternatives if wanted else None
+
+    @property
+    def _listed_identity(self) -> Mapping[str, str]:
+        listed = self._alternatives
+        return {} if listed is None else {"alternatives": str(listed)}
+
+    @property
+    def _added_identity(self) -> Mapping[str, str]:
+        """Identity of `extra_body` and `reasoning_effort`; nothing where they are not set."""
+        body, effort = self._fields.extra_body, self._fields.reasoning_effort
+        added = {"extra_body": json.dumps(body, sort_keys=True)} if body else {}
+        return added | ({"reasoning_effort": effort} if effort else {})
+
+    def as_expected(self, answer: Answer) -> Answer:
+        """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
+        rule, came = self._fields.expect_model, answer.reply_model
+        if came is None and answer.failure is not None:  # there was no reply, or it failed anyway
+            return answer
+        if _is_expected(came, self._model, rule):
+            return answer
+        named = "no model" if came is None else f"the model {came!r}"
+        said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
+        return replace(answer, failure="other_model", said=said)
+
+    def _request(self) -> dict[str, Any]:
+        found, decoding = self.capabilities, self._fields.decoding
+        request = {
+            "model": self._model,
+            **sampling(decoding),
+            found.limit_field: decoding.max_tokens,
+            **self._fields.extra_body,
+        }
+        if self._fields.reasoning_effort:
+            request["reasoning_effort"] = self._fields.reasoning_effort
+        if self._is_constrained:
+            request["response_format"] = self.form.response_format
+        if self._has_log_probabilities:
+            listed = self._alternatives
+            request |= LOG_PROBABILITIES if listed is None else listing(listed)
+        return request
+
+    def _client(self, at_most_s: float = math.inf) -> openai.AsyncOpenAI:
+        return self._endpoint.client(min(self._fields.timeout_s, at_most_s))
+
+    def _asker(
+        self, client: openai.AsyncOpenAI, budget: Budget, at_most_s: float = math.inf
+    ) -> Asker:
+        return Asker(
+            client,
+            self._endpoint,
+            self._policy,
+            concurrency=self._fields.concurrency,
+            timeout_s=min(self._fields.timeout_s, at_most_s),
+            counts=self.counts,
+            budget=budget,
+            price=self._fields.price_per_million,
+            warn=self._warn,
+        )
+
+    def _warn(self, text: str) -> None:
+        self._warned(self._endpoint.redact(text))
+
+    @property
+    def _probed(self) -> tuple[str, Decoding]:
+        return self._model, self._fields.decoding
+
+    def _found(
+        self, ask: Callable[[Send, openai.AsyncOpenAI], Coroutine[Any, Any, Capabilities]]
+    ) -> Capabilities:
+        """Return what an endpoint supports, asked now, and remember it."""
+        client = self._client(_PROBE_S)
+        asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
+
+        def send(request: dict[str, Any]) -> Any:
+            return asker.send(QUESTION, request, require_message)
+
+        try:
+            found = run_once(ask(send, client), client.close)
+        except EndpointError as error:
+            message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
+            kind = type(error)
+        else:
+            remember(self._probes, self._place, self._model, found)
+            return found
+        raise kind(message)
+
+
+def _is_expected(came: str | None, asked: str, rule: str) -> bool:
+    if rule == "any":
+        return True
+    return came is not None and (came == asked or (rule == "prefix" and came.startswith(asked)))

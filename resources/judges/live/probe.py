@@ -1,0 +1,273 @@
+"""What an endpoint supports, found out by asking it once and remembered beside the tables."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import openai
+
+from judgeline.verdict.identity import identity_hash
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
+from resources.judges.live.fields import Decoding
+from resources.judges.live.prompt import named_schema
+from resources.judges.live.troubles import Trouble
+
+_VERSION = "1"
+_LEGACY_LIMIT, _LIMIT = "max_tokens", "max_completion_tokens"
+_ROOM = 1024  # some models think before they write, and fail without the room for it
+_PATIENCE_S = 150.0  # for one question, attempts and pauses included
+_LIST_S = 20.0
+_NOT_IMPLEMENTED = 501
+_COLOURS = ["teal", "ochre"]
+_SCHEMA = {
+    "type": "object",
+    "properties": {"colour": {"type": "string", "enum": _COLOURS}},
+    "required": ["colour"],
+    "additionalProperties": False,
+}
+
+
+class Capabilities(NamedTuple):
+    """What an endpoint does for one model.
+
+    `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
+    None where the endpoint does not say. `alternatives` is of how many tokens it tells the
+    log-probability at a place: 0 where of none but the one said; None where it was not asked.
+    """
+
+    limit_field: str
+    json_schema: bool
+    log_probabilities: bool
+    max_context: int | None
+    alternatives: int | None = None
+
+    def has_logs(self, *, with_alternatives: bool) -> bool:
+        """Return whether log-probabilities come, and those of alternatives if these are needed."""
+        return self.log_probabilities and not (with_alternatives and self.alternatives == 0)
+
+
+MOST_ALTERNATIVES = 20
+"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
+
+FEW_ALTERNATIVES = 5
+"""What is asked for where more are refused."""
+
+
+def listing(alternatives: int) -> dict[str, Any]:
+    """Return the part of a request that asks for log-probabilities, of so many at each place."""
+    return {"logprobs": True, "top_logprobs": alternatives}
+
+
+LOG_PROBABILITIES = listing(FEW_ALTERNATIVES)
+PLAIN = {"response_format", *LOG_PROBABILITIES}
+"""What a plain request does without."""
+
+QUESTION = [{"role": "user", "content": "Describe the sky at noon in one short sentence."}]
+
+Send = Callable[[dict[str, Any]], Awaitable[Any]]
+"""Sends a small request, with retries; returns a completion or the trouble with it."""
+
+
+def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
+    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable.
+
+    The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
+    """
+    file = _file(folder, place, model)
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        asked_later = {"alternatives": written.get("alternatives")}
+        found = Capabilities(*(written[name] for name in Capabilities._fields[:-1]), **asked_later)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if _is_whole(found) else None
+
+
+def _is_whole(found: Capabilities) -> bool:
+    flags = (found.json_schema, found.log_probabilities)
+    return (
+        found.limit_field in (_LEGACY_LIMIT, _LIMIT)
+        and all(type(flag) is bool for flag in flags)
+        and (found.max_context is None or type(found.max_context) is int)
+        and found.alternatives in (None, 0, FEW_ALTERNATIVES, MOST_ALTERNATIVES)
+    )
+
+
+def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
+    """Keep what a probe found, at once or not at all; return the file."""
+    file = _file(folder, place, model)
+    folder.mkdir(parents=True, exist_ok=True)
+    half = file.with_suffix(f".{os.getpid()}.tmp")
+    written = {"endpoint": place, "model": model, **found._asdict()}
+    with half.open("w", encoding="utf-8") as sink:
+        sink.write(json.dumps(written, indent=1) + "\n")
+        sink.flush()
+        os.fsync(sink.fileno())
+    half.replace(file)
+    return file
+
+
+def _file(folder: Path, place: str, model: str) -> Path:
+    name = identity_hash({"version": _VERSION, "endpoint": place, "model": model})
+    return folder / f"{name[:24]}.json"
+
+
+def sampling(decoding: Decoding) -> dict[str, Any]:
+    """Return the sampling part of a request; settings that are null stay out."""
+    given = {name: getattr(decoding, name) for name in ("temperature", "top_p", "seed")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+async def probe(
+    send: Send, client: openai.AsyncOpenAI, model: str, decoding: Decoding
+) -> Capabilities:
+    """Return what an endpoint supports, from three small requests and its list of models.
+
+    Raises
+    ------
+    EndpointError
+        If it does not answer a plain request with the judge's decoding, or fails in between:
+        what a server in trouble cannot do says nothing about what it can.
+    """
+    send = partial(_patiently, send)
+    base, room = {"model": model, **sampling(decoding)}, min(_ROOM, decoding.max_tokens)
+    limit = await _limit_field(send, base, room)
+    request = {**base, limit: room}
+    return Capabilities(
+        limit,
+        await _has_json_schema(send, request),
+        await _has_log_probabilities(send, request),
+        await _max_context(client, model),
+    )
+
+
+async def reprobe(send: Send, found: Capabilities, model: str, decoding: Decoding) -> Capabilities:
+    """Send one small request to an endpoint that was probed before; return its capabilities.
+
+    Raises
+    ------
+    EndpointError
+        If it does not answer now.
+    """
+    room = min(_ROOM, decoding.max_tokens)
+    request = {"model": model, **sampling(decoding)}
+    limit = await _limit_field(partial(_patiently, send), request, room)
+    return found._replace(limit_field=limit)
+
+
+async def count_alternatives(
+    send: Send, found: Capabilities, model: str, decoding: Decoding
+) -> Capabilities:
+    """Return what an endpoint with log-probabilities supports, with how many it tells at a place.
+
+    Raises
+    ------
+    EndpointError
+        If it is in trouble: that says nothing about what it can.
+    """
+    send = partial(_patiently, send)
+    request = {
+        "model": model,
+        **sampling(decoding),
+        found.limit_field: min(_ROOM, decoding.max_tokens),
+    }
+    for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
+        what = f"log-probabilities of {n} tokens"
+        reply = await _unless_refused(send, request, listing(n), what)
+        if reply is not None and _holds_alternatives(reply):
+            return found._replace(alternatives=n)
+    return found._replace(alternatives=0)
+
+
+async def _patiently(send: Send, request: dict[str, Any]) -> Any:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return await send(request)
+    except TimeoutError:
+        message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
+    raise OutOfReachError(f"{message}. See whether it is up and serves the model, then run again")
+
+
+async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
+    reply = await send({**base, _LEGACY_LIMIT: room})
+    if isinstance(reply, Trouble) and _LIMIT in reply.message:
+        reply = await send({**base, _LIMIT: room})
+        if not isinstance(reply, Trouble):
+            return _LIMIT
+    if isinstance(reply, Trouble):
+        kind = OutOfReachError if reply.action == "retry" else EndpointError
+        raise kind(
+            f"the endpoint did not answer a plain request with model {base['model']!r} and this "
+            f"judge's decoding: {reply.message}. Check that it is up and correct 'base_url', "
+            "'model' or 'decoding' (null leaves a setting out of the request)"
+        )
+    return _LEGACY_LIMIT
+
+
+async def _has_json_schema(send: Send, base: dict[str, Any]) -> bool:
+    """Whether a schema binds: the question invites an answer that it does not allow."""
+    schema = {"response_format": named_schema("colour", _SCHEMA)}
+    reply = await _unless_refused(send, base, schema, "a JSON schema")
+    if reply is None:
+        return False
+    choice = reply.choices[0]
+    text = (choice.message.content or "").strip()
+    if choice.finish_reason == "length" and text.startswith("{"):
+        return True
+    try:
+        return json.loads(text) in [{"colour": colour} for colour in _COLOURS]
+    except ValueError:
+        return False
+
+
+async def _has_log_probabilities(send: Send, base: dict[str, Any]) -> bool:
+    reply = await _unless_refused(send, base, LOG_PROBABILITIES, "log-probabilities")
+    return reply is not None and _holds_logs(reply)
+
+
+def _holds_logs(reply: Any) -> bool:
+    return bool(getattr(getattr(reply.choices[0], "logprobs", None), "content", None))
+
+
+def _holds_alternatives(reply: Any) -> bool:
+    """Whether anything is listed beside a token: some servers list nothing, and do not say so."""
+    return _holds_logs(reply) and any(
+        getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
+    )
+
+
+async def _unless_refused(
+    send: Send, base: dict[str, Any], extra: dict[str, Any], what: str
+) -> Any | None:
+    """Return the reply to a request for something more, or None if that is turned down.
+
+    Some servers turn it down with an error of their own; that is believed if they answer the
+    plain request meanwhile, and fail again.
+    """
+    for _ in range(2):
+        reply = await send({**base, **extra})
+        if not isinstance(reply, Trouble):
+            return reply
+        if reply.action == "note" or reply.status == _NOT_IMPLEMENTED:
+            return None
+        is_alive = (reply.status or 0) >= 500 and not isinstance(await send(base), Trouble)
+        if not is_alive:
+            message = f"asking for {what} got no reply: {reply.message}; run again later"
+            raise OutOfReachError(message)
+    return None
+
+
+async def _max_context(client: openai.AsyncOpenAI, model: str) -> int | None:
+    """Return the context that the list of models states, as vLLM's does; None elsewhere."""
+    try:
+        async with asyncio.timeout(_LIST_S):
+            listed = await client.models.list()
+        own = [entry for entry in listed.data if entry.id == model]
+        length = own[0].max_model_len  # type: ignore[attr-defined]
+    except Exception:  # no necessity, and servers list all sorts of things
+        return None
+    return length if type(length) is int and length > 0 else None

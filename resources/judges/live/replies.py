@@ -1,0 +1,182 @@
+"""From what an endpoint replied to an answer: the scores' text, or a class of failure."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from judgeline.verdict.rubric import RubricError
+from resources.judges.alignment import answer_span
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import Answer, Presentation
+from resources.judges.live.prompt import readable
+
+R = TypeVar("R")
+
+_MOST_TOKENS = 2**31 - 1
+
+_ENDINGS = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
+"""What servers call an answer that came to its end."""
+
+_TOOL_CALL = ("tool_call", "the judge called a tool instead of answering")
+_FAILED_ENDS: dict[str, tuple[str, str | None]] = {
+    "content_filter": ("content_filter", None),
+    "length": ("truncated", "the answer reached the limit of its length"),
+    "tool_calls": _TOOL_CALL,
+    "function_call": _TOOL_CALL,
+}
+"""Ends of answers that fail, each with its class of failure and the reason."""
+
+
+class Reply(NamedTuple):
+    """An answer, and why it cannot be read if it cannot."""
+
+    answer: Answer
+    reason: str | None
+
+
+class MalformedReplyError(Exception):
+    """A body that is no chat completion: half a reply, or another program's; worth a retry."""
+
+
+def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Reply:
+    """Return what a chat completion says about a presentation.
+
+    Only the message that the judge wrote is read. Scores that stand in the presented texts are
+    not its own, and an answer that did not come to its own end is none.
+
+    Raises
+    ------
+    MalformedReplyError
+        If there is no message in it, or the provider broke it off.
+    """
+    choice = require_message(completion).choices[0]
+    text = readable(choice.message.content or "")
+    failure, reason = _failure(choice, text, shown, form)
+    answer = Answer(
+        text or _refused(choice),
+        failure,
+        *tokens_of(completion),
+        log_probabilities=_log_probabilities(choice, form.n_listed, text),
+        reply_model=_name_in(completion, "model"),
+        system_fingerprint=_name_in(completion, "system_fingerprint"),
+        said=reason,
+    )
+    return Reply(answer, reason)
+
+
+def require_message(completion: Any) -> Any:
+    """Return a chat completion that holds a message; MalformedReplyError for anything else."""
+    choices = getattr(completion, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        raise MalformedReplyError("the reply holds no choices")
+    message = getattr(choices[0], "message", None)
+    if message is None or not isinstance(getattr(message, "content", 0), str | None):
+        raise MalformedReplyError("the reply holds no message of text")
+    return completion
+
+
+def understood(reply: Any, read: Callable[[Any], R]) -> R:
+    """Return what is read in a reply; MalformedReplyError for whatever a body may hold."""
+    try:
+        return read(reply)
+    except MalformedReplyError:
+        raise
+    except Exception as error:  # a form that nobody thought of must not end a run
+        what = f"{type(error).__name__}: {error}"
+    raise MalformedReplyError(f"the reply cannot be read: {what}")
+
+
+def _failure(
+    choice: Any, text: str, shown: Presentation, form: Form
+) -> tuple[str | None, str | None]:
+    if (end := _FAILED_ENDS.get(str(choice.finish_reason))) is not None:
+        return end
+    if _refused(choice) and not text:
+        return "refusal", None
+    if getattr(choice.message, "tool_calls", None) and not text:
+        return _TOOL_CALL
+    if not _is_ended(choice):
+        return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
+    try:
+        form.require_own(form.parse(text), shown)
+    except RubricError as error:
+        return error.failure_class, str(error)
+    return None, None
+
+
+def _is_ended(choice: Any) -> bool:
+    """Whether the judge said all that it had to say.
+
+    A server may state that it does not know, by null; one that leaves the field out states
+    nothing.
+    """
+    if choice.finish_reason == "error":
+        raise MalformedReplyError("the provider broke the answer off")
+    if choice.finish_reason is None:
+        return "finish_reason" in getattr(choice, "model_fields_set", ())
+    return str(choice.finish_reason).lower() in _ENDINGS
+
+
+def _refused(choice: Any) -> str | None:
+    refusal = getattr(choice.message, "refusal", None)
+    return readable(refusal) if isinstance(refusal, str) and refusal else None
+
+
+def _name_in(completion: Any, field: str) -> str | None:
+    name = getattr(completion, field, None)
+    return name if isinstance(name, str) and name else None
+
+
+def tokens_of(completion: Any) -> tuple[int, int]:
+    """Return the prompt and completion tokens that a reply states; zeros where it does not."""
+    usage = getattr(completion, "usage", None)
+    asked, said = (getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion"))
+    return _count(asked), _count(said)
+
+
+def answer_bytes(completion: Any) -> int:
+    """Return the bytes of the answer in a reply; 0 where there is none to read."""
+    try:
+        text = understood(completion, require_message).choices[0].message.content
+    except MalformedReplyError:
+        return 0
+    return len((text or "").encode("utf-8", "surrogatepass"))
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
+
+
+def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
+    """Return what came of log-probabilities; an answer does not depend on their form.
+
+    Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
+    tokens than so many are read by nobody, and are most of the bytes.
+    """
+    content = getattr(getattr(choice, "logprobs", None), "content", None)
+    if not isinstance(content, list) or not content:
+        return None
+    try:
+        said = [_told(token) for token in content]
+        span = None if n_listed is None else answer_span([word for word, _ in said], text)
+        start = 0 if span is None else span.start
+        listed = [_tops(token) for token in content[start:][:n_listed]]
+        listed += [[]] * (len(content) - start - len(listed))
+        told = [
+            [*one, [_told(top) for top in tops]]
+            for one, tops in zip(said[start:], listed, strict=True)
+        ]
+        return json.dumps(told, allow_nan=False)
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _told(token: Any) -> tuple[str, float]:
+    if not isinstance(token.token, str) or not isinstance(token.logprob, int | float):
+        raise TypeError("no log-probability of a token")
+    return readable(token.token), token.logprob
+
+
+def _tops(token: Any) -> list[Any]:
+    return getattr(token, "top_logprobs", None) or []

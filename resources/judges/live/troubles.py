@@ -1,0 +1,193 @@
+"""What went wrong with a request, and whether to try again, to note a failure, or to stop."""
+
+import datetime
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import openai
+
+from resources.judges.live.replies import MalformedReplyError
+
+TROUBLES = (
+    openai.APIError,
+    ValueError,  # a body that is no JSON, no UTF-8, or holds a number of thousands of digits
+    LookupError,  # or is said to be in an encoding that nobody knows
+    RecursionError,
+    TimeoutError,
+    MalformedReplyError,
+)
+"""Everything that a request may raise and that is no mistake of ours."""
+
+_RETRIED = {408, 409, 425, 429}
+_HOPELESS = {401, 402, 403, 404}
+_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_OVERFLOW = re.compile(
+    r"context.?(?:length|window|size)|maximum (?:model |input )?length|prompt is too long|"
+    r"too many (?:input )?tokens|input is too long|exceeds? the (?:model|context)",
+    re.IGNORECASE,
+)
+_CUT = re.compile(r"output limit was reached", re.IGNORECASE)  # all of it went into thoughts
+_FILTERED = re.compile(r"content.?(?:filter|policy|management)|flagged|moderation", re.IGNORECASE)
+_READ = 2000
+
+
+class Trouble(NamedTuple):
+    """One failed request: what to do, the class of failure, and what the server said.
+
+    `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
+    text says the same as one that dislikes a key. `status` is the HTTP status, if there was one.
+    The message may hold the key until somebody redacts it.
+    """
+
+    action: Literal["retry", "note", "stop"]
+    failure: str
+    retry_after_s: float | None
+    message: str
+    status: int | None = None
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter: uniform between 0 and a doubling, capped bound.
+
+    Seconds. A server that asks to wait longer than `longest_wait_s` ends the run instead.
+    """
+
+    attempts: int = 8
+    base_s: float = 0.5
+    cap_s: float = 30.0
+    longest_wait_s: float = 300.0
+
+    def delay(self, attempt: int, rng: np.random.Generator) -> float:
+        """Return the seconds to wait after a failed attempt, counted from 0."""
+        return float(rng.uniform(0, min(self.cap_s, self.base_s * 2**attempt)))
+
+
+LONG_S = 5.0
+"""Seconds of waiting for an endpoint that are worth a line."""
+
+
+def closed_text(trouble: Trouble, attempt: int, policy: RetryPolicy, url: str) -> str:
+    """Return the line about an endpoint that asks to wait before a further attempt."""
+    wait = f"waits {trouble.retry_after_s or 0.0:,.0f} s"
+    return f"HTTP {trouble.status}, {wait}, attempt {attempt} of {policy.attempts} ({url})"
+
+
+def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
+    """Return what a failed request means.
+
+    Parameters
+    ----------
+    error : Exception
+        One of `TROUBLES`.
+    policy : RetryPolicy
+        How long a server may ask to wait.
+    shown : str
+        What the request said. A server that quotes it says nothing about itself by that.
+    """
+    if not isinstance(error, openai.APIStatusError):
+        told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+        return Trouble("retry", "transport", None, ": ".join(told))
+    codes = {str(code) for code in (error.code, error.type) if code}
+    words, headers = said_in(error.body) or _page(error.response), error.response.headers
+    return diagnose_status(error.status_code, words, headers, policy, codes=codes, shown=shown)
+
+
+def diagnose_status(
+    status: int,
+    words: str,
+    headers: Any,
+    policy: RetryPolicy,
+    *,
+    codes: Collection[str] = (),
+    shown: str = "",
+) -> Trouble:
+    """Return what an HTTP status means that came with some words and codes of the server's."""
+    said = f"HTTP {status}: {words}"
+    if 300 <= status < 400:
+        said = f"HTTP {status}: it has moved to {headers.get('location')!r}; correct 'base_url'"
+        return Trouble("stop", "transport", None, said, status, is_doubtful=True)
+    if status in (402, 403, 429) and not _QUOTA.isdisjoint(codes):
+        return Trouble("stop", "transport", None, said, status)
+    if status < 500 and status not in _RETRIED:
+        failure = _failure_of(status, " ".join(codes), words, shown)
+        is_hopeless = failure == "transport" and status in _HOPELESS
+        action: Literal["note", "stop"] = "stop" if is_hopeless else "note"
+        return Trouble(action, failure, None, said, status, is_doubtful=is_hopeless)
+    wait = retry_after(headers)
+    is_hopeless = (wait or 0) > policy.longest_wait_s
+    return Trouble("stop" if is_hopeless else "retry", "transport", wait, said, status)
+
+
+def said_in(body: object) -> str:
+    """Return the server's own words in the body of an error, or an empty text.
+
+    There are as many forms as servers: an object with a message, a detail, a list of those, or
+    just a text.
+    """
+    if isinstance(body, str):
+        return body[:_READ]
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(said_in, body[:10])))[:_READ]
+    if isinstance(body, dict):
+        found = (said_in(body.get(name)) for name in ("message", "msg", "detail", "error"))
+        return next(filter(None, found), "")
+    return ""
+
+
+def _page(response: Any) -> str:
+    try:
+        return str(response.text[:_READ])
+    except (ValueError, LookupError, RuntimeError):  # unreadable, or never read to its end
+        return ""
+
+
+def _failure_of(status: int, codes: str, words: str, shown: str) -> str:
+    if status in (400, 403, 422) and _means(_FILTERED, codes, words, shown):
+        return "content_filter"
+    if status == 400 and _means(_CUT, codes, words, shown):
+        return "truncated"
+    if status == 413 or (status in (400, 422) and _means(_OVERFLOW, codes, words, shown)):
+        return "context_overflow"
+    return "transport"
+
+
+def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool:
+    """Whether a server says a thing, and not only quotes it from what it was shown."""
+    if pattern.search(codes):
+        return True
+    found = {said[0].casefold() for said in pattern.finditer(words)}
+    return bool(found) and not all(said in shown.casefold() for said in found)
+
+
+def retry_after(headers: object) -> float | None:
+    """Return the seconds that a server asks to wait, or None if it does not say.
+
+    The header holds seconds or a date; some servers send milliseconds in one of their own.
+    """
+    get = getattr(headers, "get", {}.get)
+    milliseconds, value = _number(get("retry-after-ms")), get("retry-after")
+    if milliseconds is not None:
+        return milliseconds / 1000
+    seconds = _number(value)
+    return seconds if seconds is not None or value is None else _until(value)
+
+
+def _number(value: str | None) -> float | None:
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d+)?)\s*", value or "")
+    return float(found[1]) if found else None
+
+
+def _until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+    except (ValueError, OverflowError, TypeError):
+        return None

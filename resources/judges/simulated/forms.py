@@ -1,0 +1,278 @@
+"""Simulated judges asked for one word: a score of one completion, or a choice between two.
+
+The judge is the one that grades by the rubric, with its lasting opinions, biases and failures.
+It has a probability for every word that it could have said, says one of them drawn by these
+probabilities, and gives a reason in one sentence. The reason tells what the judge believes: it
+errs as the judge does, and lets nobody see past its errors.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from judgeline.elo.streams import keyed_rng
+from judgeline.verdict.identity import text_hash
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE
+from judgeline.verdict.short_answers import LETTERS
+from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
+from resources.judges.budget import Budget, Cost
+from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.score import ScoreForm
+from resources.judges.judge import Answer, Presentation
+from resources.judges.simulated.judge import BEST, WORST, BuiltinJudge, spoilt
+
+_VERSION = "2"
+
+LISTED = 12
+"""Tokens whose probabilities an answer tells, at its first place; endpoints tell 5 to 20."""
+
+_ELSEWHERE = ("The", 0.01)  # a word that is no answer, and how probable the judge finds it
+_ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
+_TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
+_SUREST = 0.05  # rubric points: spread of a judge without noise
+_IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two rubric points each
+_EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
+_PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
+
+Floats = NDArray[np.float64]
+Opinion = tuple[Reading, float]
+
+
+class Belief(NamedTuple):
+    """What a judge makes of a text in one presentation: its errors on top of what is there.
+
+    `reading` is what is there; `points` what the judge makes of it as a whole, in rubric points;
+    `misread` (6,) by how many rubric points it errs on each criterion.
+    """
+
+    reading: Reading
+    points: float
+    misread: Floats
+
+
+class Odds(NamedTuple):
+    """Words that a judge may say first, and their probabilities; those of others are left out."""
+
+    words: Sequence[str]
+    probabilities: Floats
+
+
+class BuiltinFormJudge:
+    """A simulated judge asked in another form than the rubric.
+
+    Parameters
+    ----------
+    judge : BuiltinJudge
+        The judge, as it grades by the rubric.
+    form : ScoreForm or ChoiceForm
+        What it is asked.
+    template : str
+        The instruction that a real judge would be given; part of the identity.
+
+    Raises
+    ------
+    ValueError
+        If numbers of the scale have more digits than a token.
+    """
+
+    evidence = "log-probabilities"
+
+    def __init__(self, judge: BuiltinJudge, form: ScoreForm | ChoiceForm, template: str) -> None:
+        self._scale = form.scale if isinstance(form, ScoreForm) else None
+        if isinstance(form, ScoreForm) and len(str(form.scale[1])) > form.options.digits_per_token:
+            raise ValueError(
+                f"simulated judges say a number in one token, and {form.scale[1]} has more than "
+                f"{form.options.digits_per_token} digits; raise score.digits_per_token"
+            )
+        self.identity: Mapping[str, str] = {
+            **judge.identity,
+            "version": _VERSION,
+            "template": text_hash(template),
+            **form.identity,
+        }
+        self.form = form
+        self._judge = judge
+        self._template_tokens = len(template.split())
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield one answer per presentation, in their order, until the budget is spent.
+
+        Tokens are words, so that budgets can be tried out; money it costs none.
+
+        Raises
+        ------
+        ValueError
+            If an instruction is none of the arena's.
+        """
+        known: dict[tuple[str, str], Opinion] = {}
+        for position, shown in enumerate(presentations):
+            opinions = []
+            for text in self._texts(shown):
+                key = (shown.instruction, text)
+                if key not in known:
+                    known[key] = self._judge.opinion(shown, text)
+                opinions.append(known[key])
+            rng = self._rng(shown)
+            answer = self._say(shown, *self._odds(self._beliefs(shown, opinions, rng)), rng)
+            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
+                return
+            yield position, answer
+
+    def _texts(self, shown: Presentation) -> list[str]:
+        pair = [shown.first_completion, shown.second_completion]
+        return pair if self._scale is None else pair[:1]
+
+    def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
+        names = (self.form.name, *purpose, shown.instruction, *self._texts(shown))
+        return keyed_rng(self._judge.traits.seed, self._judge.key, *names, str(shown.replicate))
+
+    def _beliefs(
+        self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
+    ) -> list[Belief]:
+        """Return what the judge makes of one text, or of two beside each other.
+
+        Opinion, mood and biases lean on all criteria alike; noise is one draw for each of them.
+        """
+        traits = self._judge.traits
+        readings = [reading for reading, _ in opinions]
+        lean = np.array([liking for _, liking in opinions])
+        lean += traits.mood * rng.standard_normal(len(opinions))
+        if len(readings) == 2:
+            n_words = [max(reading.n_words, 1) for reading in readings]
+            longer = math.log2(n_words[0] / n_words[1]) / 2
+            lean += np.array([traits.position_bias, 0.0])
+            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+        draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
+        points, misread = _points(readings) + lean, lean[:, None] + traits.noise * draws
+        return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
+
+    def _odds(self, beliefs: list[Belief]) -> tuple[Odds, str]:
+        """Return the odds of the first word, and the reason.
+
+        They are a discretised normal around what the judge makes of one text, or
+        ordered-logistic in the difference that it sees between two.
+        """
+        spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
+        if self._scale is not None:
+            (belief,) = beliefs
+            odds = score_odds(belief.points, spread, self._scale)
+            return odds, f"The response {_findings(belief)}."
+        first, second = beliefs
+        odds = choice_odds(first.points - second.points, spread * math.sqrt(2))
+        return odds, f"Response A {_findings(first)}, response B {_findings(second)}."
+
+    def _say(
+        self, shown: Presentation, odds: Odds, reason: str, rng: np.random.Generator
+    ) -> Answer:
+        ladder = np.cumsum(odds.probabilities)
+        said = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
+        whole = f"{odds.words[said]}\n\n{reason}"
+        text, failure = spoilt(whole, self._judge.traits, rng, _MALFORMED)
+        tokens = _write_odds(reason, odds, said, rng) if text == whole else None
+        texts = (shown.instruction, *self._texts(shown))
+        asked = self._template_tokens + sum(len(part.split()) for part in texts)
+        return Answer(text, failure, asked, len(text.split()), tokens)
+
+
+def score_odds(points: float, spread: float, scale: tuple[int, int]) -> Odds:
+    """Return the odds of the likeliest numbers of a scale for a text.
+
+    Parameters
+    ----------
+    points : float
+        What the judge makes of the text, in rubric points; it may lie off their scale.
+    spread : float
+        Standard deviation of the judge's doubt, in rubric points.
+    scale : (int, int)
+        Lowest and highest number.
+
+    Returns
+    -------
+    Odds
+        At most `LISTED` numbers of a normal distribution on the scale, likeliest first.
+    """
+    low, high = scale
+    unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
+    numbers = np.arange(low, high + 1)
+    centre = np.clip(low + (points - LOWEST_SCORE) * unit, low, high)
+    density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
+    density /= density.sum()
+    likeliest = np.argsort(-density, kind="stable")[: LISTED - 1]
+    return Odds([str(number) for number in numbers[likeliest]], density[likeliest])
+
+
+def choice_odds(ahead: float, spread: float) -> Odds:
+    """Return the odds of the answer shown first, a tie, and the answer shown second.
+
+    Parameters
+    ----------
+    ahead : float
+        How much better the judge finds the answer shown first, in rubric points.
+    spread : float
+        Standard deviation of its doubt, in rubric points.
+    """
+    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
+    first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
+    return Odds(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
+
+
+def _points(readings: Sequence[Reading]) -> Floats:
+    """Return what texts are worth, all criteria alike, in rubric points."""
+    levels = np.array([reading.levels for reading in readings])
+    return np.asarray(WORST + (BEST - WORST) * levels.mean(axis=1))
+
+
+def _findings(belief: Belief) -> str:
+    """Return what a judge believes to have found; without errors it is what is there."""
+    reading, points, misread = belief
+    off = dict(zip(CRITERIA, misread / (BEST - WORST), strict=True))  # in shares of a criterion
+    n_expected = reading.n_expected
+    n_right = round(reading.n_right + off["helpfulness"] * n_expected)
+    n_wrong = round(reading.n_wrong - off["factuality"] * n_expected)
+    n_typos = round(reading.n_typos - off["fluency"] * TYPOS_TO_ZERO)
+    layout = (1.0 if reading.layout_kept else BROKEN_LAYOUT) + off["adherence"]
+    impression = _IMPRESSIONS[min(max(int(points - LOWEST_SCORE) // 2, 0), len(_IMPRESSIONS) - 1)]
+    return (
+        f"is {impression}, has {min(max(n_right, 0), n_expected)} of {n_expected} items right, "
+        f"{max(n_wrong, 0)} wrong and {max(n_typos, 0)} typos, and "
+        f"{'keeps' if layout > (1 + BROKEN_LAYOUT) / 2 else 'breaks'} the format"
+    )
+
+
+def _write_odds(reason: str, odds: Odds, said: int, rng: np.random.Generator) -> str:
+    """Return the tokens of an answer and their log-probabilities as an endpoint tells them.
+
+    The reason is the more surprising to the judge, the less sure it is of its first word.
+    """
+    other, stray = _ELSEWHERE
+    chances = [(word, (1 - stray) * p) for word, p in zip(*odds, strict=True)] + [(other, stray)]
+    listed = sorted(
+        ((word, round(math.log(p), 6)) for word, p in chances if p > 0),
+        key=lambda one: -one[1],
+    )
+    word, own = chances[said]
+    sure, added = _EASE
+    surprise = sure + added * (1 - float(odds.probabilities.max()))
+    rest = ["\n\n", *_PIECES.findall(reason)]
+    ease = np.round(-surprise * rng.standard_exponential(len(rest)), 6).tolist()
+    tokens = [[word, round(math.log(own), 6), listed]]
+    tokens += [[token, own, []] for token, own in zip(rest, ease, strict=True)]
+    return json.dumps(tokens)
+
+
+_MALFORMED: tuple[Callable[[str], str], ...] = (
+    lambda text: text.partition("\n\n")[2],  # the reason only
+    lambda text: "My answer is: " + text,
+    lambda text: "-" + text,
+    lambda text: text.replace("\n\n", " or rather B or 5\n\n", 1),
+    lambda text: text.replace("\n\n", ".5\n\n", 1),
+)

@@ -1,0 +1,235 @@
+"""Simulated judges: they read the texts of the built-in arena and grade them, with declared flaws.
+
+A judge checks each completion as anybody could, turns what it finds into marks from 1 to 10,
+adds its noise and biases, and answers in the format asked of a real judge - now and then badly.
+What it draws depends on its identity and on the texts, not on when it is asked.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from judgeline.elo.streams import keyed_rng
+from judgeline.verdict.identity import identity_hash, text_hash
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
+from resources.arena.checker import Reading, read_completion
+from resources.arena.prompts import Prompt
+from resources.judges.budget import Budget, Cost
+from resources.judges.judge import Answer, Presentation
+
+_VERSION = "1"
+BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
+
+Floats = NDArray[np.float64]
+
+
+class BuiltinTraits(BaseModel):
+    """How a simulated judge departs from what it reads; rubric points, or rates in [0, 1].
+
+    Attributes
+    ----------
+    seed : int
+        Seed of everything the judge draws.
+    noise : float
+        Standard deviation per criterion and presentation.
+    mood : float
+        Standard deviation per response and presentation, common to the criteria.
+    taste : float
+        Standard deviation of a lasting opinion of a completion, the same in every presentation.
+    style_taste : float
+        Standard deviation of a lasting opinion of a contestant's closing ornament: an error
+        that more battles do not average out.
+    position_bias : float
+        Added to the response shown first.
+    verbosity_bias : float
+        Added per doubling of length over the other response, half of it to either.
+    family_bias : float
+        Added to a completion in the style of the judge's own family.
+    malformed_rate, refusal_rate, truncated_rate : float
+        Shares of answers that nobody can use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(ge=0)
+    noise: float = Field(ge=0, le=9)
+    mood: float = Field(ge=0, le=9)
+    taste: float = Field(ge=0, le=9)
+    style_taste: float = Field(ge=0, le=9)
+    position_bias: float = Field(ge=-9, le=9)
+    verbosity_bias: float = Field(ge=-9, le=9)
+    family_bias: float = Field(ge=-9, le=9)
+    malformed_rate: float = Field(ge=0, le=1)
+    refusal_rate: float = Field(ge=0, le=1)
+    truncated_rate: float = Field(ge=0, le=1)
+
+
+class BuiltinJudge:
+    """A simulated judge over the prompts of one arena.
+
+    Parameters
+    ----------
+    traits : BuiltinTraits
+        Its declared noise, biases and failure rates.
+    family : str
+        Family whose style it favours.
+    prompts : sequence of Prompt
+        What it knows the answers of; it can judge no other instruction.
+    template : str
+        The instruction that a real judge would be given; part of the identity.
+    """
+
+    def __init__(
+        self, traits: BuiltinTraits, family: str, prompts: Sequence[Prompt], template: str
+    ) -> None:
+        self.identity: Mapping[str, str] = {
+            "kind": "builtin",
+            "version": _VERSION,
+            "family": family,
+            "traits": json.dumps(traits.model_dump(), sort_keys=True),
+            "template": text_hash(template),
+        }
+        self.traits, self._family = traits, family
+        self._template_tokens = len(template.split())
+        self._prompts = {prompt.instruction: prompt for prompt in prompts}
+        self._habits: dict[str, float] = {}
+        self.key = identity_hash(self.identity)
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield one answer per presentation, in their order, until the budget is spent.
+
+        Tokens are words, so that budgets can be tried out; money it costs none.
+
+        Raises
+        ------
+        ValueError
+            If an instruction is none of the arena's.
+        """
+        opinions: dict[tuple[str, str], tuple[Reading, float]] = {}
+        for position, shown in enumerate(presentations):
+            pair = []
+            for text in (shown.first_completion, shown.second_completion):
+                known = (shown.instruction, text)
+                if known not in opinions:
+                    opinions[known] = self.opinion(shown, text)
+                pair.append(opinions[known])
+            answer = self._grade(shown, pair[0], pair[1])
+            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
+                return
+            yield position, answer
+
+    def opinion(self, shown: Presentation, text: str) -> tuple[Reading, float]:
+        """Return what the judge finds in a text, and its lasting opinion of it in points.
+
+        It is the same in every form in which the judge is asked.
+
+        Raises
+        ------
+        ValueError
+            If the instruction is none of the arena's.
+        """
+        prompt = self._prompts.get(shown.instruction)
+        if prompt is None:
+            raise ValueError(
+                f"battle {shown.battle_id!r} asks {shown.instruction[:60]!r}, which is no prompt "
+                "of the built-in arena with these options; simulated judges know no other"
+            )
+        rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
+        reading = read_completion(prompt, text)
+        liking = self.traits.style_taste * self._habit(reading.ornament or "")
+        favour = self.traits.family_bias if reading.style == self._family else 0.0
+        return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
+
+    def _habit(self, ornament: str) -> float:
+        """Return how much the judge likes an ornament, in standard deviations of its taste."""
+        if ornament not in self._habits:
+            rng = keyed_rng(self.traits.seed, self.key, "style", ornament)
+            self._habits[ornament] = float(rng.standard_normal())
+        return self._habits[ornament]
+
+    def _grade(
+        self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]
+    ) -> Answer:
+        rng = keyed_rng(
+            self.traits.seed,
+            self.key,
+            shown.instruction,
+            shown.first_completion,
+            shown.second_completion,
+            str(shown.replicate),
+        )
+        marks = self._marks(first, second, rng)
+        text, failure = spoilt(_write(marks, first[0], second[0]), self.traits, rng, _MALFORMED)
+        texts = (shown.instruction, shown.first_completion, shown.second_completion)
+        asked = self._template_tokens + sum(len(part.split()) for part in texts)
+        return Answer(text, failure, asked, len(text.split()))
+
+    def _marks(
+        self, first: tuple[Reading, float], second: tuple[Reading, float], rng: np.random.Generator
+    ) -> list[list[int]]:
+        """Return six integer marks for either response, in points."""
+        traits = self.traits
+        levels = np.array([first[0].levels, second[0].levels])
+        longer = np.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1)) / 2
+        lean = np.array([first[1], second[1]]) + traits.mood * rng.standard_normal(2)
+        lean += np.array([traits.position_bias, 0.0])
+        lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+        noise = traits.noise * rng.standard_normal(levels.shape)
+        points = WORST + (BEST - WORST) * levels + lean[:, None] + noise
+        marks: list[list[int]] = (
+            np.clip(np.rint(points), LOWEST_SCORE, HIGHEST_SCORE).astype(int).tolist()
+        )
+        return marks
+
+
+def _write(marks: list[list[int]], *readings: Reading) -> str:
+    """Return an answer in the format of a real judge: the object, then an explanation."""
+    scores = {
+        response: dict(zip(CRITERIA, own, strict=True))
+        for response, own in zip(RESPONSES, marks, strict=True)
+    }
+    reasons = " ".join(
+        f"Response {number} has {reading.n_right} of {reading.n_expected} items right, "
+        f"{reading.n_wrong} wrong and {reading.n_typos} typos in {reading.n_words} words; it "
+        f"{'keeps' if reading.layout_kept else 'breaks'} the requested format."
+        for number, reading in enumerate(readings, start=1)
+    )
+    return f"{json.dumps(scores)}\n\n{reasons}"
+
+
+def spoilt(
+    text: str,
+    traits: BuiltinTraits,
+    rng: np.random.Generator,
+    malformed: Sequence[Callable[[str], str]],
+) -> tuple[str, str | None]:
+    """Return the answer, or at the declared rates what a judge may send in its place.
+
+    `malformed` are the ways in which an answer can miss its format, all as likely. An answer that
+    is cut off ends before its explanation, which an empty line sets off.
+    """
+    fate, which, where = rng.random(3)
+    if fate < traits.malformed_rate:
+        return malformed[int(which * len(malformed))](text), None
+    if fate < traits.malformed_rate + traits.refusal_rate:
+        return REFUSAL, None
+    if fate < traits.malformed_rate + traits.refusal_rate + traits.truncated_rate:
+        return text[: int(where * text.index("\n\n"))], "truncated"
+    return text, None
+
+
+REFUSAL = "I am sorry, but I cannot compare these two responses."
+
+_MALFORMED: tuple[Callable[[str], str], ...] = (
+    lambda text: text.partition("\n\n")[2],  # prose only
+    lambda text: "My grades are as follows. " + text,
+    lambda text: text.replace('"fluency"', '"style"', 1),
+    lambda text: text.replace('"clarity": ', '"clarity": 1', 1),  # 15 out of 10
+    lambda text: text.replace("}", ".5}", 1),
+)

@@ -1,0 +1,203 @@
+"""Rows that many processes add to one folder per key, and none ever changes.
+
+What belongs here: how rows of one schema are appended, scanned and merged, whatever they mean.
+What does not: which of several rows about one thing counts (`store`).
+"""
+
+import contextlib
+import fcntl
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from upath import UPath
+
+from resources.store.room import Room
+from resources.store.shards import (
+    is_local,
+    list_shards,
+    make_folder,
+    read_shard,
+    write_shard,
+)
+
+_LOCK = ".lock"
+_SMALL_BYTES = 1 << 20
+_ATTEMPTS = 20
+
+
+class Scan(NamedTuple):
+    """Rows found, and the files that hold none because they are damaged or unfinished."""
+
+    table: pa.Table
+    damaged: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+class KeyedStore:
+    """The rows under one folder or URI, by key; many processes may read and write at a time.
+
+    A kind of row derives from this class, and says what a row is.
+
+    Parameters
+    ----------
+    base : UPath
+        Local folder or object storage; made when the first row comes.
+    """
+
+    schema: ClassVar[pa.Schema]
+    row: ClassVar[tuple[str, ...]]
+    """Columns, `identity` among them, that tell two rows apart; equal ones are copies of one."""
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Columns that older shards lack; they are read as null."""
+    what: ClassVar[str]
+    variable: ClassVar[str]
+    """What is stored, in the plural, and the environment variable that says where."""
+
+    def __init__(self, base: UPath) -> None:
+        self.base = base
+
+    @contextlib.contextmanager
+    def exclusive(self, key: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+        """Keep other processes of this machine from buying what goes under the same key.
+
+        The lock goes with the process, however it ends. Object storage has none.
+
+        Parameters
+        ----------
+        key : str
+            Whose rows are bought.
+        on_wait : callable, optional
+            Called once if another process holds the lock.
+        """
+        if not is_local(self.base):
+            yield
+            return
+        self.prepare(key)
+        with (Path(self.base.path) / key / _LOCK).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if on_wait:
+                    on_wait()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def prepare(self, key: str) -> None:
+        """Make the folder of a key; raises OSError where nothing could be stored."""
+        make_folder(self.base / key, self.what, self.variable)
+
+    def room(self, key: str) -> Room:
+        """Return the space to hold back in the folder of a key while it is written to."""
+        return Room(self.base / key, self.what, self.variable)
+
+    def append(self, key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
+        """Store rows; when this returns, no kill of the process can lose them.
+
+        Raises
+        ------
+        ValueError
+            If a row does not fit the schema; the others are stored.
+        """
+        try:
+            table = pa.Table.from_pylist(list(rows), self.schema)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            self._append_singly(key, rows)
+            raise
+        return write_shard(self.base / key, table)
+
+    def _append_singly(self, key: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        fitting = []
+        for row in rows:
+            with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+                fitting.append(pa.Table.from_pylist([row], self.schema))
+        if fitting:
+            write_shard(self.base / key, pa.concat_tables(fitting))
+
+    def scan(self, key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
+        """Return some columns of everything stored under a key, repeated attempts included.
+
+        Only rows `among` those identities, where they are given.
+
+        Raises
+        ------
+        RuntimeError
+            If shards vanish faster than they can be read.
+        """
+        for _ in range(_ATTEMPTS):
+            shards, unfinished = list_shards(self.base / key)
+            try:
+                tables = [_among(read_shard(shard, columns, self.later), among) for shard in shards]
+            except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
+                continue
+            empty = self.schema.empty_table().select(list(columns))
+            whole = [table.cast(empty.schema) for table in tables if table is not None]
+            damaged = [s for s, table in zip(shards, tables, strict=True) if table is None]
+            return Scan(
+                pa.concat_tables([empty, *whole]),
+                tuple(map(str, damaged)),
+                tuple(map(str, unfinished)),
+            )
+        raise RuntimeError(
+            f"shards in {self.base / key} were merged {_ATTEMPTS} times while being read; "
+            "stop the other processes that write there, and run again"
+        )
+
+    def compact(self, key: str, *, min_shards: int = 2) -> int:
+        """Merge the small shards of a key into one, and return how many were merged.
+
+        Large ones stay, so that the work and the memory do not grow with the store. The merged
+        shard is durable before the first old one goes: a crash in between leaves rows twice,
+        which readers collapse. Damaged files stay where they are.
+        """
+        shards = [s for s in list_shards(self.base / key)[0] if _is_small(s)]
+        if len(shards) < min_shards:
+            return 0
+        read = dict(_readable(shards, self.schema, self.later))
+        if len(read) < min_shards:
+            return 0
+        merged = pa.concat_tables(table.cast(self.schema) for table in read.values())
+        write_shard(self.base / key, self.without_copies(merged))
+        for shard in read:
+            _delete(shard)
+        return len(read)
+
+    @classmethod
+    def without_copies(cls, table: pa.Table) -> pa.Table:
+        """Return a table without the copies of rows that a crashed compaction leaves."""
+        rows = table.select(list(cls.row)).to_pandas()
+        return table.filter(pa.array(~rows.duplicated()))
+
+
+def _among(table: pa.Table | None, identities: pa.Array | None) -> pa.Table | None:
+    if table is None or identities is None:
+        return table
+    return table.filter(pc.is_in(table["identity"], value_set=identities))
+
+
+def _is_small(shard: UPath) -> bool:
+    try:
+        return shard.stat().st_size < _SMALL_BYTES
+    except FileNotFoundError:  # another process merged it
+        return False
+
+
+def _readable(
+    shards: Sequence[UPath], schema: pa.Schema, later: Collection[str]
+) -> Iterator[tuple[UPath, pa.Table]]:
+    for shard in shards:
+        try:
+            table = read_shard(shard, schema.names, later)
+        except FileNotFoundError:  # another process merged it, and keeps what it held
+            continue
+        if table is not None:
+            yield shard, table
+
+
+def _delete(shard: UPath) -> None:
+    try:
+        shard.unlink()
+    except FileNotFoundError:
+        return  # another process merged it as well

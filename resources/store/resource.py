@@ -1,0 +1,33 @@
+"""Where the verdict store of this installation lies, for the orchestrator."""
+
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, field_validator
+from upath import UPath
+
+from resources.config.paths import verdicts_uri
+from resources.judges.judge import FAILURES
+from resources.store.verdicts import VerdictStore
+
+
+class StoredVerdicts(dg.ConfigurableResource):
+    """The verdict store: the local folder, or a URI such as ``s3://bucket/verdicts``.
+
+    `retry_also` names failure classes to ask for again beside those that always are.
+    """
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+    retry_also: list[str] = Field(default=[])
+
+    @field_validator("retry_also")
+    @classmethod
+    def _require_classes(cls, value: list[str]) -> list[str]:
+        if unknown := sorted({*value} - set(FAILURES)):
+            raise ValueError(f"unknown failure class {unknown[0]!r}; known: {', '.join(FAILURES)}")
+        return value
+
+    def open(self) -> VerdictStore:
+        """Return the store; nothing is made before the first answer comes."""
+        return VerdictStore(UPath(self.uri or verdicts_uri(), **self.storage_options))

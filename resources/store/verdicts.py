@@ -1,0 +1,116 @@
+"""What was bought of each judge, looked up by the identity of the call.
+
+A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
+so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second
+row, and readers agree on which of them counts and how many there were.
+"""
+
+from collections.abc import Collection
+
+import pandas as pd
+import pyarrow as pa
+
+from resources.store.keyed import KeyedStore, Scan
+from resources.store.shards import NOT_THERE
+
+SCHEMA = pa.schema(
+    [
+        ("identity", pa.string()),
+        ("status", pa.string()),
+        ("answered_at", pa.timestamp("us", tz="UTC")),
+        ("answer", pa.string()),
+        ("failure", pa.string()),
+        ("log_probabilities", pa.string()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("judge", pa.string()),
+        ("battle_id", pa.string()),
+        ("order", pa.string()),
+        ("replicate", pa.int64()),
+        ("parts", pa.string()),
+        ("reply_model", pa.string()),
+        ("system_fingerprint", pa.string()),
+        ("said", pa.string()),
+    ]
+)
+"""A row is one answer. `status` is how it was read when it came; `judge`, `battle_id` and `order`
+are what the call was made for first, which its identity does not hold; `parts` is a JSON object
+of what it does hold, long texts by their hash. `reply_model`, `system_fingerprint` and `said` are
+the server's words about the answer."""
+
+ANSWER = (
+    "identity",
+    "status",
+    "answered_at",
+    "answer",
+    "failure",
+    "log_probabilities",
+    "prompt_tokens",
+    "completion_tokens",
+    "battle_id",
+    "reply_model",
+    "system_fingerprint",
+    "said",
+)
+"""Columns that make an answer, and say which of several counts."""
+
+_STATUS = _ATTEMPT = ("identity", "status", "answered_at")
+
+
+class VerdictStore(KeyedStore):
+    """The answers under one folder or URI; the key is that of the judge."""
+
+    schema, row = SCHEMA, _ATTEMPT
+    later = frozenset({"reply_model", "system_fingerprint", "said"})
+    what, variable = "verdicts", "JUDGELINE_VERDICTS"
+
+    def statuses(self, judge_key: str) -> dict[str, str]:
+        """Return the status of every call of a judge that was ever answered, by identity."""
+        found = collapse(self.scan(judge_key, _STATUS).table)
+        return dict(zip(found["identity"], found["status"], strict=True))
+
+    def find(self, judge_key: str, identities: Collection[str]) -> tuple[pd.DataFrame, Scan]:
+        """Return the answers to some calls, and what was scanned for them.
+
+        One row per identity, with the columns of `ANSWER` and the number of attempts.
+        """
+        scan = self.scan(judge_key, ANSWER, among=pa.array(list(identities), pa.string()))
+        return collapse(scan.table), scan
+
+    def first_statuses(self, judge_key: str, identities: Collection[str]) -> dict[str, str]:
+        """Return how the first answer to some calls was read, whatever later ones mended.
+
+        Answers that were lost on their way are none; a call that has no other is left out.
+        """
+        among = pa.array(list(identities), pa.string())
+        rows = self.without_copies(self.scan(judge_key, _STATUS, among=among).table).to_pandas()
+        given = rows[rows["status"].ne("transport")].sort_values(["answered_at", "status"])
+        first = given.drop_duplicates("identity")
+        return dict(zip(first["identity"], first["status"], strict=True))
+
+    def judge_keys(self) -> list[str]:
+        """Return the keys of the judges of which anything is stored."""
+        try:
+            return sorted(path.name for path in self.base.iterdir() if path.is_dir())
+        except NOT_THERE:
+            return []
+
+
+def collapse(table: pa.Table) -> pd.DataFrame:
+    """Return one row per identity, whichever shards, in whatever order, the rows came from.
+
+    Of usable answers the first counts, so that what was concluded from it stays; of failures
+    the last. `n_attempts` counts the rows that there were.
+    """
+    rows = VerdictStore.without_copies(table).to_pandas()
+    if rows["identity"].is_unique:
+        return rows.assign(n_attempts=1)
+    failed = rows["status"].ne("ok")
+    time = rows["answered_at"].astype("int64")
+    ties = [name for name in ("status", "answer", "battle_id") if name in rows]
+    n_attempts = rows.groupby("identity")["status"].transform("size")
+    ranked = rows.assign(
+        _failed=failed, _time=time.where(~failed, -time), n_attempts=n_attempts
+    ).sort_values(["_failed", "_time", *ties], kind="stable")
+    kept = ranked.drop_duplicates("identity")
+    return kept[[*rows.columns, "n_attempts"]].reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""Tables of the lineage: where they are stored, their columns, and their expectations."""

@@ -1,0 +1,299 @@
+"""The table store: one Parquet file per asset and partition, local or in object storage.
+
+What belongs here: where a table lies, how it is written so that no reader sees half of it, and
+what the catalogue says about it. What does not: what a table means (`assets`).
+"""
+
+import hashlib
+import os
+import re
+import uuid
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Any, NamedTuple, get_origin
+
+import dagster as dg
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import Field
+from upath import UPath
+
+from resources.config.paths import tables_uri
+from resources.inert import in_markdown
+from resources.tables.glossary import MEANINGS
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
+PREVIEW_ROWS = 5
+PREVIEW_COLUMNS = 12
+CELL_WIDTH = 60
+_BATCH = 10_000  # rows read at a time where few are kept
+_CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
+
+
+def require_slug(key: str) -> str:
+    """Return a partition key that is safe as a file name, in a page's address and in a range.
+
+    Raises
+    ------
+    ValueError
+        If the key is not a slug: lower-case letters, digits, dots, dashes and underscores,
+        starting with a letter or digit, without two dots in a row.
+    """
+    if not SLUG.fullmatch(key) or ".." in key:
+        raise ValueError(
+            f"unsafe partition key {key!r}; use lower-case letters, digits, '.', '-' and '_', "
+            "starting with a letter or digit (put the display name beside the slug)"
+        )
+    return key
+
+
+class ParquetStore(dg.UPathIOManager):
+    """Stores DataFrames, and nothing else, as ``base/asset/corpus[/judge].parquet``."""
+
+    extension = ".parquet"
+
+    def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
+        """Write the table so that other processes see the old one or the new one.
+
+        The data version of the materialisation is a hash of the file: equal content is no change.
+        """
+        if not isinstance(obj, pd.DataFrame):
+            raise dg.Failure(
+                f"{context.asset_key.to_user_string()} returned {type(obj).__name__}; the table "
+                "store takes DataFrames only (annotate '-> None' for an asset that stores nothing)",
+                allow_retries=False,
+            )
+        content = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pandas(obj, preserve_index=False), content, compression="zstd")
+        written = content.getvalue()
+        if path.protocol in ("", "file"):
+            with _replacing(path.path) as part, open(part, "wb") as sink:
+                sink.write(written)
+        else:  # one PUT is atomic; a rename would be a copy and a delete
+            with path.open("wb") as sink:
+                sink.write(written)
+        with suppress(dg.DagsterInvariantViolationError):  # called outside of a step
+            version = dg.DataVersion(hashlib.blake2b(written, digest_size=16).hexdigest())
+            context.step_context.set_data_version(context.asset_key, version)
+
+    # Synchronous on purpose: the asynchronous form of the base class pairs tables with keys by
+    # position and mislabels them as soon as one partition is missing.
+    def load_from_path(self, context: dg.InputContext | None, path: UPath) -> pd.DataFrame:
+        """Read one table, or the ``columns`` that the input's metadata names.
+
+        FileNotFoundError tells the caller that the partition is missing.
+        """
+        columns = ((context and context.definition_metadata) or {}).get("columns")
+        try:
+            return _read(path, columns).to_pandas()
+        except FileNotFoundError as error:
+            asset = path.relative_to(self._base_path).parts[0]
+            raise FileNotFoundError(
+                f"no table at {path}; materialise {asset!r} first (a plus before a name, such as "
+                "--select +verdicts, makes what it needs as well)"
+            ) from error
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Load a table, or always a dict by partition key where several are asked for.
+
+        They are for a ``dict[...]`` parameter, or an input whose metadata says ``fans_in``, as one
+        of many that a function takes together.
+        """
+        loaded = super().load_input(context)
+        fans_in = (context.definition_metadata or {}).get("fans_in", False)
+        wants_dict = fans_in or get_origin(context.dagster_type.typing_type) is dict
+        if not context.has_asset_partitions or not wants_dict:
+            return loaded
+        keys = list(context.asset_partition_keys)
+        if len(keys) == 1:
+            return {} if loaded is None else {keys[0]: loaded}
+        return loaded or {}
+
+    def make_safe_partition_path(self, base_path: UPath, partition: str) -> UPath:
+        """Join a partition key, or its dimensions, onto the folder of an asset."""
+        for key in re.split(r"[/|]", partition):
+            require_slug(key)
+        return base_path / partition
+
+    def get_metadata(self, context: dg.OutputContext, obj: pd.DataFrame) -> dict[str, Any]:
+        """Return the row count, the column types and a preview for the catalogue."""
+        schema = pa.Schema.from_pandas(obj, preserve_index=False)
+        columns = [
+            dg.TableColumn(field.name, _type_name(field.type), MEANINGS.get(field.name))
+            for field in schema
+        ]
+        scope = "partition_row_count" if context.has_asset_partitions else "row_count"
+        return {
+            f"dagster/{scope}": len(obj),
+            "dagster/table_name": context.asset_key.to_user_string(),
+            "dagster/column_schema": dg.TableSchema(columns),
+            "preview": dg.MetadataValue.md(preview(obj)),
+        }
+
+    def stored(self, asset: str, *keys: str) -> pd.DataFrame | None:
+        """Return the stored table of an asset's partition, or None where there is none.
+
+        Parameters
+        ----------
+        asset : str
+            Asset name, such as ``"leaderboard"``.
+        *keys : str
+            The corpus, and for judged assets the judge.
+        """
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        return self.load_from_path(None, path) if path.exists() else None
+
+    def picked(self, asset: str, *keys: str, columns: Sequence[str]) -> pd.DataFrame | None:
+        """Return those of some columns that a stored table has, or None where there is none."""
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        if not path.exists():
+            return None
+        with path.open("rb") as source:
+            stored = pq.ParquetFile(source)
+            there = [name for name in columns if name in stored.schema_arrow.names]
+            return stored.read(there).to_pandas()
+
+    def matching(
+        self, asset: str, *keys: str, column: str, among: Collection[str]
+    ) -> pd.DataFrame | None:
+        """Return the rows of a stored table whose column holds one of some values, or None.
+
+        Parameters
+        ----------
+        asset, *keys : str
+            As of `stored`.
+        column : str
+            Such as ``"battle_id"``.
+        among : collection of str
+            The values; memory goes with the rows that have one, not with the table.
+        """
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        path = self._with_extension(path)
+        if not path.exists():
+            return None
+        with path.open("rb") as source:
+            batches = pq.ParquetFile(source)
+            kept = [
+                batch.filter(pc.is_in(batch[column], value_set=pa.array(list(among), pa.string())))
+                for batch in batches.iter_batches(_BATCH)
+            ]
+            return pa.Table.from_batches(kept, batches.schema_arrow).to_pandas()
+
+    def has(self, asset: str, *keys: str) -> bool:
+        """Return whether the table of an asset's partition is stored."""
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        return self._with_extension(path).exists()
+
+    def partitions(self, asset: str, corpus: str) -> list[str]:
+        """Return the judges of whom an asset's table of a corpus is stored."""
+        folder = self.make_safe_partition_path(self._base_path / asset, corpus)
+        return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
+
+
+def _read(path: UPath, columns: Sequence[str] | None) -> pa.Table:
+    if path.protocol in ("", "file"):
+        return _CACHE.read(path.path, columns)
+    with path.open("rb") as source:
+        return pq.read_table(source, columns=columns)
+
+
+class _TableCache:
+    """Tables read from local files, each until its file changes.
+
+    A lineage reads the same table a dozen times. An Arrow table is immutable, so that every
+    reader makes a frame of its own from it. The tables that were not used for longest are
+    dropped when all together exceed a number of bytes.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held: OrderedDict[tuple[str, tuple[str, ...] | None], _Held] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, path: str, columns: Sequence[str] | None) -> pa.Table:
+        """Return the table in a file, or some of its columns."""
+        key = path, None if columns is None else tuple(columns)
+        with open(path, "rb") as source:
+            file = os.fstat(source.fileno())
+            version = file.st_mtime_ns, file.st_size, file.st_ino
+            with self._lock:
+                held = self._held.get(key)
+            if held is None or held.version != version:
+                table = pq.read_table(source, columns=columns)
+                held = _Held(version, table, table.nbytes)
+        self._hold(key, held)
+        return held.table
+
+    def _hold(self, key: tuple[str, tuple[str, ...] | None], held: "_Held") -> None:
+        with self._lock:
+            self._held[key] = held
+            self._held.move_to_end(key)
+            while sum(each.n_bytes for each in self._held.values()) > self._most_bytes:
+                self._held.popitem(last=False)
+
+
+class _Held(NamedTuple):
+    version: tuple[int, int, int]
+    table: pa.Table
+    n_bytes: int
+
+
+_CACHE = _TableCache(_CACHE_BYTES)
+
+
+class ParquetTables(dg.ConfigurableIOManagerFactory):
+    """Where tables lie: the local tables folder, or a URI such as ``s3://bucket/tables``."""
+
+    base_uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+
+    def create_io_manager(self, context: Any) -> ParquetStore:  # noqa: ARG002
+        """Return the store that assets are written to and read from."""
+        return open_store(self.base_uri, **self.storage_options)
+
+
+def open_store(base_uri: str = "", **storage_options: Any) -> ParquetStore:
+    """Return the store at a URI or folder, by default the one of this installation."""
+    return ParquetStore(UPath(base_uri or tables_uri(), **storage_options))
+
+
+def preview(table: pd.DataFrame, rows: int = PREVIEW_ROWS) -> str:
+    """Return the first rows as a Markdown table whose cells can neither format nor fetch."""
+    shown = table.iloc[:rows, :PREVIEW_COLUMNS]
+    cells = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy(dtype=object).tolist()]
+    lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in cells]
+    lines[1] = "|" + " --- |" * shown.shape[1]
+    hidden = table.shape[1] - shown.shape[1]
+    return "\n".join(lines) + (f"\n\nand {hidden} more columns" if hidden else "")
+
+
+def _cell(value: Any) -> str:
+    """Return untrusted text as inert Markdown, shortened."""
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return in_markdown(text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…")
+
+
+def _type_name(type_: pa.DataType) -> str:
+    return str(type_).removeprefix("large_")
+
+
+@contextmanager
+def _replacing(final: str) -> Iterator[str]:
+    part = f"{final}.{uuid.uuid4().hex}.part"
+    try:
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, final)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
