@@ -13,7 +13,7 @@ PACKAGES := chromium chromium-driver
 WORKERS ?= 2
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
   --no-loadscope-reorder --durations=20
-FAST := tests/judgeline tests/assets tests/resources tests/test_*.py
+FAST := tests --ignore=tests/e2e --ignore=tests/pipelines --ignore=tests/vllm
 LIVING := $(addprefix tests/e2e/test_,living.py new_models.py ui.py)
 WITH_VLLM = JUDGELINE_VLLM_PYTHON="$(abspath $(VLLM_VENV))/bin/python"
 

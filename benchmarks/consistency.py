@@ -17,7 +17,7 @@ import numpy as np
 from judgeline.trust.consistency import count_violations
 
 # The twin is the one that the tests trust.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judgeline"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from relations_twin import count_subsets
 

@@ -12,6 +12,16 @@ from typing import Any
 import pytest
 from lanes import FULL
 
+pytest_plugins = ["small_tables"]
+pytest.register_assert_rewrite("likeness")
+
+# Two contended cores: a slow example is no failure; the same examples every time, so that a
+# failure on one machine is a failure on all.
+settings.register_profile(
+    "judgeline", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("judgeline")
+
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = ("tests/e2e/", "tests/vllm/", "tests/pipelines/")
 """Folders whose tests wait more than they work, so that two workers end together."""

@@ -1,14 +1,11 @@
-"""What the tests of living installations share, and the fault server of the resources' tests."""
+"""What the tests of living installations share."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "resources"))
 
 
 @pytest.fixture(scope="module")

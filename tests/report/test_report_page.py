@@ -234,15 +234,14 @@ def test_a_comparison_must_have_its_columns(tmp_path: Path) -> None:
 
 def test_matplotlib_waits_until_something_is_drawn_and_pyplot_forever() -> None:
     program = (
-        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import resources.report;"
+        "import sys, pathlib; sys.path[:0] = sys.argv[1:]; import resources.report;"
         "assert not [m for m in sys.modules if m.startswith('matplotlib')];"
         "from test_report_tables import example_judge;"
         "from resources.report.figures import beta_figure;"
         "beta_figure(example_judge().beta_folds, key='k');"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )
-    here = Path(__file__).parent
-    subprocess.run([sys.executable, "-c", program, str(here)], check=True, cwd=here.parents[1])
+    subprocess.run([sys.executable, "-c", program, *sys.path], check=True)
 
 
 @pytest.mark.parametrize(

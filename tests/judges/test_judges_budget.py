@@ -1,6 +1,8 @@
 """Caps on calls, tokens and money: how they are written, and that nothing gets past them."""
 
 import multiprocessing
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from decimal import Decimal
@@ -323,7 +325,7 @@ def test_money_needs_a_price_in_its_currency(
 
 @pytest.mark.slow
 def test_two_processes_buy_each_call_once(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     context = multiprocessing.get_context("spawn")
     with serving(FaultServer(latency_s=0.01)) as server:
         arguments = (server.url, str(tmp_path), 150)

@@ -311,7 +311,7 @@ def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
 def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
     program = f"""
         import sys
-        sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+        sys.path[:0] = {sys.path!r}
         from pathlib import Path
         from test_served_client import Budget, FaultServer, judge, presentation
         server = FaultServer(url=sys.argv[1])

@@ -22,7 +22,6 @@ from managed import is_alive
 from test_batch_judge import as_line, batch_judge, first_is, live_judge
 from upath import UPath
 
-from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.batch.lines import Limits
 from resources.judges.buying import Account, Buyer
@@ -44,7 +43,7 @@ BATTLES = pd.DataFrame(
 )
 PROGRAM = f"""
     import sys
-    sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+    sys.path[:0] = {sys.path!r}
     from pathlib import Path
     from test_batch_kills import bought
     from test_batch_judge import batch_judge
@@ -217,7 +216,7 @@ def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
 
 STORM = f"""
     import os, random, signal, sys, tempfile, time
-    sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+    sys.path[:0] = {sys.path!r}
     from pathlib import Path
     from test_batch_kills import bought
     from test_batch_judge import batch_judge, live_judge

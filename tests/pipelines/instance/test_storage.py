@@ -18,7 +18,7 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventL
 from pipelines.instance.homes import open_instance
 from pipelines.instance.storage import OPEN_FILES, PooledEventLog
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def line(run_id: str, text: str) -> EventLogEntry:
@@ -120,7 +120,7 @@ def test_the_journal_is_kept_and_not_forced(log):
 
 WRITER = """
 import sys
-sys.path.insert(0, "tests/pipelines")  # not from tests: a library may bring a package of that name
+sys.path.insert(0, "tests/pipelines/instance")  # not from tests: a library may bring a package of that name
 from test_storage import line
 from pipelines.instance.storage import PooledEventLog
 folder, name = sys.argv[1:]

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.commands.cli import main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
 Capture = pytest.CaptureFixture[str]
 

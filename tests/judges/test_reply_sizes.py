@@ -117,7 +117,7 @@ def test_a_file_of_results_is_read_from_disk_line_by_line(server: Server) -> Non
 def test_memory_stays_bounded_whatever_is_sent(server: Server, tmp_path: Path) -> None:
     program = f"""
         import resource, sys
-        sys.path[:0] = {[str(Path(__file__).parent)]!r}
+        sys.path[:0] = {sys.path!r}
         from pathlib import Path
         from test_reply_sizes import answered, presentation, served
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
