@@ -1,7 +1,8 @@
 """What quantitative judges add to a base judge: learning curves and ablations on real rationales.
 
 The rationales are real, and so are their embeddings, from any OpenAI-compatible endpoint:
-``--base-url http://127.0.0.1:8000/v1 --model NAME``; tests/helpers/minilm_server.py starts a local one.
+``--base-url http://127.0.0.1:8000/v1 --model NAME``; tests/helpers/minilm_server.py starts
+a local one.
 README.md beside this file says how to read the tables.
 """
 

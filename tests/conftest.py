@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from lanes import FULL
 
 pytest_plugins = ["small_tables"]

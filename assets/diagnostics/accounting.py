@@ -23,7 +23,7 @@ UNKNOWN = "unknown"
 def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return how many battles have each status, in all and by model, language and length.
 
-    Every battle has one status (see `judgeline.diagnostics.missingness.battle_status`), so those of a
+    Every battle has one status (see `battle_status`), so those of a
     level add up to its battles; by model, a battle counts for both of its models. Length is
     the two completions together, in quarters of the battles. A corpus that publishes no
     language, or no text, has no such grouping.

@@ -77,7 +77,7 @@ def soft_outcomes(
 
     Notes
     -----
-    The plain choice follows `judgeline.verdict.outcomes.hard_outcome`: opposite choices are a tie, a
+    The plain choice follows `hard_outcome`: opposite choices are a tie, a
     choice in one order and a tie in the other is that choice.
 
     References

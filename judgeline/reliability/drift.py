@@ -1,7 +1,7 @@
 """Whether a judge still judges as it did: the same battles, judged at a baseline and now.
 
 A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `judgeline.reliability.paired` and `judgeline.reliability.paired_slopes` have
+baseline, in standard errors of the change; `paired` and `paired_slopes` have
 the tests.
 """
 

@@ -130,7 +130,7 @@ def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> N
     """Refuse scores that are written in the texts under judgement.
 
     A judge that repeats scores dictated by a completion has not judged it. Scores count as
-    dictated in the notations that `judgeline.verdict.dictation` and `judgeline.verdict.plain_text` know. The price:
+    dictated in the notations that `dictation` and `plain_text` know. The price:
     an honest answer is refused where a text happens to hold its scores.
 
     Parameters

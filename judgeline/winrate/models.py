@@ -50,7 +50,7 @@ BASIS = {
     "binary-by-length": LABEL_SHIFT + ", within shorter and longer answers",
 }
 """Rows of a model in their order, and the assumption of each. The first two are
-`judgeline.winrate.prediction_powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
+`prediction_powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
 is the published correction with ties half, ``ternary`` that of the 3 x 3 confusion matrix,
 ``binary`` leaves ties out and is only for people who never tie, ``binary-by-length`` is it in
 strata of shorter and longer answers."""
@@ -138,7 +138,7 @@ def adjust_models(
 
     References
     ----------
-    Those of `judgeline.winrate.prediction_powered`, `adjusted_mean` and `adjusted_shares`.
+    Those of `prediction_powered`, `adjusted_mean` and `adjusted_shares`.
     """
     normal_quantile(miscoverage)
     transferred = _transferred(by_strength, miscoverage)

@@ -1,1 +1,1 @@
-"""The Dagster instance: homes, storage, workers, web server. Dagster's internals are used here alone."""
+"""The Dagster instance: homes, storage, workers, web server. Internals of Dagster."""

@@ -11,7 +11,7 @@ from pipelines.instance.workers import HOST_TAG, this_host
 class OnNamedHost(dg.Executor):
     """An executor that first tags the run with its host, and leaves the rest to another.
 
-    The tag tells who may say that the run's process is gone: see `pipelines.instance.homes.recover`.
+    The tag tells who may say that the run's process is gone: see `recover`.
     """
 
     def __init__(self, inner: dg.Executor) -> None:

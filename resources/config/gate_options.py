@@ -29,7 +29,7 @@ def _limit(name: str) -> float | None:
 
 
 class GateOptions(BaseModel):
-    """Thresholds of the judge gate by criterion, None for none; `judgeline.reliability.gate` has the sources.
+    """Thresholds of the judge gate by criterion, None for none; see `judgeline.reliability`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of `judgeline.trust.consistency`: every subset, every rule, as it reads."""
+"""The slow, obvious twin of `consistency`: every subset, every rule, as it reads."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations, permutations

@@ -120,7 +120,7 @@ def test_the_journal_is_kept_and_not_forced(log):
 
 WRITER = """
 import sys
-sys.path.insert(0, "tests/pipelines/instance")  # not from tests: a library may bring a package of that name
+sys.path.insert(0, "tests/pipelines/instance")
 from test_storage import line
 from pipelines.instance.storage import PooledEventLog
 folder, name = sys.argv[1:]
