@@ -312,7 +312,7 @@ def pooled_of(judges: list[CodedBattles]) -> dict[str, float]:
     ratings = np.array([one.rating[one.method == "auto"] for one in rated])
     human = rated[0].human_rating[rated[0].method == "auto"]
     residual, battles = ratings - human, judges[0]
-    parts = [gap_features(one, tally_outcomes(one)) for one in judges]
+    parts = [gap_features(one, tally_outcomes(one)).values for one in judges]
     score, gap = np.array(parts).transpose(2, 1, 0)
     every = np.hstack([score, gap])
     together = rate_pooled({str(k): one for k, one in enumerate(judges)}, SETTINGS)

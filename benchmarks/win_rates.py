@@ -24,7 +24,8 @@ from judgeline.winrate.strata import N_STRENGTHS, strength_strata
 from pipelines.commands.rank_input import read_judged_battles
 
 # The simulated judges are those of the tests.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+tests = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(tests / "helpers"), str(tests / "winrate")]
 
 from judges_that_err import adjusted, coverage, play_judge
 from test_adjusted_peers import SAME, SHIFTED_VERDICTS, sample, table
