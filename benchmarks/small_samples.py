@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 
 # The simulations are those of the tests.
-tests = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(tests / room) for room in ("helpers", "reference", "elo")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reference"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "elo"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from test_reference_elo import coverage_of_draws
 from test_surrogacy import false_alarms

@@ -24,8 +24,8 @@ from judgeline.winrate.strata import N_STRENGTHS, strength_strata
 from pipelines.commands.rank_input import read_judged_battles
 
 # The simulated judges are those of the tests.
-tests = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(tests / "helpers"), str(tests / "winrate")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "winrate"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from judges_that_err import adjusted, coverage, play_judge
 from test_adjusted_peers import SAME, SHIFTED_VERDICTS, sample, table
