@@ -335,7 +335,7 @@ def pooled_of(judges: list[CodedBattles]) -> dict[str, float]:
         "regression on all scores": regressed(battles, score, 1.0),
         "regression on the mean score": regressed(battles, score.mean(1, keepdims=True), 1.0),
         "on all scores and the mean gap": regressed(
-            battles, np.column_stack([score, standardised(gap.mean(axis=1))]), 1.0
+            battles, np.column_stack([score, standardised(gap.mean(axis=1))[0]]), 1.0
         ),
         "on mean score and mean gap: pooled": together.rating[together.method == "pooled"],
     }
