@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pandas as pd
 
-from resources.report import leaderboard_figure_png
+from judgeline.report import leaderboard_figure_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from assets.judging.scoring import score_battles
 from judgeline.elo import rate as heldout
 from judgeline.elo.battles import code_battles
 from judgeline.elo.rate import HeldOutRatings, RatingSettings
 from judgeline.intervals.board import Leaderboard, rank_models
+from judgeline.io import score_battles
 from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
 from resources.arena.truth import true_ratings
 from resources.config.judges import JudgeDefinition, load_judges

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from assets.columns import as_coded
+from judgeline.io import read_judged_battles
 from judgeline.winrate.coverage import WEAKEST, leave_out_coverage
 from judgeline.winrate.outcome_tables import NO_VOTE, OutcomeTables, tabulate_outcomes
 from judgeline.winrate.peers import ESTIMATORS, compare_estimators
 from judgeline.winrate.prediction_powered import power_tuned_estimate, power_tuned_half_width
 from judgeline.winrate.strata import N_STRENGTHS, strength_strata
-from pipelines.commands.rank_input import read_judged_battles
 
 # The simulated judges are those of the tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "winrate"))

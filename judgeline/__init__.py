@@ -1,1 +1,21 @@
-"""Judge verdicts in, ratings on the human Elo scale with honest intervals out."""
+"""Judge verdicts in, ratings on the human Elo scale with honest intervals out.
+
+`rank` rates the models of a table or file of judged battles; the ten packages of the science
+(`judgeline.elo`, `judgeline.intervals`, ...) take arrays and need numpy and scipy alone.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_API = ("Board", "QualityGateError", "RankSettings", "rank")
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of `judgeline.api`, which loads pandas, when it is first asked for."""
+    if name in _API:
+        return getattr(import_module("judgeline.api"), name)
+    raise AttributeError(f"module 'judgeline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API})

@@ -2,6 +2,6 @@
 
 import sys
 
-from pipelines.commands.cli import main
+from judgeline.cli import main
 
 sys.exit(main())

@@ -42,20 +42,6 @@ KINDS: dict[str, _Kind] = {
 }
 """Every scoring method, in the order in which they are shown."""
 
-MEANINGS: dict[str, str] = {
-    "hard": "rubric: who scored higher in both orders",
-    "soft": "rubric: calibrated score difference",
-    "choice": "choice: the letter said in both orders",
-    "perplexity": "choice: the order that perplexed the judge less",
-    "likelihood": "choice: probabilities of the letters, as published",
-    "likelihood-calibrated": "choice: the same, with a slope fitted to votes",
-    "score-plain": "single scores as said, with a slope fitted to votes",
-    "score": "single scores, expected, with a slope fitted to votes",
-    "btl": "rubric: explanation and score, regressed on votes",
-    "btl2": "single scores: both reasons and scores, regressed on votes",
-}
-"""What each of them is, in a few words."""
-
 SUMMARY_COLUMNS = (
     "method",
     "n_models",

@@ -1,4 +1,4 @@
-"""Imports point down: pipelines -> assets -> resources -> judgeline, and the core stays pure."""
+"""Imports point down: pipelines -> assets -> resources -> judgeline, whose core stays pure."""
 
 import ast
 import json
@@ -11,6 +11,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("judgeline", "resources", "assets", "pipelines")  # lowest first
+FRONT = (("report", "io"), ("api", "cli", "terminal"))  # of the library, above its ten packages
+CORE = sorted(
+    path.parent.name
+    for path in (ROOT / "judgeline").glob("*/__init__.py")
+    if path.parent.name not in FRONT[0]
+)
 HEAVY = {"dagster", "pandas", "pyarrow", "great_expectations", "matplotlib", "rich", "yaml"}
 NETWORK = {"http.client", "ssl", "socket", "urllib.request", "ftplib", "smtplib", "asyncio"}
 
@@ -37,6 +43,22 @@ def test_imports_point_down(layer: str) -> None:
         for name in imported(path)
         if name.split(".")[0] in above
     ]
+    assert upward == []
+
+
+def test_imports_of_the_library_point_down() -> None:
+    """`cli`, `api` and `terminal` may use `report` and `io`; those, the ten; the ten, none."""
+    floors = (CORE, *FRONT)
+    upward = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for floor, names in enumerate(floors)
+        for path in modules("judgeline")
+        if path.relative_to(ROOT / "judgeline").with_suffix("").parts[0] in names
+        for name in imported(path)
+        for above in floors[floor + 1 :]
+        if name.startswith("judgeline.") and name.split(".")[1] in above
+    ]
+    assert len(CORE) == 10
     assert upward == []
 
 
@@ -69,7 +91,7 @@ WITH_SCIKIT_LEARN = "judgeline.quantitative.score_heads"
 
 
 def test_the_core_needs_numpy_and_scipy_only() -> None:
-    names = [dotted(path) for path in modules("judgeline")]
+    names = ["judgeline", *(dotted(p) for room in CORE for p in modules(f"judgeline/{room}"))]
     statements = [f"import {name}" for name in names if name != WITH_SCIKIT_LEARN]
     assert len(statements) > 5
     core = loaded(*statements)
@@ -92,8 +114,8 @@ def test_one_module_of_the_core_needs_scikit_learn() -> None:
 
 
 def test_ranking_a_file_starts_no_orchestrator() -> None:
-    names = loaded("import pipelines.commands.cli, pipelines.commands.rank")
-    assert "pipelines.commands.rank" in names
+    names = loaded("import pipelines.commands.cli, judgeline.api")
+    assert "judgeline.api" in names
     assert {name.split(".")[0] for name in names} & {"dagster", "great_expectations"} == set()
 
 
@@ -103,9 +125,15 @@ def test_help_needs_no_table_library() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["definitions", "commands.rank", "commands.leaderboards", "commands.cli"]
+    "module",
+    [
+        "pipelines.definitions",
+        "pipelines.commands.leaderboards",
+        "pipelines.commands.cli",
+        "judgeline.api",
+    ],
 )
 def test_what_few_need_is_imported_where_it_is_used(module: str) -> None:
     """Every run is a process that imports the lineage first."""
     early = {"openai", "scipy.stats", "great_expectations"}
-    assert loaded(f"import pipelines.{module}") & early == set()
+    assert loaded(f"import {module}") & early == set()

@@ -7,12 +7,12 @@ from assets.candidates.assets import FINGERPRINT
 from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.judging.asking import WARN_PARSED, ask_judge, parse_rate
 from assets.judging.forms import not_asked, why_not_asked
-from assets.judging.scoring import SCORED_COLUMNS, score_battles
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import JUDGE, corpus_of
+from judgeline.io import SCORED_COLUMNS, VERDICT_DTYPES, score_battles
 from resources.candidates.choosing import fingerprint
 from resources.config.catalog import Catalog
-from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts

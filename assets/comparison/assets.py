@@ -27,13 +27,11 @@ from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.elo.summary import summarise
+from judgeline.report import COMPANIONS, COMPARISON_COLUMNS, JudgeTables, write_report
 from judgeline.verdict.slugs import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
-from resources.report import JudgeTables, write_report
-from resources.report.companion_sections import COMPANIONS
-from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.tables.expectations import evaluate
 from resources.tables.store import ParquetStore
 

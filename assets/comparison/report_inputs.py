@@ -7,10 +7,8 @@ import dagster as dg
 import pandas as pd
 
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from judgeline.report import COST_COLUMNS, MOST_PER_SIDE, Evidence, evidence_of, strongest
 from resources.config.catalog import Catalog
-from resources.evidence import Evidence, evidence_of, strongest
-from resources.report.browser import MOST_PER_SIDE
-from resources.report.costs import COST_COLUMNS
 from resources.tables.store import ParquetStore
 
 ASKING = (

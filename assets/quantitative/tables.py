@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from assets.judging.scoring import verdict_differences
+from judgeline.io import verdict_differences
 from judgeline.quantitative.presentations import Presentations, presentations, two_headed
 from resources.judges.forms.completions import completion_ids
 

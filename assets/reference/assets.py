@@ -26,9 +26,9 @@ from assets.reference.reach import (
 from assets.reference.runs import preferences_by_run
 from assets.settings import corpus_of
 from judgeline.reference.reach import LEAST_WITHIN, REACH
+from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import ReferenceOptions
-from resources.inert import in_markdown, with_texts
 from resources.tables.expectations import evaluate
 
 IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from assets.judging.scoring import score_battles
 from assets.reference.preferences import LIKELIHOOD
+from judgeline.io import score_battles
 
 
 def preferences_by_run(

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from assets.judging.scoring import score_battles
 from assets.reliability.panel_tables import by_run
+from judgeline.io import SCORE_COLUMNS, score_battles
 from judgeline.reliability.drift import Judgement, detect_drift
-from resources.judges.annotation import SCORE_COLUMNS
 
 DRIFT_DTYPES: dict[str, str] = {
     "statistic": "str",

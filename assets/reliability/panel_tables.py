@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from assets.judging.scoring import score_battles
+from judgeline.io import score_battles
 
 PANEL_DTYPES: dict[str, str] = {
     "battle_id": "str",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines.commands.terminal import open_console, plain
+from judgeline.terminal import open_console, plain
 
 if TYPE_CHECKING:
     import dagster as dg

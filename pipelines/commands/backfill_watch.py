@@ -8,9 +8,9 @@ from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, Bulk
 from rich.console import Console
 
 from assets.judging.asking import PROGRESS
+from judgeline.terminal import plain
 from pipelines.commands.console import blocked, cause, progress_bar
 from pipelines.commands.outcome import FailedCheck
-from pipelines.commands.terminal import plain
 
 _STATES = {
     dg.DagsterRunStatus.QUEUED: ("wait", "dim", "waits for its turn"),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.terminal import open_console, plain
+from judgeline.terminal import open_console, plain
 
 _SET_ASIDE = 2
 candidates_app = typer.Typer(
@@ -71,8 +71,8 @@ def check(
 @candidates_app.command("list")
 def list_candidates(corpus: CorpusOption) -> None:
     """List the candidate files of a corpus: what became of each, its battles and its rating."""
+    from judgeline.terminal import plain_table
     from pipelines.commands.candidates import candidate_rows, list_notes, where
-    from pipelines.commands.terminal import plain_table
 
     console = open_console()
     columns = ("file", "model", "state", "battles", "rating")

@@ -1,7 +1,7 @@
-"""The front door: one command line for ranking files, running the lineage and looking at both.
+"""The commands of the lineage, added to the command line of the library.
 
-What belongs here: options, help, exit codes. Anything heavy is imported by the command that
-needs it, so that `--help` answers at once and `rank` never loads the orchestrator.
+What belongs here: options and help. Anything heavy is imported by the command that needs it, so
+that `--help` answers at once.
 """
 
 import sys
@@ -12,47 +12,18 @@ from typing import Annotated, Any
 
 import typer
 
+from judgeline.cli import EXIT_CODES, OK, app, complain
+from judgeline.terminal import open_console, plain
 from pipelines.commands.backfill_command import register_backfill
 from pipelines.commands.candidate_commands import candidates_app
-from pipelines.commands.interrupts import heed_interrupts
-from pipelines.commands.terminal import open_console, plain, silence
 from pipelines.commands.why_command import EPILOG as WHY_EPILOG
 from pipelines.commands.why_command import why
 
-OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
-_USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
-_EXIT_CODES = (
-    "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
-    "2 a quality gate failed · 130 interrupted"
-)
-
-app = typer.Typer(
-    name="judgeline",
-    help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
-    "[bold]Start here[/bold]\n\n"
-    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n"
+app.info.help += (
     "  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
     "  judgeline leaderboard --corpus arena         what came out\n\n"
-    "  judgeline ui                                 every step in a browser",
-    epilog=_EXIT_CODES,
-    rich_markup_mode="rich",
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    "  judgeline ui                                 every step in a browser"
 )
-
-
-class HardOutcome(StrEnum):
-    """Where a judge's hard outcome comes from."""
-
-    derived = "derived"
-    recorded = "recorded"
-
-
-class StdError(StrEnum):
-    """Which standard error scales the intervals."""
-
-    analytic = "analytic"
-    bootstrap = "bootstrap"
 
 
 class Format(StrEnum):
@@ -98,130 +69,11 @@ CorpusOption = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
-def _front_door(
-    context: typer.Context,
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.")
-    ] = False,
-) -> None:
-    if show_version:
-        from importlib.metadata import version
-
-        typer.echo(f"judgeline {version('judgeline')}")
-        raise typer.Exit(OK)
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@app.command(
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline rank annotations.csv --out ratings\n\n"
-    "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
-    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
-    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n" + _EXIT_CODES
-)
-def rank(
-    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", show_default=False)
-    ],
-    l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
-    hard_outcome: Annotated[
-        HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
-    ] = HardOutcome.derived,
-    n_resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples per model and method; 0 for none.")
-    ] = 200,
-    miscoverage: Annotated[
-        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
-    ] = 0.1,
-    n_splits: Annotated[
-        int, typer.Option(min=1, help="Random splits on which coverage is measured.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Method to write, such as soft or hard; repeat for more. All by default; the "
-            "leaderboard ranks by auto where it is among them, else by the first.",
-            show_default=False,
-        ),
-    ] = None,
-    std_error: Annotated[
-        StdError, typer.Option(help="Standard error that scales the intervals.")
-    ] = StdError.analytic,
-    judge: Annotated[
-        str | None, typer.Option(help="Which judge, where the file holds several.")
-    ] = None,
-    outcomes: Annotated[
-        str | None,
-        typer.Option(
-            help="Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
-            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5.",
-            show_default=False,
-        ),
-    ] = None,
-    allow_quarantine: Annotated[
-        bool,
-        typer.Option(
-            "--allow-quarantine",
-            help="Rate what is left where more than 2 % of the rows have an unknown outcome or a "
-            "NaN score.",
-        ),
-    ] = False,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write report.html as well.")
-    ] = True,
-) -> None:
-    """Rate the models of one file of judged battles; no server, no configuration.
-
-    FILE is a CSV of released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
-    [bold]scored battles[/bold] as CSV, Parquet or JSON lines with the columns model_a, model_b,
-    score_difference (judge score of A minus B), human_outcome (A's share of the win: 1, 0.5, 0,
-    empty for no vote) and, if there is one, judge_outcome. In place of score_difference,
-    judge_outcome or verdict (A, B, tie, or levels such as A>>B) is enough: a win then counts as
-    a score difference of 1. Outcomes of another coding are refused until --outcomes states them.
-
-    Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
-    report.html; all of them, or none.
-    """
-    from pipelines.commands.rank import QualityGateError, RankSettings, rank_file
-    from pipelines.commands.terminal import show_ranked
-
-    settings = RankSettings(
-        l2=l2,
-        hard_outcome=hard_outcome.value,
-        n_resamples=n_resamples,
-        miscoverage=miscoverage,
-        n_splits=n_splits,
-        seed=seed,
-        std_error=std_error.value,
-        methods=tuple(method or ()),
-    )
-    try:
-        ranked = rank_file(
-            file,
-            out,
-            settings,
-            judge=judge,
-            report=report,
-            outcomes=outcomes,
-            allow_quarantine=allow_quarantine,
-        )
-    except QualityGateError as error:
-        _complain("Quality gate failed", str(error))
-        raise typer.Exit(GATE_FAILED) from error
-    show_ranked(open_console(), ranked, file)
-    if not report and (out / "report.html").exists():
-        _complain("Note", f"{out / 'report.html'} is of an earlier run", style="yellow")
-
-
 @app.command(
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline run --corpus arena\n\n"
     "  judgeline run --corpus arena --judge careful --select 'leaderboard+' --dry-run\n\n"
-    "  judgeline run --corpus lmarena-100k --judge gpt-4o-mini --budget 20USD\n\n" + _EXIT_CODES
+    "  judgeline run --corpus lmarena-100k --judge gpt-4o-mini --budget 20USD\n\n" + EXIT_CODES
 )
 def run(
     corpus: CorpusOption,
@@ -341,7 +193,7 @@ def corpora() -> None:
     "  judgeline leaderboard --corpus arena\n\n"
     "  judgeline leaderboard --corpus arena --judge careful --format csv > ratings.csv\n\n"
     "In CSV a text that begins like a formula has an apostrophe before it. "
-    'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + _EXIT_CODES
+    'In JSON an infinite bound is the text "inf" or "-inf".\n\n' + EXIT_CODES
 )
 def leaderboard(
     corpus: CorpusOption,
@@ -357,8 +209,8 @@ def leaderboard(
     ] = Format.table,
 ) -> None:
     """Print the leaderboards that `judgeline run` made of a corpus."""
+    from judgeline.terminal import machine_readable, show_leaderboard
     from pipelines.commands.leaderboards import stored_leaderboards
-    from pipelines.commands.terminal import machine_readable, show_leaderboard
     from resources.config.paths import home
 
     boards, definition = stored_leaderboards(corpus, judge)
@@ -367,7 +219,7 @@ def leaderboard(
         what = f"{what} (simulation)"
     if style is not Format.table:
         if definition.reader == "arena":
-            _complain("Note", f"these are ratings of the {what}", style="yellow")
+            complain("Note", f"these are ratings of the {what}", style="yellow")
         sys.stdout.write(machine_readable(boards, style.value))
         return
     console = open_console()
@@ -380,7 +232,7 @@ def leaderboard(
 
 @verdicts_app.command(
     epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + _EXIT_CODES
+    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
 )
 def explain(
     battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
@@ -394,7 +246,7 @@ def explain(
 
     On a miss it names the parts of the call in which the nearest stored verdict differs.
     """
-    from pipelines.commands.terminal import plain_table
+    from judgeline.terminal import plain_table
     from pipelines.commands.verdicts import explain_battle
 
     where, rows = explain_battle(battle, judge, corpus)
@@ -429,7 +281,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that a
     epilog="[bold]Examples[/bold]\n\n"
     "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
     "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
-    "--out hard\n\n" + _EXIT_CODES,
+    "--out hard\n\n" + EXIT_CODES,
 )
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
@@ -446,8 +298,7 @@ def import_files(
     A failed game stays a failed verdict, and a row that fits no rule goes to quarantine.csv.
     Prints what to add to the configuration.
     """
-    from pipelines.commands.exchange import import_verdicts
-    from pipelines.commands.terminal import show_imported
+    from pipelines.commands.exchange import import_verdicts, show_imported
 
     imported = import_verdicts(
         files,
@@ -463,7 +314,7 @@ def import_files(
 @verdicts_app.command(
     epilog="[bold]Example[/bold]\n\n"
     "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
-    "--out careful.csv\n\n" + _EXIT_CODES
+    "--out careful.csv\n\n" + EXIT_CODES
 )
 def export(
     corpus: CorpusOption,
@@ -478,8 +329,7 @@ def export(
 
     Says what the format cannot hold, and how often that happened.
     """
-    from pipelines.commands.exchange import export_verdicts
-    from pipelines.commands.terminal import show_exported
+    from pipelines.commands.exchange import export_verdicts, show_exported
 
     account = export_verdicts(
         corpus,
@@ -495,7 +345,7 @@ def export(
 
 @app.command(
     epilog="[bold]Example[/bold]\n\n"
-    "  judgeline labels --corpus arena --judge careful\n\n" + _EXIT_CODES
+    "  judgeline labels --corpus arena --judge careful\n\n" + EXIT_CODES
 )
 def labels(
     corpus: CorpusOption,
@@ -506,8 +356,8 @@ def labels(
     Labels chosen by the judge's verdict must not enter adjusted win rates: they serve the
     conditional estimate.
     """
+    from judgeline.terminal import plain_table
     from pipelines.commands.labels import plan_lines
-    from pipelines.commands.terminal import plain_table
 
     rows = plan_lines(corpus, judge)
     if not rows:
@@ -515,7 +365,7 @@ def labels(
     open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
 
 
-app.command(epilog=f"{WHY_EPILOG}\n\n{_EXIT_CODES}")(why)
+app.command(epilog=f"{WHY_EPILOG}\n\n{EXIT_CODES}")(why)
 
 
 @app.command()
@@ -542,61 +392,8 @@ def _judges_of(definition: Any) -> str:
 
 
 def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], source: Path) -> None:
-    from pipelines.commands.terminal import plain_table
+    from judgeline.terminal import plain_table
 
     console = open_console()
     console.print(plain_table(title, columns, rows))
     console.print(f"Edit them in {plain(source)}", soft_wrap=True)
-
-
-def _complain(kind: str, message: str, *, style: str = "bold red") -> None:
-    paragraph = " ".join(str(message).split())
-    open_console(stderr=True).print(f"[{style}]{kind}:[/] {plain(paragraph)}", soft_wrap=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What follows the program's name; that of this process by default.
-
-    Returns
-    -------
-    int
-        0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
-    """
-    heed_interrupts()
-    try:
-        code = _answer(arguments)
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as stop:
-        if BrokenPipeError not in (type(stop), type(stop.__context__)):
-            raise
-        silence(sys.stdout)  # `| head`: nobody reads on; typer makes of it that it exits with 1
-        return OK
-    return code
-
-
-def _answer(arguments: Sequence[str] | None) -> int:
-    """Do what a command line asks for; say what is wrong with it, and return the exit code."""
-    try:
-        code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    except BrokenPipeError:
-        raise
-    except _USAGE_ERROR as error:
-        command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
-        _complain("Error", f"{error.format_message()} (see: {command} --help)")
-        return COULD_NOT_RUN
-    except ImportError as error:
-        _complain("Error", f"{error}; install the application with: pip install -e '.[app]'")
-        return COULD_NOT_RUN
-    except (ValueError, RuntimeError, OSError) as error:
-        _complain("Error", str(error) or type(error).__name__)
-        return COULD_NOT_RUN
-    if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
-        _complain("Interrupted", "files are complete or absent; run it again when you like")
-    return code if isinstance(code, int) else OK

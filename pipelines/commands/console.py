@@ -20,8 +20,8 @@ from rich.progress import (
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
-from pipelines.commands.terminal import plain
-from resources.inert import inert
+from judgeline.report import inert
+from judgeline.terminal import plain
 
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}

@@ -12,7 +12,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
+from rich.console import Console
 
+from judgeline.io import SCORE_COLUMNS
+from judgeline.report import in_csv
+from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict.slugs import slug
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
@@ -25,8 +29,6 @@ from resources.exchange.files import require_free, write_together
 from resources.exchange.games import Account, Exported, judged_battles
 from resources.exchange.mt_bench import write_mt_bench
 from resources.exchange.soft_elo import UNKNOWN, write_soft_elo
-from resources.inert import in_csv
-from resources.judges.annotation import SCORE_COLUMNS
 from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 
@@ -254,3 +256,48 @@ def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame,
         f"no verdicts of judge {judge!r} on corpus {corpus!r} are stored; make them first: "
         f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
     )
+
+
+def show_imported(console: Console, imported: Imported) -> None:
+    """Print what was read, judge by judge, what was not, and what to add to the configuration."""
+    battles, quarantine, verdicts = imported.found
+    by_status = verdicts.groupby("judge")["status"].value_counts()
+    rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]
+    console.print(f"{len(battles):,} battles, {len(verdicts):,} verdicts")
+    console.print(plain_table("Verdicts", ("judge", "status", "verdicts"), rows))
+    if len(quarantine):
+        counts = quarantine["reason"].value_counts()
+        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
+        console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
+    if not imported.has_scores:
+        console.print(
+            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. Wins, ties and "
+            "losses rate models once battles.parquet has votes (human_outcome): a win counts as "
+            "a score difference of 1. Other preferences can be kept and exported.",
+            soft_wrap=True,
+        )
+    for name, other in imported.renamed.items():
+        console.print(
+            f"[yellow]Note[/]: judge {plain(name)} is called {plain(other)} here, since that of "
+            "config/judges.yaml is no recorded one and would be asked."
+        )
+    show_files(console, imported.files)
+    console.print("\nAdd to config/corpora.yaml:")
+    console.print(plain(imported.corpora_entry), soft_wrap=True)
+    if imported.judges_entry:
+        console.print("Add to config/judges.yaml:")
+        console.print(plain(imported.judges_entry), soft_wrap=True)
+
+
+def show_exported(console: Console, account: Account, style: str, path: Path) -> None:
+    """Print how many battles were written, and what the format could not hold."""
+    console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
+    for title, counts in (
+        ("Left out", account.left_out),
+        ("Not part of the export", account.not_read),
+        ("Written with a loss", account.changed),
+    ):
+        if lines := counted(counts):
+            console.print(f"{title}: {plain('; '.join(lines))}", soft_wrap=True)
+    console.print(f"Note: {NOTES[style]}", soft_wrap=True)
+    show_files(console, {"out": path})

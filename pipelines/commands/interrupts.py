@@ -1,37 +1,12 @@
-"""SIGINT is never lost: not to the shell that started this process, nor to what runs meanwhile."""
+"""SIGINT is not lost to what runs meanwhile."""
 
-import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 _STOPS = {signal.SIGINT, signal.SIGTERM}  # Dagster handles both alike
-_AGAIN_S = 0.05
-
-
-def heed_interrupts() -> None:
-    """Restore the handler of SIGINT where it is ignored, and repeat an interrupt that is dropped.
-
-    A shell script has each command that it starts in the background ignore SIGINT. Python drops
-    an exception that is raised in a finalizer, an interrupt too.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.unraisablehook = _repeat_interrupt
-
-
-def _repeat_interrupt(dropped: Any) -> None:
-    """Send SIGINT again if the exception that Python drops is an interrupt; report any other."""
-    if not issubclass(dropped.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(dropped)
-        return
-    timer = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from pipelines.commands.terminal import plain
-from resources.inert import inert
+from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK
+from judgeline.report import inert
+from judgeline.terminal import plain
 from resources.judges.judge_plan import JudgePlan, told
-
-OK, COULD_NOT_RUN, GATE_FAILED = 0, 1, 2
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from typing import NamedTuple
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 
-from assets.judging.scoring import are_plain
-from resources.corpora.outcome_codes import PLAIN
-from resources.judges.annotation import SCORE_COLUMNS
+from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
 from resources.tables.store import ParquetStore
 
 SCORES = dg.AssetKey("scored_battles")

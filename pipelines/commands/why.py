@@ -17,13 +17,13 @@ from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_mad
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.intervals.board import OF_THE_JUDGE, rank_models, withheld_reason
 from judgeline.intervals.conformal import calibrating_models
+from judgeline.report import Evidence, evidence_of, strongest
 from judgeline.verdict.slugs import POOLED
 from pipelines.commands.leaderboards import no_pooled
 from pipelines.instance.homes import open_instance
 from resources.config.corpora import CorpusDefinition, RatingOptions, load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import home
-from resources.evidence import Evidence, evidence_of, strongest
 from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 

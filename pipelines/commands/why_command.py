@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.terminal import open_console
+from judgeline.terminal import open_console
 
 _MOST = 50
 

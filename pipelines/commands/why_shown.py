@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from judgeline.elo.settled import VOTES_WAIT
+from judgeline.report import Evidence, Reading, in_markdown, inert, shortened
 from pipelines.commands.why import Why
-from resources.evidence import Evidence, Reading
-from resources.inert import in_markdown, inert, shortened
 
 SHORT = 400
 """Characters of a text that are shown unless all are asked for."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 from upath import UPath
 
+from judgeline.io import empty, typed
 from judgeline.verdict.identity import identity_hash
 from resources.candidates.controls import content_of_control, make_control
 from resources.candidates.file import Answered, CandidateFile, read_candidate
@@ -21,7 +22,6 @@ from resources.candidates.schema import (
     told,
 )
 from resources.config.candidate_options import CandidateOptions
-from resources.corpora.schema import empty, typed
 from resources.tables.store import ParquetStore
 
 _DETAIL = 500

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo.rate import FEW_BATTLES
+from judgeline.io import BATTLE_DTYPES, empty, typed
 from judgeline.sampling.balanced import tiebreak_keys
 from judgeline.sampling.candidate_battles import (
     NeededBattles,
@@ -20,7 +21,6 @@ from judgeline.verdict.identity import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
 from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import RatingOptions
-from resources.corpora.schema import BATTLE_DTYPES, empty, typed
 
 CANDIDATE_BATTLE_DTYPES: dict[str, str] = {
     **BATTLE_DTYPES,

@@ -9,14 +9,13 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from judgeline.elo.rate import HEADLINE, JUDGE_METHODS
+from judgeline.io import language_code, parse_codes
 from resources.config.candidate_options import CandidateOptions
 from resources.config.drift_options import DriftOptions
 from resources.config.entries import Entries, read_entries
 from resources.config.gate_options import GateOptions, PanelOptions
 from resources.config.paths import config_dir
 from resources.config.refresh_options import RefreshOptions
-from resources.corpora.languages import language_code
-from resources.corpora.outcome_codes import parse_codes
 from resources.suggest import unknown_name
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"

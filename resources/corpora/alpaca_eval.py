@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgeline.io import CorpusRead
 from judgeline.verdict.identity import text_hash
 from resources.corpora.conversations import encodable
 from resources.corpora.records import RowError, name_of, text_of
-from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import Judged, Told, read_verdict_files, unknown
 
 _DRAW = 0

@@ -5,16 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, CorpusRead, empty, no_verdicts, typed
 from resources.arena.simulation import Arena, ArenaBattles, arena_options, build_arena, draw_battles
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.schema import (
-    BATTLE_DTYPES,
-    QUARANTINE_DTYPES,
-    CorpusRead,
-    empty,
-    no_verdicts,
-    typed,
-)
 
 
 def read_arena(definition: CorpusDefinition) -> CorpusRead:

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from judgeline.io import VERDICT_LEVELS, CorpusRead
 from resources.config.corpora import ArenaHardOptions
-from resources.corpora.outcome_codes import VERDICT_LEVELS
 from resources.corpora.records import RowError, id_of, name_of, text_of
-from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import (
     Judged,
     Told,

@@ -1,26 +1,24 @@
 """From published files to a corpus: each file converted, rows that fit no rule set aside."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.slugs import slug
-from resources.corpora.cleaning import clean_battles
-from resources.corpora.conversations import Conversation, read_conversation
-from resources.corpora.languages import language_code
-from resources.corpora.schema import (
+from judgeline.io import (
     BATTLE_DTYPES,
-    QUARANTINE_DTYPES,
     CorpusRead,
     Fault,
-    fault,
+    in_file_order,
+    missing_models,
     no_verdicts,
     set_aside,
     typed,
 )
+from resources.corpora.cleaning import clean_battles
+from resources.corpora.conversations import Conversation, read_conversation
 
 
 class Converted(NamedTuple):
@@ -42,63 +40,6 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
         quarantines.append(quarantine)
     clean, unclean = clean_battles(pd.concat(battles, ignore_index=True))
     return CorpusRead(clean, in_file_order([*quarantines, unclean], paths), no_verdicts())
-
-
-def in_file_order(quarantines: Iterable[pd.DataFrame], paths: Sequence[Path]) -> pd.DataFrame:
-    """Return quarantines as one, by file in the order read, then by row."""
-    both = pd.concat(list(quarantines), ignore_index=True)
-    places = {path.name: place for place, path in reversed(list(enumerate(paths)))}
-    order = pd.DataFrame({"file": both["file"].map(places), "row": both["row"]})
-    return typed(both.loc[order.sort_values(["file", "row"]).index], QUARANTINE_DTYPES)
-
-
-def missing_models(table: pd.DataFrame) -> list[Fault]:
-    """Return the faults of battles without the name of a model."""
-    return [
-        fault(table, table[side].isna(), "missing-model", f"{side} is empty, expected a name")
-        for side in ("model_a", "model_b")
-    ]
-
-
-def names(published: pd.Series) -> pd.Series:
-    """Return names without blanks around them, null where nothing is left."""
-    texts = published.astype("str").str.strip()
-    return texts.mask(texts.eq("") | published.isna().to_numpy())
-
-
-def judge_slugs(published: pd.Series) -> pd.Series:
-    """Return the slugs of judges' names, null where a name is.
-
-    Raises
-    ------
-    ValueError
-        If two names share a slug, or one has none.
-    """
-    slugs = {name: slug(name) for name in published.dropna().unique()}
-    first: dict[str, str] = {}
-    for name, short in slugs.items():
-        if first.setdefault(short, name) != name:
-            raise ValueError(
-                f"judges {first[short]!r} and {name!r} share the slug {short!r}; rename one in "
-                "its file"
-            )
-    return published.map(slugs)
-
-
-def languages(published: pd.Series) -> pd.Series:
-    """Return ISO codes of languages given by name or tag, null where unknown."""
-    codes = {value: language_code(value) for value in published.dropna().unique()}
-    return published.map(codes).astype("str")
-
-
-def outcomes(published: pd.Series, codes: Mapping[Any, float]) -> pd.Series:
-    """Return A's share of the win by its published code, null for any other code."""
-    return published.map(dict(codes)).astype("float64")
-
-
-def truths(published: pd.Series) -> pd.Series:
-    """Return True where a boolean, or the text or number of one, says so."""
-    return published.astype("str").str.lower().isin(["true", "1", "1.0"])
 
 
 def conversations(

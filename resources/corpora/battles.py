@@ -8,17 +8,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from resources.corpora.assemble import Converted, assemble, languages, names, outcomes
-from resources.corpora.conversations import encodable
-from resources.corpora.files import read_layout
-from resources.corpora.outcome_codes import (
+from judgeline.io import (
     STATED_AS,
+    CorpusRead,
+    Fault,
+    fault,
+    languages,
+    names,
+    outcomes,
     outcomes_by_code,
+    read_layout,
     require_known_codes,
     without_blanks,
 )
+from resources.corpora.assemble import Converted, assemble
+from resources.corpora.conversations import encodable
 from resources.corpora.recorded import with_verdicts, without_verdicts
-from resources.corpora.schema import CorpusRead, Fault, fault
 
 WINNERS = {
     "model_a": 1.0,

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from judgeline.io import BATTLE_DTYPES, fault, set_aside, typed
 from resources.config.corpora import Filters
-from resources.corpora.schema import BATTLE_DTYPES, fault, set_aside, typed
 
 
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

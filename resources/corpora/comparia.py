@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from resources.corpora.assemble import (
-    Converted,
-    assemble,
-    conversations,
+from judgeline.io import (
+    CorpusRead,
+    Fault,
+    fault,
+    file_columns,
+    language_code,
     names,
+    read_layout,
     truths,
 )
-from resources.corpora.files import file_columns, read_layout
-from resources.corpora.languages import language_code
-from resources.corpora.schema import CorpusRead, Fault, fault
+from resources.corpora.assemble import Converted, assemble, conversations
 
 DEFAULT_LANGUAGE = "fr"
 _OPTIONAL = ("opening_msg", "conv_turns", "session_hash", "timestamp", "languages")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from judgeline.io import SUFFIXES
 from resources.config.corpora import CorpusDefinition, unset_variables
 from resources.config.paths import ROOT
-from resources.corpora.files import SUFFIXES
 
 _ADDRESS = re.compile(
     r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from resources.corpora.assemble import (
-    Converted,
-    assemble,
-    conversations,
-    languages,
-    names,
-    outcomes,
-)
+from judgeline.io import CorpusRead, Fault, fault, languages, names, outcomes, read_layout
+from resources.corpora.assemble import Converted, assemble, conversations
 from resources.corpora.conversations import TURN_SEPARATOR, read_texts
-from resources.corpora.files import read_layout
-from resources.corpora.schema import CorpusRead, Fault, fault
 
 WINNERS_100K = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 WINNERS_140K = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "both_bad": 0.5}

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judgeline.io import CorpusRead
 from resources.corpora.records import RowError, id_of, name_of, text_of
-from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import (
     Judged,
     Told,

@@ -3,6 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from judgeline.io import (
+    CorpusRead,
+    parse_codes,
+    read_softelo,
+    require_both_winners,
+    require_few_lost,
+)
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition
 from resources.corpora.alpaca_eval import read_alpaca_eval
 from resources.corpora.arena_hard import read_arena_hard
@@ -11,10 +18,7 @@ from resources.corpora.comparia import read_comparia
 from resources.corpora.hub import corpus_files
 from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
 from resources.corpora.mt_bench import read_mt_bench
-from resources.corpora.outcome_codes import parse_codes, require_both_winners, require_few_lost
 from resources.corpora.reference_battles import read_reference_battles
-from resources.corpora.schema import CorpusRead
-from resources.corpora.softelo import read_softelo
 
 __all__ = ["CorpusRead", "read_corpus", "read_files"]
 

@@ -9,11 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from judgeline.io import (
+    REPLY_DTYPES,
+    SCORE_COLUMNS,
+    VERDICT_DTYPES,
+    CorpusRead,
+    Fault,
+    fault,
+    judge_slugs,
+    set_aside,
+    typed,
+)
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE
-from resources.corpora.assemble import judge_slugs
-from resources.corpora.schema import CorpusRead, Fault, fault, set_aside, typed
-from resources.judges.annotation import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.calls import ORDERS
 from resources.judges.judge import FAILURES
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from resources.corpora.files import read_layout
+from judgeline.io import CorpusRead, read_layout
 from resources.corpora.records import Record, id_of, name_of
-from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import Judged, Told, joined, read_verdict_files, unknown
 
 READER = "reference-battles"

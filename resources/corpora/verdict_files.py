@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.verdict.identity import identity_hash
-from resources.corpora.assemble import judge_slugs
-from resources.corpora.files import layout_of
-from resources.corpora.records import Record, RowError, brief, read_records, text_of
-from resources.corpora.schema import (
+from judgeline.io import (
     BATTLE_DTYPES,
     QUARANTINE_DTYPES,
+    VERDICT_DTYPES,
     CorpusRead,
     empty,
+    judge_slugs,
+    layout_of,
     typed,
 )
-from resources.judges.annotation import VERDICT_DTYPES
+from judgeline.verdict.identity import identity_hash
+from resources.corpora.records import Record, RowError, brief, read_records, text_of
 
 FAILED = "parse_error"
 """Class of a verdict for which its file has no outcome, whatever the reason was."""

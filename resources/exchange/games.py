@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict.outcomes import CRITERIA, criterion_difference, sign_outcome
-from resources.judges.annotation import SCORE_COLUMNS
 
 NEVER_ASKED = "never asked"
 MEAN_ONLY = "published as one for the battle: the format wants a winner per order"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict.rubric import Rubric
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
@@ -17,33 +17,6 @@ from resources.judges.forms.form import read_answer
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.judges.remedies import reasons_of
-
-SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
-"""Rubric scores of model A's completion, then of model B's, whichever was shown first."""
-
-REPLY_DTYPES: dict[str, str] = {
-    "reply_model": "str",
-    "system_fingerprint": "str",
-    "said": "str",
-}
-"""What a server said about its answer; older tables lack these columns."""
-
-VERDICT_DTYPES: dict[str, str] = {
-    "battle_id": "str",
-    "judge": "str",
-    "order": "str",
-    "replicate": "int64",
-    "status": "str",
-    **dict.fromkeys(SCORE_COLUMNS, "float64"),
-    "recorded_outcome": "float64",
-    "answer": "str",
-    "log_probabilities": "str",
-    "prompt_tokens": "Int64",
-    "completion_tokens": "Int64",
-    "identity": "str",
-    **REPLY_DTYPES,
-}
-"""Columns of the verdicts table and their types."""
 
 _CHUNK = 5000
 

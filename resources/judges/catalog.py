@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from judgeline.io import VERDICT_DTYPES
 from resources.arena.prompts import write_prompts
 from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.forms.asked import make_form
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Form

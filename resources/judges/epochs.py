@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
+from resources.judges.annotation import annotate
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Judge

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from resources.inert import shortened
+from judgeline.report import shortened
 from resources.judges.buying import Account
 from resources.judges.judge import Judge
 from resources.judges.live.fields import Price

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from resources.judges.annotation import SCORE_COLUMNS
+from judgeline.io import SCORE_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES
 
 _WHOLE = (0.0, 0.5, 1.0)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pandas as pd
 
+from judgeline.io import REPLY_DTYPES
 from judgeline.verdict.short_answers import LETTERS
-from resources.judges.annotation import REPLY_DTYPES, answers_to, enter_failures, require_replicates
+from resources.judges.annotation import answers_to, enter_failures, require_replicates
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity
 from resources.judges.forms.asked import evidence_of, form_of, n_runs

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from pydantic import Field
 from upath import UPath
 
+from judgeline.report import in_markdown
 from resources.config.paths import tables_uri
-from resources.inert import in_markdown
 from resources.tables.glossary import MEANINGS
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from upath import UPath
 
+from judgeline.io import BATTLE_DTYPES, typed
 from resources.candidates.accepting import Accepted, History, accept, contents
 from resources.candidates.choosing import (
     anchor_strengths,
@@ -23,7 +24,6 @@ from resources.candidates.folder import list_files
 from resources.candidates.questions import anchor_answers, questions_to_answer, rated_models
 from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import RatingOptions
-from resources.corpora.schema import BATTLE_DTYPES, typed
 
 ANCHORS = ("ant", "bee", "cat", "dog", "eel", "fox")
 N_QUESTIONS = 30

@@ -17,11 +17,11 @@ from assets.candidates.assets import (
     read_candidates,
 )
 from assets.partitions import corpus_judge_key
+from judgeline.io import empty, typed
 from resources.candidates.choosing import choose_for_all
 from resources.candidates.questions import anchor_answers
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.config.catalog import Catalog
-from resources.corpora.schema import empty, typed
 from resources.tables.store import open_store
 
 STRENGTHS = pd.Series({"ant": -100.0, "bee": 0.0, "cat": 50.0, "dog": 100.0})

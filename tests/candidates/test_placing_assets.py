@@ -12,11 +12,11 @@ from assets.candidates import judging as candidate_judging
 from assets.columns import RANKS, as_coded, as_table
 from assets.elo import ratings
 from assets.intervals import assets as uncertainty
-from assets.judging.scoring import SCORED_COLUMNS
 from assets.partitions import corpus_judge_key, register
 from judgeline.elo import rate as core
 from judgeline.elo.beta import fit_beta_folds
 from judgeline.elo.rate import RatingSettings
+from judgeline.io import SCORED_COLUMNS
 from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget, Cost, JointBudget

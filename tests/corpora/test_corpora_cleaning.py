@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, typed
 from resources.config.corpora import Filters
 from resources.corpora.cleaning import clean_battles, filter_battles
-from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES, typed
 
 
 def battles(**columns: list) -> pd.DataFrame:

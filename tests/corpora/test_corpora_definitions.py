@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from judgeline.io import language_code
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.paths import ROOT
-from resources.corpora.languages import language_code
 from resources.corpora.reading import read_corpus
 from resources.suggest import unknown_name
 

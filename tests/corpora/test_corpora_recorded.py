@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.corpora.reading import CorpusRead, read_files
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 
 SCORES = {f"{name}_{side}": 7.0 for name in CRITERIA for side in "ab"}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from judgeline.io import SCORE_COLUMNS
 from resources.config.corpora import load_corpora
 from resources.corpora.reading import read_files
-from resources.judges.annotation import SCORE_COLUMNS
 
 ROW = {
     "question_id": "q1",

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.reading import CorpusRead, read_corpus
-from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
-from resources.judges.annotation import VERDICT_DTYPES
 
 COLUMNS = """
     battle_id source_dataset judge row_index instruction_id_hash original_question_id_hash

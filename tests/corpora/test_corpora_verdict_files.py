@@ -8,12 +8,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from assets.judging.scoring import score_battles
+from judgeline.io import (
+    BATTLE_DTYPES,
+    QUARANTINE_DTYPES,
+    SCORE_COLUMNS,
+    VERDICT_DTYPES,
+    score_battles,
+)
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
-from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.corpora.verdict_files import joined, labelled, split_answer
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 
 BASE = ArenaHardOptions(baseline="base")
 HARD = {

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgeline.io import BATTLE_DTYPES, VERDICT_DTYPES, typed
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions
 from resources.corpora.reading import read_files
-from resources.corpora.schema import BATTLE_DTYPES, typed
 from resources.exchange.alpaca_eval import NO_TEXT, write_alpaca_eval
 from resources.exchange.arena_hard import write_arena_hard
 from resources.exchange.baseline import arena_hard_options
@@ -24,7 +24,6 @@ from resources.exchange.files import require_free, write_together
 from resources.exchange.games import MEAN_ONLY, NO_RESULT, Exported, judged_battles
 from resources.exchange.mt_bench import write_mt_bench
 from resources.exchange.soft_elo import COLUMNS, NO_QUARTER, write_soft_elo
-from resources.judges.annotation import VERDICT_DTYPES
 
 BASE = ArenaHardOptions(baseline="base")
 READERS = {

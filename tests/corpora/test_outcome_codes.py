@@ -5,13 +5,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipelines.commands.cli import COULD_NOT_RUN, main
-from pipelines.commands.rank_input import read_judged_battles
+from judgeline.cli import COULD_NOT_RUN, main
+from judgeline.io import outcomes_by_code, parse_codes, read_judged_battles, read_softelo
 from resources.config.corpora import CorpusDefinition, load_corpora
-from resources.corpora.outcome_codes import outcomes_by_code, parse_codes
 from resources.corpora.reading import CorpusRead, read_corpus
 from resources.corpora.revision import content_revision
-from resources.corpora.softelo import read_softelo
 
 Codes = tuple[str, str, str]
 """Of a win of A, a win of B and a tie; an empty one is no vote."""

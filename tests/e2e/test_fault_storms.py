@@ -16,7 +16,7 @@ from fault_server import TRANSIENT, UNREADABLE, USAGE, FaultServer, serving, sho
 from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
-from resources.judges.annotation import SCORE_COLUMNS
+from judgeline.io import SCORE_COLUMNS
 from resources.judges.calls import present
 from resources.judges.live import judge as served
 from resources.judges.live.troubles import RetryPolicy

@@ -14,8 +14,8 @@ from fault_server import FaultServer, serving
 from installation import Installation, contested, graded, grades
 from upath import UPath
 
+from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict.rubric import RESPONSES
-from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.calls import present
 from resources.judges.judge import Presentation
 from resources.store.verdicts import VerdictStore

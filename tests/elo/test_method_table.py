@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from resources.method_table import KINDS, LEAST_SHARE, MEANINGS, count_spending, gather_methods
+from judgeline.report.methods import MEANINGS
+from resources.method_table import KINDS, LEAST_SHARE, count_spending, gather_methods
 
 MODELS = ("a", "b", "c")
 N = 20

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from judgeline.io import BATTLE_DTYPES, typed
 from resources.arena.simulation import Arena, arena_options, build_arena
-from resources.corpora.schema import BATTLE_DTYPES, typed
 
 
 def further_arena(arena: dict[str, Any], n_further: int, *, seed: int = 0) -> Arena:

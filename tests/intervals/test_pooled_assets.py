@@ -13,9 +13,9 @@ from assets.intervals.pooled import (
 )
 from assets.partitions import corpus_judge_key, register
 from judgeline.intervals.board import Leaderboard
+from judgeline.report import COMPARISON_COLUMNS
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.report.judge_tables import COMPARISON_COLUMNS
 
 RATING = RatingOptions(n_resamples=0)
 

@@ -48,7 +48,7 @@ PROGRAM = f"""
     from test_batch_kills import bought
     from test_batch_judge import batch_judge
     from fault_server import FaultServer
-    from pipelines.commands.interrupts import heed_interrupts
+    from judgeline.cli import heed_interrupts
     from resources.judges.batch.lines import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
@@ -221,7 +221,7 @@ STORM = f"""
     from test_batch_kills import bought
     from test_batch_judge import batch_judge, live_judge
     from fault_server import FaultServer
-    from pipelines.commands.interrupts import heed_interrupts
+    from judgeline.cli import heed_interrupts
     import openai.resources.batches, openai.resources.chat.completions, openai.resources.files
     heed_interrupts()
     moments = random.Random(3)

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 import pytest
 
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.judge import Answer, Presentation
 

@@ -4,13 +4,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from assets.judging.scoring import score_battles
+from judgeline.io import VERDICT_DTYPES, score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.corpora.arena import read_arena
-from resources.judges.annotation import VERDICT_DTYPES, annotate
+from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge, recorded
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")

@@ -22,11 +22,12 @@ from test_served_client import QUICK, TEMPLATE, always, judge, presentation
 from upath import UPath
 
 from assets.judging import assets as judging
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES, annotate
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import judge_key

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.judging.scoring import SCORED_COLUMNS, score_battles
+from judgeline.io import SCORE_COLUMNS, SCORED_COLUMNS, VERDICT_DTYPES, score_battles
 from judgeline.verdict.outcomes import CRITERIA
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 
 
 def battles(*ids: str, **columns: Any) -> pd.DataFrame:

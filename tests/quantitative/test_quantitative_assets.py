@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.judging.scoring import score_battles
 from assets.partitions import corpus_judge_key
 from assets.quantitative.assets import (
     every_model_has_every_battle,
@@ -22,6 +21,7 @@ from assets.quantitative.embeddings import (
     most_rationales_are_embedded,
     rationale_embeddings,
 )
+from judgeline.io import score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings

@@ -4,8 +4,8 @@ import pytest
 
 from assets.reliability.drift_tables import DRIFT_DTYPES, drift_table, moved_since
 from assets.reliability.panel_tables import PANEL_DTYPES
+from judgeline.io import SCORE_COLUMNS
 from judgeline.reliability.drift import UNITS
-from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.epochs import EPOCH_DTYPES, FIRST_REPLICATE, empty_epochs
 
 N_BATTLES = 40

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from pipelines.commands.terminal import leaderboard_table, machine_readable, plain_table
-from resources.inert import in_csv, in_json, in_markdown, inert
+from judgeline.report.inert import in_csv, in_json, in_markdown, inert
+from judgeline.terminal import leaderboard_table, machine_readable, plain_table
 
 FORMULAS = ["=cmd|'/C calc'!A0", "+HYPERLINK(1)", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1"]
 HOSTILE = [

@@ -5,10 +5,10 @@ import pytest
 from test_report_page import Page, write
 from test_report_tables import HOSTILE, SCRIPT, example_battles, example_judge
 
+from judgeline.report.browser import MOST_PER_PAGE, MOST_TEXT, browser_of
+from judgeline.report.evidence import evidence_of, strongest
+from judgeline.report.inert import inert, shortened
 from judgeline.verdict.outcomes import CRITERIA
-from resources.evidence import evidence_of, strongest
-from resources.inert import inert, shortened
-from resources.report.browser import MOST_PER_PAGE, MOST_TEXT, browser_of
 
 INFLUENCES = pd.DataFrame(
     {

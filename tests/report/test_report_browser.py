@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_report_tables import example_comparison, example_judges
 
-from resources.report import write_report
+from judgeline.report import write_report
 
 selenium = pytest.importorskip("selenium")
 from selenium import webdriver  # noqa: E402

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from resources.report.companion_sections import COMPANIONS, SECTIONS, companions_of
+from judgeline.report.companion_sections import COMPANIONS, SECTIONS, companions_of
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import resources.report
+import judgeline.report
 
-STYLE = (Path(resources.report.__file__).parent / "templates" / "style.css").read_text("utf-8")
+STYLE = (Path(judgeline.report.__file__).parent / "templates" / "style.css").read_text("utf-8")
 TEXT, GRAPHIC = 4.5, 3.0  # WCAG 2.2, 1.4.3 and 1.4.11, level AA
 SURFACES = ("page", "surface")
 WASHES = {"mark-wash": "accent", "warn-wash": "warn", "new-wash": "new"}

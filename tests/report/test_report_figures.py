@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binomtest
 from test_report_tables import example_judge
 
-from resources.report import leaderboard_figure_png
-from resources.report.drawing import SENTINELS
-from resources.report.figures import (
+from judgeline.report import leaderboard_figure_png
+from judgeline.report.drawing import SENTINELS
+from judgeline.report.figures import (
     Illustration,
     beta_figure,
     error_figure,
@@ -51,7 +51,7 @@ def test_every_colour_follows_the_scheme(figures: list[Illustration]) -> None:
 
 
 def test_every_colour_has_a_value_in_both_schemes() -> None:
-    style = (ROOT / "resources/report/templates/style.css").read_text(encoding="utf-8")
+    style = (ROOT / "judgeline/report/templates/style.css").read_text(encoding="utf-8")
     light, dark = style.split("@media (prefers-color-scheme: dark)")
     for role in SENTINELS:
         assert f"--fig-{role}: #" in light

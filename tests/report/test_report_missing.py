@@ -8,8 +8,8 @@ from test_report_page import Page, write
 from test_report_tables import SCRIPT, example_judge
 
 from assets.diagnostics.missing_bounds import missing_battles_matter_little
-from resources.report import JudgeTables
-from resources.report.missing import missing_section
+from judgeline.report import JudgeTables
+from judgeline.report.missing import missing_section
 
 COLUMNS = ["grouping", "level", "status", "n_battles", "n_verdicts"]
 

@@ -15,8 +15,8 @@ from test_report_tables import (
     example_judges,
 )
 
-from resources.report import JudgeTables, write_report
-from resources.report.wording import flag_words, number, span
+from judgeline.report import JudgeTables, write_report
+from judgeline.report.wording import flag_words, number, span
 
 
 def write(path: Path, judges: list[JudgeTables] | None = None, **changes: object) -> str:
@@ -234,10 +234,10 @@ def test_a_comparison_must_have_its_columns(tmp_path: Path) -> None:
 
 def test_matplotlib_waits_until_something_is_drawn_and_pyplot_forever() -> None:
     program = (
-        "import sys, pathlib; sys.path[:0] = sys.argv[1:]; import resources.report;"
+        "import sys, pathlib; sys.path[:0] = sys.argv[1:]; import judgeline.report;"
         "assert not [m for m in sys.modules if m.startswith('matplotlib')];"
         "from test_report_tables import example_judge;"
-        "from resources.report.figures import beta_figure;"
+        "from judgeline.report.figures import beta_figure;"
         "beta_figure(example_judge().beta_folds, key='k');"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from resources.evidence import Evidence, Reading
-from resources.report import JudgeTables
+from judgeline.report import JudgeTables
+from judgeline.report.evidence import Evidence, Reading
 
 SCRIPT = "<script>alert(1)</script>"
 HUMAN_RATINGS = {

@@ -18,11 +18,12 @@ from forks import forking
 from lanes import sized
 from upath import UPath
 
+from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
-from resources.judges.annotation import SCORE_COLUMNS, annotate
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Answer, Presentation

@@ -3,7 +3,6 @@ from assets.candidates.judging import WHOSE
 from assets.candidates.prediction_record import PREDICTION_DTYPES
 from assets.diagnostics.accounting import MISSINGNESS_COLUMNS
 from assets.diagnostics.influences import INFLUENCE_COLUMNS
-from assets.judging.scoring import SCORED_COLUMNS
 from assets.quantitative.tables import OUTCOME_COLUMNS
 from assets.reference.anchoring import RATING_COLUMNS
 from assets.reference.reach import DIAGNOSTIC_COLUMNS
@@ -18,21 +17,20 @@ from judgeline.elo.beta import BetaFolds
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.intervals.board import Leaderboard
 from judgeline.intervals.conformal import ConformalCalibration
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, SCORED_COLUMNS, VERDICT_DTYPES
 from judgeline.quantitative.curve import LearningCurve
 from judgeline.reliability.gate import Gate
+from judgeline.report import COMPARISON_COLUMNS
 from judgeline.winrate.coverage import WinRateCoverage
 from judgeline.winrate.label_plans import LabelPlans
 from judgeline.winrate.models import ModelWinRates
 from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
-from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
-from resources.judges.annotation import VERDICT_DTYPES
 from resources.judges.epochs import EPOCH_DTYPES
 from resources.judges.judge_plan import PLAN_COLUMNS
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
-from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.tables.glossary import MEANINGS
 
 SHOWN = {

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.judging.scoring import score_battles
 from assets.trust.consistency import (
     ALL,
     CONFLICT,
@@ -16,6 +15,7 @@ from assets.trust.consistency import (
     consistency_table,
     rubric_outcomes,
 )
+from judgeline.io import score_battles
 from judgeline.verdict.outcomes import CRITERIA
 
 

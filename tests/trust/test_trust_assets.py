@@ -12,8 +12,8 @@ from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.trust.consistency import ALL, CONSISTENCY_DTYPES, OVERALL
 from assets.trust.scoring import SOFT_DTYPES, SOURCES
+from judgeline.io import SCORE_COLUMNS
 from resources.config.catalog import Catalog
-from resources.judges.annotation import SCORE_COLUMNS
 from resources.judges.budget import Budget
 from resources.judges.recorded_choices import recorded_choices
 from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES

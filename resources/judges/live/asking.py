@@ -15,7 +15,7 @@ import numpy as np
 import openai
 from openai.types.chat import ChatCompletion
 
-from resources.inert import inert
+from judgeline.report import inert
 from resources.judges.budget import Budget, Cost
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC

@@ -9,9 +9,9 @@ from dagster._daemon.types import DaemonHeartbeat
 from newcomers import drop, newcomer
 
 from assets.run_tags import BUDGET_TAG
+from judgeline.cli import main
 from pipelines.commands import backfill, backfill_command
 from pipelines.commands.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
-from pipelines.commands.cli import main
 from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
 from pipelines.instance import homes as instance

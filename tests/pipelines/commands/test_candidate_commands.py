@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
-from pipelines.commands.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
+from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
 from resources.candidates.choosing import battles_per_question
 from resources.config.paths import ROOT
 

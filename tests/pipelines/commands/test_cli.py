@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
-from pipelines.commands.cli import main
+from judgeline.cli import LINEAGE, app, main
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -206,7 +207,7 @@ def test_ctrl_c_exits_with_130(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipelines.commands.rank.rank_battles", interrupt)
+    monkeypatch.setattr("judgeline.api.rank_battles", interrupt)
     assert rank(write_battles(tmp_path / "battles.csv"), tmp_path / "out") == 130
     assert "Interrupted" in capsys.readouterr().err
 
@@ -226,7 +227,7 @@ def test_version(capsys: Capture) -> None:
 
 def test_ranking_loads_no_orchestrator(sample: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pipelines.commands.cli import main;"
+        "import sys; from judgeline.cli import main;"
         f"code = main(['rank', {str(sample)!r}, '--out', {str(tmp_path)!r}]);"
         "assert code == 0, code;"
         "print([m for m in sys.modules if m.split('.')[0] in ('dagster', 'great_expectations')])"
@@ -337,3 +338,17 @@ def test_the_interface_refuses_a_port_that_is_taken(home: Path, capsys: Capture)
         assert main(["ui", "--port", str(port)]) == 1
     assert f"port {port} on 127.0.0.1 is taken" in complaint(capsys)
     assert not home.exists()
+
+
+def test_the_lineage_adds_the_commands_that_its_absence_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    assert main([]) == 0
+    added = set(typer.main.get_command(app).commands) - {"rank"}
+    assert added == set(LINEAGE)
+    monkeypatch.setattr("judgeline.cli._CHECKOUT", tmp_path)
+    assert main(["run", "--corpus", "arena"]) == 1
+    assert (
+        "judgeline run belongs to the lineage, which runs from a checkout"
+        in capsys.readouterr().err
+    )

@@ -15,7 +15,7 @@ from resources.config.paths import ROOT
 
 def test_a_command_that_a_script_started_in_the_background_heeds_sigint() -> None:
     program = (
-        "import signal; from pipelines.commands.cli import main; main(['--version']);"
+        "import signal; from judgeline.cli import main; main(['--version']);"
         "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     )
     said = subprocess.run(
@@ -73,7 +73,7 @@ def test_a_block_that_nothing_interrupts_goes_on() -> None:
 
 FINALIZED = """
 import os, signal, time
-from pipelines.commands.interrupts import heed_interrupts
+from judgeline.cli import heed_interrupts
 
 class Finalized:
     def __del__(self):

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 from assets.comparison.report_inputs import battles_behind, runs_behind
-from pipelines.commands.cli import COULD_NOT_RUN, main
+from judgeline.api import RankSettings, rank_file
+from judgeline.cli import COULD_NOT_RUN, main
+from judgeline.io import SCORE_COLUMNS, read_judged_battles
 from pipelines.commands.exchange import import_verdicts
-from pipelines.commands.rank import RankSettings, rank_file
-from pipelines.commands.rank_input import read_judged_battles
 from pipelines.commands.supported import WHOLE, common_part, supported_part
 from pipelines.definitions import defs
-from resources.judges.annotation import SCORE_COLUMNS
 
 SAID = "plain verdicts without scores: a win counts as a score difference of 1"
 QUICK = RankSettings(n_resamples=0)

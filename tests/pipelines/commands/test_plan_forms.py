@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from test_plan import N_BATTLES, URL, Desk
 
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.judge_plan import require_covered
 from pipelines.commands.plan import plan_run
 from resources.config.gate_options import PanelOptions
 from resources.config.judges import JudgeDefinition
 from resources.corpora.reading import read_corpus
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.budget import Budget
 from resources.judges.judge_plan import JudgePlan, told
 from resources.judges.live.probe import Capabilities, remember

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines.commands.cli import main
-from pipelines.commands.rank import (
+import judgeline
+from judgeline.api import (
     HELDOUT_COLUMNS,
     QualityGateError,
     RankSettings,
@@ -19,7 +19,8 @@ from pipelines.commands.rank import (
     rank_battles,
     rank_file,
 )
-from pipelines.commands.rank_input import read_judged_battles
+from judgeline.cli import main
+from judgeline.io import read_judged_battles
 
 TABLES = ("heldout.csv", "conformal.csv", "summary.csv", "leaderboard.csv", "quarantine.csv")
 QUICK = RankSettings(n_resamples=0)
@@ -372,7 +373,7 @@ def test_failure_leaves_earlier_files_alone(
     def fail(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("resources.report.write_report", fail)
+    monkeypatch.setattr("judgeline.api.write_report", fail)
     with pytest.raises(OSError, match="no space"):
         rank_file(battles_csv, out, RankSettings(n_resamples=0, l2=1.0))
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -419,3 +420,18 @@ def test_words_in_number_columns_are_named(tmp_path: Path) -> None:
         "score_difference is 'high', expected a number",
         "human_outcome is 'A>B', expected 1, 0.5, 0 or empty",
     ]
+
+
+def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(battles_csv).astype({"model_a": "category"})
+    board, of_file = judgeline.rank(table, QUICK), judgeline.rank(str(battles_csv), QUICK)
+    pd.testing.assert_frame_equal(board.leaderboard, of_file.leaderboard)
+    pd.testing.assert_frame_equal(board.ratings, of_file.ratings)
+    assert tuple(board.ratings) == HELDOUT_COLUMNS
+    board.to_html(tmp_path / "report.html")
+    assert "Ratings from a table" in (tmp_path / "report.html").read_text("utf-8")
+    with pytest.raises(ValueError, match="is 'modela' meant as 'model_a'"):
+        judgeline.rank(table.rename(columns={"model_a": "modela"}), QUICK)
+    annotations = pd.DataFrame(columns=["model_a", "model_b", "scores_a", "scores_b", "human_pref"])
+    with pytest.raises(ValueError, match="read from their file"):
+        judgeline.rank(annotations)

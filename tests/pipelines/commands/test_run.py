@@ -10,7 +10,7 @@ import yaml
 from dagster._core.events import EngineEventData
 
 from assets.partitions import register
-from pipelines.commands.cli import main
+from judgeline.cli import main
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import prepare_home, recover
 from resources.config.paths import ROOT

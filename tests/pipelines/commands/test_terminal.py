@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from pipelines.commands.terminal import machine_readable, show_leaderboard
-from resources.report.wording import surrogacy_text
+from judgeline.report.wording import surrogacy_text
+from judgeline.terminal import machine_readable, show_leaderboard
 
 BOARD = pd.DataFrame(
     {

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from pipelines.commands.cli import main
+from judgeline.cli import main
 from pipelines.commands.why import Why, explain_rating
 from pipelines.commands.why_shown import lines_of, markdown_of, show_why
 from resources.tables.store import open_store

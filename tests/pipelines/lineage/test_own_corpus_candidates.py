@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from assets.partitions import corpus_judge_key, register
-from pipelines.commands.cli import OK, main
+from judgeline.cli import OK, main
 from pipelines.definitions import build_definitions
 from pipelines.sensors.activity import active_judges
 from pipelines.sensors.candidates import new_candidates

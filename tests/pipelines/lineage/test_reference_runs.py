@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from judgeline.io import SCORE_COLUMNS
 from pipelines.commands.supported import DO_WITHOUT, Part, common_part, supported_part
 from pipelines.definitions import defs
-from resources.judges.annotation import SCORE_COLUMNS
 
 JUDGE = "recorded"
 TOLD = "recorded preferences without rubric scores: reference-anchored ratings only"

@@ -15,20 +15,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.io.files import read_layout
+from judgeline.io.outcome_codes import require_known_codes
+from judgeline.io.published import judge_slugs, languages, names, truths
+from judgeline.io.schema import (
+    BATTLE_DTYPES,
+    SCORE_COLUMNS,
+    VERDICT_DTYPES,
+    CorpusRead,
+    Fault,
+    fault,
+    in_file_order,
+    missing_models,
+    set_aside,
+    typed,
+)
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
-from resources.corpora.assemble import (
-    in_file_order,
-    judge_slugs,
-    languages,
-    missing_models,
-    names,
-    truths,
-)
-from resources.corpora.files import read_layout
-from resources.corpora.outcome_codes import require_known_codes
-from resources.corpora.schema import BATTLE_DTYPES, CorpusRead, Fault, fault, set_aside, typed
-from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 
 RECORDED = "recorded"
 """Slug of the judge of the sample, whose name is not published."""

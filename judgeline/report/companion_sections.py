@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.winrate.models import HEADLINE_RULE
-from resources.report.companions import Companion, Table
-from resources.report.grid import Column, make_grid
-from resources.report.wording import (
+from judgeline.report.companions import Companion, Table
+from judgeline.report.grid import Column, make_grid
+from judgeline.report.wording import (
     MISSING,
     count,
     flag_words,
@@ -19,6 +18,7 @@ from resources.report.wording import (
     significant,
     status_words,
 )
+from judgeline.winrate.models import HEADLINE_RULE
 
 _one = partial(number, digits=1)
 _three = partial(number, digits=3)

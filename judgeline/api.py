@@ -1,7 +1,7 @@
-"""`judgeline rank`: the science on one file, without the orchestrator.
+"""Judged battles in, a board out: what a notebook and `judgeline rank` call.
 
 What belongs here: the order of the steps, the gate that a judge must pass, and the files that
-come out. What does not: statistics (`judgeline`), reading (`pipelines.commands.rank_input`).
+come out. What does not: statistics, and reading (`judgeline.io`).
 """
 
 import difflib
@@ -9,7 +9,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,13 +17,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from assets.columns import (
-    as_coded,
-    as_numbers,
-    as_table,
-    votes_that_wait,
-    with_waiting_votes,
-)
 from judgeline.diagnostics.judge import diagnose_judge
 from judgeline.elo.beta import CONSTANT, BetaFolds, fit_beta, fit_beta_folds
 from judgeline.elo.connectivity import require_connected
@@ -33,9 +26,17 @@ from judgeline.elo.summary import summarise
 from judgeline.intervals.board import rank_models, with_votes
 from judgeline.intervals.conformal import calibrate_intervals
 from judgeline.intervals.judge_and_votes import rate_with_votes
-from pipelines.commands.rank_input import JudgedBattles, read_judged_battles
-from resources.corpora.outcome_codes import require_few_lost
-from resources.inert import in_csv
+from judgeline.io import (
+    JudgedBattles,
+    as_coded,
+    as_numbers,
+    as_table,
+    read_judged_battles,
+    require_few_lost,
+    votes_that_wait,
+    with_waiting_votes,
+)
+from judgeline.report import JudgeTables, in_csv, write_report
 
 HELDOUT_COLUMNS = (
     "model",
@@ -110,7 +111,7 @@ class RankSettings:
 
 
 class Ranking(NamedTuple):
-    """What one judge's battles say; one table per result of the core."""
+    """The ratings of one judge's battles; one table per result of the core."""
 
     leaderboard: pd.DataFrame
     heldout_ratings: pd.DataFrame
@@ -120,12 +121,126 @@ class Ranking(NamedTuple):
     judge_diagnostics: pd.DataFrame
 
 
-class Ranked(NamedTuple):
-    """A finished ranking: its tables, what was read and where the files are."""
+@dataclass(frozen=True)
+class Board:
+    """The models of one judge's battles, rated on the human Elo scale.
+
+    Attributes
+    ----------
+    ranking : Ranking
+        Every table, Elo points.
+    battles : JudgedBattles
+        The battles that count, the rows set aside, and how many there are of each.
+    settings : RankSettings
+        How the models were rated.
+    source : str
+        Name of the file, or of what else was read.
+    digest : str
+        SHA-256 of the file; empty where there is none.
+    files : dict of str to Path
+        What was written, by name.
+    """
 
     ranking: Ranking
     battles: JudgedBattles
-    files: dict[str, Path]
+    settings: RankSettings
+    source: str
+    digest: str = ""
+    files: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def leaderboard(self) -> pd.DataFrame:
+        """A model per row: rank, rating and its interval in Elo points, human rating, flags."""
+        return self.ranking.leaderboard
+
+    @property
+    def ratings(self) -> pd.DataFrame:
+        """A model and method per row, `HELDOUT_COLUMNS`; residuals are judge minus human."""
+        table = self.ranking.heldout_ratings
+        rated = table[table["method"].ne("human")].rename(columns={"rating": "judge_rating"})
+        return rated[list(HELDOUT_COLUMNS)]
+
+    def to_html(self, path: Path | str) -> None:
+        """Write the report: one page with figures that loads nothing from elsewhere."""
+        tables = JudgeTables(
+            judge=self.battles.judge,
+            display_name=self.battles.judge,
+            scored_battles=self.battles.scored,
+            **self.ranking._asdict(),
+        )
+        write_report(
+            Path(path),
+            title=f"Ratings from {self.source}",
+            corpus_name=self.source,
+            simulated=False,
+            judges=[tables],
+            provenance=self._provenance(),
+            comparison=None,
+        )
+
+    def _provenance(self) -> Mapping[str, str]:
+        battles = self.battles
+        account = f"{len(battles.scored)} scored, {len(battles.quarantine)} rows quarantined"
+        packages = ("judgeline", "numpy", "scipy", "pandas")
+        return {
+            "file": self.source,
+            **({"sha256": self.digest} if self.digest else {}),
+            "battles": f"{account}, {battles.n_unscored} without usable scores, "
+            f"{battles.n_repeated} equal to an earlier row in the columns that were read",
+            "outcomes": battles.outcomes,
+            **{name: str(value) for name, value in asdict(self.settings).items()},
+            "methods": ", ".join(self.settings.methods) or "all",
+            "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+        }
+
+
+_BY_DEFAULT = RankSettings()
+
+
+def rank(
+    battles: pd.DataFrame | Path | str,
+    settings: RankSettings = _BY_DEFAULT,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    allow_quarantine: bool = False,
+) -> Board:
+    """Rate the models of judged battles.
+
+    Parameters
+    ----------
+    battles : DataFrame, Path or str
+        Battles with ``model_a``, ``model_b``, ``human_outcome`` (A's share of the win: 1, 0.5, 0,
+        null for no vote) and ``score_difference`` (judge score of A minus B), or in its place
+        plain verdicts (``judge_outcome`` or ``verdict``); or a file of these or of Soft-Elo
+        annotations.
+    settings : RankSettings
+        How to rate.
+    judge : str, optional
+        Which judge, where there are several.
+    outcomes : str, optional
+        Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
+    allow_quarantine : bool
+        Whether to rate what is left where many outcomes are unknown or scores NaN.
+
+    Returns
+    -------
+    Board
+        Ratings, residuals and intervals in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If the battles, a column or a setting is unusable, or unknown outcomes and NaN scores
+        lose more rows than is allowed; the message says what to do.
+    QualityGateError
+        If the judge fails the gate (no positive, finite slope in every fold), or most rows
+        cannot be used.
+    """
+    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    read = _readable(source, judge, outcomes, allow_quarantine=allow_quarantine)
+    name = "a table" if isinstance(source, pd.DataFrame) else source.name
+    return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
 
 
 def rank_file(
@@ -137,51 +252,39 @@ def rank_file(
     report: bool = True,
     outcomes: str | None = None,
     allow_quarantine: bool = False,
-) -> Ranked:
-    """Rate the models of a file of judged battles and write tables and report.
+) -> Board:
+    """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
-    Parameters
-    ----------
-    path : Path
-        Soft-Elo annotations or scored battles.
-    out : Path
-        Folder for the results; made if it is not there. All files appear, or none.
-    settings : RankSettings
-        How to rate.
-    judge : str, optional
-        Which judge, where the file holds several.
-    report : bool
-        Whether to write ``report.html``.
-    outcomes : str, optional
-        Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
-    allow_quarantine : bool
-        Whether to rate what is left where many outcomes are unknown or scores NaN.
-
-    Returns
-    -------
-    Ranked
-        Tables, reading account and paths by file name.
-
-    Raises
-    ------
-    ValueError
-        If the file, the folder or a setting is unusable, or unknown outcomes and NaN scores
-        lose more rows than is allowed; the message says what to do.
-    QualityGateError
-        If the judge fails the gate (no positive, finite slope in every fold), or most rows
-        cannot be used.
+    All files appear, or none; where rows that were set aside may be why rating failed,
+    ``quarantine.csv`` alone.
     """
     _require_writable(out)
-    battles = read_judged_battles(path, judge=judge, outcomes=outcomes)
+    battles = _readable(path, judge, outcomes, allow_quarantine=allow_quarantine)
+    ranking = _rank_or_explain(battles, settings, out)
+    board = Board(ranking, battles, settings, path.name, _digest(path))
+    writers = _table_writers(board)
+    if report:
+        writers["report.html"] = board.to_html
+    return replace(board, files=_write_together(out, writers))
+
+
+def _readable(
+    source: pd.DataFrame | Path, judge: str | None, outcomes: str | None, *, allow_quarantine: bool
+) -> JudgedBattles:
+    battles = read_judged_battles(source, judge=judge, outcomes=outcomes)
     _require_mostly_readable(battles)
     if not allow_quarantine:
+        place = "the table" if isinstance(source, pd.DataFrame) else str(source)
         remedy = "Correct the file, or rate what is left with --allow-quarantine"
-        require_few_lost(battles.quarantine, battles.n_rows, _LOST, str(path), remedy)
-    ranking = _rank_or_explain(battles, settings, out)
-    writers = _table_writers(ranking, battles)
-    if report:
-        writers["report.html"] = _report_writer(path, settings, battles, ranking)
-    return Ranked(ranking, battles, _write_together(out, writers))
+        require_few_lost(battles.quarantine, battles.n_rows, _LOST, place, remedy)
+    return battles
+
+
+def _digest(source: pd.DataFrame | Path) -> str:
+    if isinstance(source, pd.DataFrame):
+        return ""
+    with source.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) -> Ranking:
@@ -213,27 +316,7 @@ def _require_mostly_readable(battles: JudgedBattles) -> None:
 
 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
-    """Return the ratings that scored battles of one judge give.
-
-    Parameters
-    ----------
-    scored : DataFrame
-        Scored battles, one row each.
-    settings : RankSettings
-        How to rate.
-
-    Returns
-    -------
-    Ranking
-        Ratings, residuals and widths in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two models or an unconnected graph is left, or a method is unknown.
-    UnusableJudgeError
-        If the judge fails the gate.
-    """
+    """Return the ratings that scored battles of one judge give, or raise if it fails the gate."""
     _require_recorded(scored, settings)
     coded = as_coded(scored, settings.hard_outcome)
     require_connected(coded)
@@ -320,60 +403,19 @@ def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
     return list(dict.fromkeys(asked)) or rated
 
 
-def _table_writers(ranking: Ranking, battles: JudgedBattles) -> dict[str, Callable[[Path], object]]:
-    rated = ranking.heldout_ratings[ranking.heldout_ratings["method"].ne("human")]
-    heldout = rated.rename(columns={"rating": "judge_rating"})[list(HELDOUT_COLUMNS)]
+def _table_writers(board: Board) -> dict[str, Callable[[Path], object]]:
     tables = {
-        "heldout.csv": heldout,
-        "conformal.csv": ranking.conformal_calibration,
-        "summary.csv": ranking.summary,
-        "leaderboard.csv": ranking.leaderboard,
-        "quarantine.csv": battles.quarantine,
+        "heldout.csv": board.ratings,
+        "conformal.csv": board.ranking.conformal_calibration,
+        "summary.csv": board.ranking.summary,
+        "leaderboard.csv": board.leaderboard,
+        "quarantine.csv": board.battles.quarantine,
     }
     return {name: _csv_writer(table) for name, table in tables.items()}
 
 
 def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
     return lambda path: path.write_text(in_csv(table), encoding="utf-8", newline="")
-
-
-def _report_writer(
-    path: Path, settings: RankSettings, battles: JudgedBattles, ranking: Ranking
-) -> Callable[[Path], object]:
-    from resources.report import JudgeTables, write_report
-
-    tables = JudgeTables(
-        judge=battles.judge,
-        display_name=battles.judge,
-        scored_battles=battles.scored,
-        **ranking._asdict(),
-    )
-    return lambda target: write_report(
-        target,
-        title=f"Ratings from {path.name}",
-        corpus_name=path.name,
-        simulated=False,
-        judges=[tables],
-        provenance=_provenance(path, settings, battles),
-        comparison=None,
-    )
-
-
-def _provenance(path: Path, settings: RankSettings, battles: JudgedBattles) -> Mapping[str, str]:
-    with path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    account = f"{len(battles.scored)} scored, {len(battles.quarantine)} rows quarantined"
-    packages = ("judgeline", "numpy", "scipy", "pandas")
-    return {
-        "file": path.name,
-        "sha256": digest,
-        "battles": f"{account}, {battles.n_unscored} without usable scores, "
-        f"{battles.n_repeated} equal to an earlier row in the columns that were read",
-        "outcomes": battles.outcomes,
-        **{name: str(value) for name, value in asdict(settings).items() if name != "methods"},
-        "methods": ", ".join(settings.methods) or "all",
-        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
-    }
 
 
 def _require_writable(out: Path) -> None:

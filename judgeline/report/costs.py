@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from resources.report.grid import Column, Grid, make_grid
-from resources.report.wording import count, number, status_words
+from judgeline.report.grid import Column, Grid, make_grid
+from judgeline.report.wording import count, number, status_words
 
 COST_COLUMNS = (
     "judge",

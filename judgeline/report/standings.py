@@ -9,8 +9,8 @@ import pandas as pd
 
 from judgeline.elo.settled import VOTES_WAIT
 from judgeline.intervals.board import missed
-from resources.report.grid import sort_key
-from resources.report.wording import count, flag_words, number, rank_text, span
+from judgeline.report.grid import sort_key
+from judgeline.report.wording import count, flag_words, number, rank_text, span
 
 _NO_VOTES = "no human votes"
 

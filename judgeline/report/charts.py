@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from judgeline.elo.rate import HEADLINE
 from judgeline.intervals.board import missed
-from resources.report.drawing import Palette, printable
-from resources.report.wording import method_words
+from judgeline.report.drawing import Palette, printable
+from judgeline.report.wording import method_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

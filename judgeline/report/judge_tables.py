@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from judgeline.intervals.board import withheld_reason
-from resources.evidence import Evidence
+from judgeline.report.evidence import Evidence
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "leaderboard": (

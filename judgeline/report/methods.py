@@ -6,16 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from resources.method_table import KINDS, MEANINGS
-from resources.report.charts import name_rows, rows_height
-from resources.report.companions import Companion, Table
-from resources.report.drawing import Palette, draw_svg
-from resources.report.figures import Illustration
-from resources.report.grid import HALVES, Column, make_grid
-from resources.report.wording import count, method_words, number
+from judgeline.report.charts import name_rows, rows_height
+from judgeline.report.companions import Companion, Table
+from judgeline.report.drawing import Palette, draw_svg
+from judgeline.report.figures import Illustration
+from judgeline.report.grid import HALVES, Column, make_grid
+from judgeline.report.wording import count, method_words, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MEANINGS: dict[str, str] = {
+    "hard": "rubric: who scored higher in both orders",
+    "soft": "rubric: calibrated score difference",
+    "choice": "choice: the letter said in both orders",
+    "perplexity": "choice: the order that perplexed the judge less",
+    "likelihood": "choice: probabilities of the letters, as published",
+    "likelihood-calibrated": "choice: the same, with a slope fitted to votes",
+    "score-plain": "single scores as said, with a slope fitted to votes",
+    "score": "single scores, expected, with a slope fitted to votes",
+    "btl": "rubric: explanation and score, regressed on votes",
+    "btl2": "single scores: both reasons and scores, regressed on votes",
+}
+"""What each scoring method is, in a few words, in the order in which they are shown."""
 
 _one = partial(number, digits=1)
 _two = partial(number, digits=2)
@@ -103,7 +116,7 @@ def _sentences(rated: pd.DataFrame) -> list[str]:
 
 def _figure(rated: pd.DataFrame) -> Illustration:
     title = "Error of every scoring method"
-    order = {method: place for place, method in enumerate(KINDS)}
+    order = {method: place for place, method in enumerate(MEANINGS)}
     table = rated.assign(order=rated["method"].map(order)).sort_values(["order", "named"])
     best = rated.iloc[0]
     svg = draw_svg(

@@ -1,6 +1,12 @@
-"""Languages by name or tag, as corpora publish them, to ISO 639-1 codes."""
+"""Columns as they are published: names, languages, outcomes and truth values."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from judgeline.verdict.slugs import slug
 
 _NAMES = """
 aa Afar; ab Abkhazian, Abkhaz; ae Avestan; af Afrikaans; ak Akan; am Amharic; an Aragonese;
@@ -62,3 +68,44 @@ def language_code(published: object) -> str | None:
     if tag is None or tag[1] in _UNKNOWN:
         return None
     return _RETIRED.get(tag[1], tag[1])
+
+
+def names(published: pd.Series) -> pd.Series:
+    """Return names without blanks around them, null where nothing is left."""
+    texts = published.astype("str").str.strip()
+    return texts.mask(texts.eq("") | published.isna().to_numpy())
+
+
+def judge_slugs(published: pd.Series) -> pd.Series:
+    """Return the slugs of judges' names, null where a name is.
+
+    Raises
+    ------
+    ValueError
+        If two names share a slug, or one has none.
+    """
+    slugs = {name: slug(name) for name in published.dropna().unique()}
+    first: dict[str, str] = {}
+    for name, short in slugs.items():
+        if first.setdefault(short, name) != name:
+            raise ValueError(
+                f"judges {first[short]!r} and {name!r} share the slug {short!r}; rename one in "
+                "its file"
+            )
+    return published.map(slugs)
+
+
+def languages(published: pd.Series) -> pd.Series:
+    """Return ISO codes of languages given by name or tag, null where unknown."""
+    codes = {value: language_code(value) for value in published.dropna().unique()}
+    return published.map(codes).astype("str")
+
+
+def outcomes(published: pd.Series, codes: Mapping[Any, float]) -> pd.Series:
+    """Return A's share of the win by its published code, null for any other code."""
+    return published.map(dict(codes)).astype("float64")
+
+
+def truths(published: pd.Series) -> pd.Series:
+    """Return True where a boolean, or the text or number of one, says so."""
+    return published.astype("str").str.lower().isin(["true", "1", "1.0"])

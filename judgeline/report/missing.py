@@ -8,8 +8,8 @@ import pandas as pd
 
 from judgeline.diagnostics.missing_bounds import MAX_WIDTH, width_limit
 from judgeline.diagnostics.missingness import SCORED
-from resources.report.grid import Column, Grid, make_grid
-from resources.report.wording import MISSING, count, method_words, number, status_words
+from judgeline.report.grid import Column, Grid, make_grid
+from judgeline.report.wording import MISSING, count, method_words, number, status_words
 
 _ALL = "all"
 

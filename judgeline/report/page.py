@@ -15,13 +15,13 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from resources.inert import inert
-from resources.report.browser import MOST_PER_PAGE
-from resources.report.costs import cost_grid
-from resources.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
-from resources.report.methods import methods_section
-from resources.report.sections import comparison_grid, pooled_section, section_of
-from resources.report.wording import count
+from judgeline.report.browser import MOST_PER_PAGE
+from judgeline.report.costs import cost_grid
+from judgeline.report.inert import inert
+from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
+from judgeline.report.methods import methods_section
+from judgeline.report.sections import comparison_grid, pooled_section, section_of
+from judgeline.report.wording import count
 
 _UNRATED = (
     "No judge has ratings on the human scale here: each was stopped by a quality gate, such as "
@@ -63,7 +63,7 @@ def write_report(
     methods : DataFrame or None
         One row per judge and scoring method, all on the same battles.
     costs : DataFrame or None
-        One row per judge and table of answers; `resources.report.costs` has its columns.
+        One row per judge and table of answers; `judgeline.report.costs` has its columns.
     left_out : sequence of str
         Judges that have a leaderboard and no section here, as their last run did not get through.
     pooled : DataFrame or None

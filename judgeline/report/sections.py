@@ -7,11 +7,10 @@ from functools import partial
 import pandas as pd
 
 from judgeline.intervals.board import kept_intervals, kept_text
-from resources.inert import inert
-from resources.report.browser import MOST_PER_PAGE, Browser, browser_of
-from resources.report.companion_sections import PLACING, companions_of
-from resources.report.companions import Companion
-from resources.report.figures import (
+from judgeline.report.browser import MOST_PER_PAGE, Browser, browser_of
+from judgeline.report.companion_sections import PLACING, companions_of
+from judgeline.report.companions import Companion
+from judgeline.report.figures import (
     Illustration,
     beta_figure,
     error_figure,
@@ -20,12 +19,13 @@ from resources.report.figures import (
     residual_figure,
     ruler_figure,
 )
-from resources.report.findings import Finding, findings_of
-from resources.report.grid import HALVES, Column, Grid, make_grid
-from resources.report.judge_tables import JudgeTables
-from resources.report.missing import MissingSection, missing_section
-from resources.report.standings import Standing, standings_of
-from resources.report.wording import (
+from judgeline.report.findings import Finding, findings_of
+from judgeline.report.grid import HALVES, Column, Grid, make_grid
+from judgeline.report.inert import inert
+from judgeline.report.judge_tables import JudgeTables
+from judgeline.report.missing import MissingSection, missing_section
+from judgeline.report.standings import Standing, standings_of
+from judgeline.report.wording import (
     basis_text,
     count,
     method_words,

@@ -13,10 +13,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pipelines.commands.exchange import Imported
-    from pipelines.commands.rank import Ranked
-    from pipelines.commands.rank_input import JudgedBattles
-    from resources.exchange.games import Account
+    from judgeline.api import Board
+    from judgeline.io.judged import JudgedBattles
 
 _HIDDEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -57,7 +55,7 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     A model whose interval does not hold its human rating is flagged ``missed``.
     """
     from judgeline.intervals.board import WITHHELD, missed, withheld_reason
-    from resources.report.wording import rank_text
+    from judgeline.report.wording import rank_text
 
     table = Table(title=title, title_justify="left")
     table.add_column("rank", justify="right", no_wrap=True)
@@ -82,7 +80,7 @@ def show_leaderboard(
 ) -> None:
     """Print a leaderboard, what it is rated by, and how many intervals hold the human rating."""
     from judgeline.intervals.board import kept_text, withheld_reason
-    from resources.report.wording import basis_text
+    from judgeline.report.wording import basis_text
 
     console.print(leaderboard_table(board, title))
     if reason := withheld_reason(board["flags"].iloc[0]):
@@ -105,18 +103,18 @@ def elo(rating: float) -> str:
 
 
 def machine_readable(board: "pd.DataFrame", style: str) -> str:
-    """Return a leaderboard as csv, json or md, inert in each (`resources.inert`).
+    """Return a leaderboard as csv, json or md, inert in each (`judgeline.report.inert`).
 
     In Markdown a missing value is a dash. In JSON it is null, and an infinite bound the text
     ``"inf"`` or ``"-inf"``, which JSON numbers cannot say.
     """
-    from resources.inert import in_csv, in_json, in_markdown, with_texts
+    from judgeline.report.inert import in_csv, in_json, in_markdown, with_texts
 
     if style == "csv":
         return in_csv(board)
     known = board.astype(object).where(board.notna(), None)
     if style == "md":
-        from resources.report.wording import MISSING
+        from judgeline.report.wording import MISSING
 
         numbers = board.select_dtypes("number").columns
         texts = [place for place, name in enumerate(board) if name not in numbers]
@@ -143,12 +141,12 @@ def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     return table
 
 
-def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
+def show_ranked(console: Console, board: "Board") -> None:
     """Print what a ranking found: rows left out, ratings, agreement, thresholds and files."""
-    from resources.report.wording import groups_text, surrogacy_text
+    from judgeline.report.wording import groups_text, surrogacy_text
 
-    _show_read(console, ranked.battles, source)
-    ranking = ranked.ranking
+    _show_read(console, board.battles, board.source)
+    ranking = board.ranking
     calibration = ranking.conformal_calibration
     show_leaderboard(
         console, ranking.leaderboard, "Ratings, in Elo", calibration["miscoverage"].iloc[0]
@@ -162,13 +160,13 @@ def show_ranked(console: Console, ranked: "Ranked", source: Path) -> None:
         if note:
             whose = "every method" if len(methods) == len(calibration) else ", ".join(methods)
             console.print(f"[yellow]Note[/] ({whose}): {plain(note)}.")
-    show_files(console, ranked.files)
+    show_files(console, board.files)
 
 
-def _show_read(console: Console, battles: "JudgedBattles", source: Path) -> None:
+def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
     """Print what was read of a file, and what of it was left out."""
     console.print(
-        f"{len(battles.scored):,} battles of {plain(source.name)}, judged by "
+        f"{len(battles.scored):,} battles of {plain(source)}, judged by "
         f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
@@ -202,53 +200,6 @@ def _agreement(summary: "pd.DataFrame", calibration: "pd.DataFrame") -> Table:
         shown = (text.replace("nan", "-") for text in precise)
         table.add_row(row["method"], *shown, f"{threshold[row['method']]:.2f}")
     return table
-
-
-def show_imported(console: Console, imported: "Imported") -> None:
-    """Print what was read, judge by judge, what was not, and what to add to the configuration."""
-    battles, quarantine, verdicts = imported.found
-    by_status = verdicts.groupby("judge")["status"].value_counts()
-    rows = [(judge, status, f"{n:,}") for (judge, status), n in by_status.items()]
-    console.print(f"{len(battles):,} battles, {len(verdicts):,} verdicts")
-    console.print(plain_table("Verdicts", ("judge", "status", "verdicts"), rows))
-    if len(quarantine):
-        counts = quarantine["reason"].value_counts()
-        console.print(plain_table("Quarantined rows", ("reason", "rows"), counts.items()))
-        console.print(f"Such as: {plain(quarantine['detail'].iloc[0])}", soft_wrap=True)
-    if not imported.has_scores:
-        console.print(
-            "[yellow]Note[/]: these verdicts carry outcomes without rubric scores. Wins, ties and "
-            "losses rate models once battles.parquet has votes (human_outcome): a win counts as "
-            "a score difference of 1. Other preferences can be kept and exported.",
-            soft_wrap=True,
-        )
-    for name, other in imported.renamed.items():
-        console.print(
-            f"[yellow]Note[/]: judge {plain(name)} is called {plain(other)} here, since that of "
-            "config/judges.yaml is no recorded one and would be asked."
-        )
-    show_files(console, imported.files)
-    console.print("\nAdd to config/corpora.yaml:")
-    console.print(plain(imported.corpora_entry), soft_wrap=True)
-    if imported.judges_entry:
-        console.print("Add to config/judges.yaml:")
-        console.print(plain(imported.judges_entry), soft_wrap=True)
-
-
-def show_exported(console: Console, account: "Account", style: str, path: Path) -> None:
-    """Print how many battles were written, and what the format could not hold."""
-    from pipelines.commands.exchange import NOTES, counted
-
-    console.print(f"{account.n_written:,} of {account.n_battles:,} judged battles written")
-    for title, counts in (
-        ("Left out", account.left_out),
-        ("Not part of the export", account.not_read),
-        ("Written with a loss", account.changed),
-    ):
-        if lines := counted(counts):
-            console.print(f"{title}: {plain('; '.join(lines))}", soft_wrap=True)
-    console.print(f"Note: {NOTES[style]}", soft_wrap=True)
-    show_files(console, {"out": path})
 
 
 def show_files(console: Console, files: dict[str, Path]) -> None:

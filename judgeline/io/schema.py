@@ -1,13 +1,14 @@
 """The tables that every reader returns: their columns, types, and rows set aside on the way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from string import Formatter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from resources.judges.annotation import VERDICT_DTYPES
+from judgeline.verdict.outcomes import CRITERIA
 
 BATTLE_DTYPES: dict[str, str] = {
     "battle_id": "str",
@@ -24,6 +25,33 @@ BATTLE_DTYPES: dict[str, str] = {
     "timestamp": "datetime64[us, UTC]",
 }
 """Columns of battles: ``human_outcome`` is A's share of the win, times are UTC."""
+
+SCORE_COLUMNS: tuple[str, ...] = tuple(f"{name}_{side}" for side in "ab" for name in CRITERIA)
+"""Rubric scores of model A's completion, then of model B's, whichever was shown first."""
+
+REPLY_DTYPES: dict[str, str] = {
+    "reply_model": "str",
+    "system_fingerprint": "str",
+    "said": "str",
+}
+"""What a server said about its answer; older tables lack these columns."""
+
+VERDICT_DTYPES: dict[str, str] = {
+    "battle_id": "str",
+    "judge": "str",
+    "order": "str",
+    "replicate": "int64",
+    "status": "str",
+    **dict.fromkeys(SCORE_COLUMNS, "float64"),
+    "recorded_outcome": "float64",
+    "answer": "str",
+    "log_probabilities": "str",
+    "prompt_tokens": "Int64",
+    "completion_tokens": "Int64",
+    "identity": "str",
+    **REPLY_DTYPES,
+}
+"""Columns of the verdicts table and their types."""
 
 QUARANTINE_DTYPES: dict[str, str] = {
     "row": "int64",
@@ -117,3 +145,19 @@ def empty(dtypes: Mapping[str, str]) -> pd.DataFrame:
 def no_verdicts() -> pd.DataFrame:
     """Return the verdicts of a corpus that publishes none."""
     return empty(VERDICT_DTYPES)
+
+
+def in_file_order(quarantines: Iterable[pd.DataFrame], paths: Sequence[Path]) -> pd.DataFrame:
+    """Return quarantines as one, by file in the order read, then by row."""
+    both = pd.concat(list(quarantines), ignore_index=True)
+    places = {path.name: place for place, path in reversed(list(enumerate(paths)))}
+    order = pd.DataFrame({"file": both["file"].map(places), "row": both["row"]})
+    return typed(both.loc[order.sort_values(["file", "row"]).index], QUARANTINE_DTYPES)
+
+
+def missing_models(table: pd.DataFrame) -> list[Fault]:
+    """Return the faults of battles without the name of a model."""
+    return [
+        fault(table, table[side].isna(), "missing-model", f"{side} is empty, expected a name")
+        for side in ("model_a", "model_b")
+    ]

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict.outcomes import (
     CRITERIA,
     criterion_difference,
@@ -11,7 +12,6 @@ from judgeline.verdict.outcomes import (
     mean_difference,
     sign_outcome,
 )
-from resources.judges.annotation import SCORE_COLUMNS
 
 SCORED_COLUMNS: tuple[str, ...] = (
     "battle_id",

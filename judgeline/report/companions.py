@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from resources.report.figures import Illustration
-from resources.report.grid import Grid
+from judgeline.report.figures import Illustration
+from judgeline.report.grid import Grid
 
 FOLDED_FROM = 15
 """Rows from which a table is folded away until a reader asks for it."""

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from resources.evidence import Evidence, Reading
-from resources.inert import inert, shortened
-from resources.report.wording import MISSING, count, number, status_words
+from judgeline.report.evidence import Evidence, Reading
+from judgeline.report.inert import inert, shortened
+from judgeline.report.wording import MISSING, count, number, status_words
 
 MOST_TEXT = 2_000
 """Characters of a question, a completion or an answer that are shown."""

@@ -1,7 +1,7 @@
 """Text from outside, made fit to be shown: it may neither command nor hide anything.
 
 One function for each place: `inert` for HTML (whose templates escape markup), `in_csv`,
-`in_markdown` and `in_json`. `pipelines.commands.terminal.plain` is that of a terminal.
+`in_markdown` and `in_json`. `judgeline.terminal.plain` is that of a terminal.
 """
 
 import json

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from resources.report.judge_tables import JudgeTables
-from resources.report.wording import (
+from judgeline.report.judge_tables import JudgeTables
+from judgeline.report.wording import (
     groups_text,
     method_words,
     number,

@@ -1,4 +1,4 @@
-"""What `judgeline rank` reads: one file of judged battles, in a layout told by its columns.
+"""Judged battles of one file or table, in a layout told by its columns.
 
 Released Soft-Elo annotations go through the corpus reader of that name; our own battles, with
 scores or plain verdicts, are read here. Rows that no estimator may see are set aside with a
@@ -6,15 +6,16 @@ reason, never repaired.
 """
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from resources.corpora.files import SUFFIXES, file_columns, require_rectangular, unreadable_text
-from resources.corpora.outcome_codes import (
+from judgeline.io.files import SUFFIXES, file_columns, require_rectangular, unreadable_text
+from judgeline.io.outcome_codes import (
     EXPECTED_VERDICTS,
     PLAIN,
     STATED_AS,
@@ -26,8 +27,11 @@ from resources.corpora.outcome_codes import (
     scores_of_verdicts,
     without_blanks,
 )
+from judgeline.io.scoring import score_battles
+from judgeline.io.softelo import read_softelo
+from judgeline.verdict.outcomes import hard_outcome, sign_outcome
 
-SCORED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
+NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
 _TEXTS = ("verdict", "judge_verdict")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
@@ -52,6 +56,7 @@ _STATE_VERDICTS = (
     f"outcomes with --outcomes {{codes}} ({STATED_AS})"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
+_GIVEN = Path("table")  # how messages name a table that came as one
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 
 
@@ -74,15 +79,15 @@ class JudgedBattles(NamedTuple):
 
 
 def read_judged_battles(
-    path: Path, *, judge: str | None = None, outcomes: str | None = None
+    source: Path | pd.DataFrame, *, judge: str | None = None, outcomes: str | None = None
 ) -> JudgedBattles:
-    """Return the scored battles of a file.
+    """Return the scored battles of a file or a table.
 
     Parameters
     ----------
-    path : Path
-        Soft-Elo annotations (CSV), or battles with scores or plain verdicts as CSV, Parquet or
-        JSON lines.
+    source : Path or DataFrame
+        Soft-Elo annotations (CSV), or battles with scores or plain verdicts as CSV, Parquet,
+        JSON lines or a table.
     judge : str, optional
         Which judge to rank by, where a file holds several.
     outcomes : str, optional
@@ -101,13 +106,16 @@ def read_judged_battles(
         named, has outcomes of another coding, or no row of it can be scored; the message says
         what to do.
     """
-    _require_file(path)
-    columns = file_columns(path)
+    if isinstance(source, pd.DataFrame):
+        path, columns, read_table = _GIVEN, list(source.columns), partial(_given, source)
+    else:
+        _require_file(source)
+        path, columns, read_table = source, file_columns(source), partial(_table, source)
     if set(ANNOTATION_COLUMNS) <= set(columns):
         _refuse_stated(path, outcomes)
         read = _annotations(path, judge)
     else:
-        read = _scored(path, columns, judge, outcomes)
+        read = _scored(path, columns, read_table, judge, outcomes)
     if read.scored.empty:
         raise ValueError(_nothing_scored(path, read))
     return read
@@ -129,7 +137,7 @@ def _neighbours(path: Path) -> list[str]:
 
 def _score_column(path: Path, columns: list[str]) -> str:
     """Return the column that score differences come from: their own, or that of plain verdicts."""
-    missing = set(SCORED_COLUMNS) - set(columns)
+    missing = set(NEEDED_COLUMNS) - set(columns)
     if not missing:
         return "score_difference"
     plain = [name for name in PLAIN_COLUMNS if name in columns]
@@ -151,16 +159,16 @@ def _has_scores(columns: list[str]) -> bool:
 
 
 def _wrong_columns(path: Path, columns: list[str]) -> str:
-    missing = [name for name in SCORED_COLUMNS if name not in columns]
+    missing = [name for name in NEEDED_COLUMNS if name not in columns]
     hints = [
         f"is {near[0]!r} meant as {name!r}?"
         for name in missing
         if (near := difflib.get_close_matches(name, [c for c in columns if c not in missing], n=1))
-        and near[0] not in SCORED_COLUMNS
+        and near[0] not in NEEDED_COLUMNS
     ]
     return (
         f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
-        f"({', '.join(SCORED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
+        f"({', '.join(NEEDED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
         f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
         f"({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
         f"{', '.join(missing)}{'; ' if hints else ''}{' '.join(hints)}"
@@ -188,9 +196,10 @@ def _refuse_stated(path: Path, outcomes: str | None) -> None:
 
 
 def _annotations(path: Path, judge: str | None) -> JudgedBattles:
-    from assets.judging.scoring import score_battles
-    from resources.corpora.softelo import read_softelo
-
+    if path is _GIVEN:
+        raise ValueError(
+            "the table holds Soft-Elo annotations, which are read from their file: name its path"
+        )
     battles, quarantine, verdicts = read_softelo([path])
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
@@ -211,11 +220,15 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
 
 
 def _scored(
-    path: Path, columns: list[str], judge: str | None, outcomes: str | None
+    path: Path,
+    columns: list[str],
+    read_table: Callable[[list[str]], pd.DataFrame],
+    judge: str | None,
+    outcomes: str | None,
 ) -> JudgedBattles:
     source = _score_column(path, columns)
-    wanted = dict.fromkeys([*SCORED_COLUMNS, source, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT])
-    table = _table(path, [name for name in wanted if name in columns])
+    wanted = dict.fromkeys([*NEEDED_COLUMNS, source, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT])
+    table = _plain_texts(read_table([name for name in wanted if name in columns]))
     table = table.assign(
         **{name: _stripped(table[name]) for name in ("model_a", "model_b")},
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
@@ -295,9 +308,16 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
     kind = SUFFIXES[path.suffix.lower()]
     read = {"csv": _csv, "parquet": pd.read_parquet, "jsonl": _json_lines}[kind]
     try:
-        table = read(path, columns=columns)
+        return read(path, columns=columns)
     except (ValueError, OSError) as error:
         raise ValueError(unreadable_text(path, kind, error)) from error
+
+
+def _given(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    return table[columns].reset_index(drop=True)
+
+
+def _plain_texts(table: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(names, "str"))
 
@@ -408,8 +428,6 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
 
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
     """Return what the scores say: a tie where the two orders contradict each other."""
-    from judgeline.verdict.outcomes import hard_outcome, sign_outcome
-
     outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
     if {"difference_ab", "difference_ba"} <= set(kept):
         orders = kept[["difference_ab", "difference_ba"]].to_numpy(dtype=float)

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from judgeline.elo.beta import fit_beta
 from judgeline.reliability.agreement import expected_calibration_error, reliability
-from resources.report.charts import (
+from judgeline.report.charts import (
     RULERS,
     draw_betas,
     draw_errors,
@@ -25,8 +25,8 @@ from resources.report.charts import (
     rows_height,
     straight_line,
 )
-from resources.report.drawing import draw_png, draw_svg, printable
-from resources.report.wording import method_words, number, status_words
+from judgeline.report.drawing import draw_png, draw_svg, printable
+from judgeline.report.wording import method_words, number, status_words
 
 
 class Illustration(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from resources.report.wording import MISSING, percent
+from judgeline.report.wording import MISSING, percent
 
 
 class Column(NamedTuple):

@@ -1,0 +1,280 @@
+"""The command line of the library, to which a checkout adds the commands of the lineage.
+
+What belongs here: options, help, exit codes. Anything heavy is imported by the command that
+needs it, so that `--help` answers at once and `rank` never loads the orchestrator.
+"""
+
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from judgeline.terminal import open_console, plain, show_ranked, silence
+
+OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
+_AGAIN_S = 0.05
+_CHECKOUT = Path(__file__).resolve().parents[1]
+LINEAGE = (
+    "run",
+    "judges",
+    "corpora",
+    "leaderboard",
+    "verdicts",
+    "labels",
+    "why",
+    "ui",
+    "backfill",
+    "candidates",
+)
+"""Commands that a checkout adds (`pipelines.commands.cli`)."""
+_USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
+EXIT_CODES = (
+    "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
+    "2 a quality gate failed · 130 interrupted"
+)
+
+app = typer.Typer(
+    name="judgeline",
+    help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
+    "[bold]Start here[/bold]\n\n"
+    "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n",
+    epilog=EXIT_CODES,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class HardOutcome(StrEnum):
+    """Where a judge's hard outcome comes from."""
+
+    derived = "derived"
+    recorded = "recorded"
+
+
+class StdError(StrEnum):
+    """Which standard error scales the intervals."""
+
+    analytic = "analytic"
+    bootstrap = "bootstrap"
+
+
+@app.callback(invoke_without_command=True)
+def _front_door(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.")
+    ] = False,
+) -> None:
+    if show_version:
+        from importlib.metadata import version
+
+        typer.echo(f"judgeline {version('judgeline')}")
+        raise typer.Exit(OK)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline rank annotations.csv --out ratings\n\n"
+    "  judgeline rank scored.parquet --out ratings --method soft --method hard\n\n"
+    "  judgeline rank scored.jsonl --out ratings --std-error bootstrap\n\n"
+    "  judgeline rank scored.csv --out ratings --outcomes 1/-1/0\n\n" + EXIT_CODES
+)
+def rank(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", show_default=False)
+    ],
+    l2: Annotated[float, typer.Option(min=0, help="Penalty on squared strengths.")] = 0.01,
+    hard_outcome: Annotated[
+        HardOutcome, typer.Option(help="Take hard outcomes from the scores or from the file.")
+    ] = HardOutcome.derived,
+    n_resamples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap resamples per model and method; 0 for none.")
+    ] = 200,
+    miscoverage: Annotated[
+        float, typer.Option(help="Tolerated share of misses; 0.1 asks for 90 % coverage.")
+    ] = 0.1,
+    n_splits: Annotated[
+        int, typer.Option(min=1, help="Random splits on which coverage is measured.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and splits.")] = 0,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Method to write, such as soft or hard; repeat for more. All by default; the "
+            "leaderboard ranks by auto where it is among them, else by the first.",
+            show_default=False,
+        ),
+    ] = None,
+    std_error: Annotated[
+        StdError, typer.Option(help="Standard error that scales the intervals.")
+    ] = StdError.analytic,
+    judge: Annotated[
+        str | None, typer.Option(help="Which judge, where the file holds several.")
+    ] = None,
+    outcomes: Annotated[
+        str | None,
+        typer.Option(
+            help="Codes of outcomes, human and judge's: A's, then B's, then any of ties, such as "
+            "1/-1/0, 1/2 or model_a/model_b/tie/both_bad; by default 1/0/0.5.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_quarantine: Annotated[
+        bool,
+        typer.Option(
+            "--allow-quarantine",
+            help="Rate what is left where more than 2 % of the rows have an unknown outcome or a "
+            "NaN score.",
+        ),
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html as well.")
+    ] = True,
+) -> None:
+    """Rate the models of one file of judged battles; no server, no configuration.
+
+    FILE is a CSV of released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
+    [bold]scored battles[/bold] as CSV, Parquet or JSON lines with the columns model_a, model_b,
+    score_difference (judge score of A minus B), human_outcome (A's share of the win: 1, 0.5, 0,
+    empty for no vote) and, if there is one, judge_outcome. In place of score_difference,
+    judge_outcome or verdict (A, B, tie, or levels such as A>>B) is enough: a win then counts as
+    a score difference of 1. Outcomes of another coding are refused until --outcomes states them.
+
+    Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
+    report.html; all of them, or none.
+    """
+    from judgeline.api import QualityGateError, RankSettings, rank_file
+
+    settings = RankSettings(
+        l2=l2,
+        hard_outcome=hard_outcome.value,
+        n_resamples=n_resamples,
+        miscoverage=miscoverage,
+        n_splits=n_splits,
+        seed=seed,
+        std_error=std_error.value,
+        methods=tuple(method or ()),
+    )
+    try:
+        board = rank_file(
+            file,
+            out,
+            settings,
+            judge=judge,
+            report=report,
+            outcomes=outcomes,
+            allow_quarantine=allow_quarantine,
+        )
+    except QualityGateError as error:
+        complain("Quality gate failed", str(error))
+        raise typer.Exit(GATE_FAILED) from error
+    show_ranked(open_console(), board)
+    if not report and (out / "report.html").exists():
+        complain("Note", f"{out / 'report.html'} is of an earlier run", style="yellow")
+
+
+def complain(kind: str, message: str, *, style: str = "bold red") -> None:
+    """Print a message of one paragraph on standard error."""
+    paragraph = " ".join(str(message).split())
+    open_console(stderr=True).print(f"[{style}]{kind}:[/] {plain(paragraph)}", soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the program's name; that of this process by default.
+
+    Returns
+    -------
+    int
+        0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
+    """
+    heed_interrupts()
+    try:
+        code = _answer(arguments)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as stop:
+        if BrokenPipeError not in (type(stop), type(stop.__context__)):
+            raise
+        silence(sys.stdout)  # `| head`: nobody reads on; typer makes of it that it exits with 1
+        return OK
+    return code
+
+
+def _with_lineage(arguments: Sequence[str]) -> bool:
+    """Add the commands of the lineage where the package lies in a checkout.
+
+    Elsewhere a command of the lineage is answered with what it needs. The import is dynamic
+    because the library knows nothing of the folders above it.
+    """
+    if (_CHECKOUT / "pipelines" / "commands" / "cli.py").is_file():
+        importlib.import_module("pipelines.commands.cli")
+        return True
+    if not (named := [word for word in arguments[:1] if word in LINEAGE]):
+        return True
+    complain(
+        "Error",
+        f"judgeline {named[0]} belongs to the lineage, which runs from a checkout of judgeline: "
+        "clone the repository and run `make demo` there; judgeline rank needs no checkout",
+    )
+    return False
+
+
+def _answer(arguments: Sequence[str] | None) -> int:
+    """Run the command of a command line, print its error if it has one, return the exit code."""
+    try:
+        if not _with_lineage(sys.argv[1:] if arguments is None else arguments):
+            return COULD_NOT_RUN
+        code = app(args=arguments, prog_name="judgeline", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except _USAGE_ERROR as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
+        complain("Error", f"{error.format_message()} (see: {command} --help)")
+        return COULD_NOT_RUN
+    except ImportError as error:
+        complain("Error", f"{error}; in the checkout: pip install -e '.[app]'")
+        return COULD_NOT_RUN
+    except (ValueError, RuntimeError, OSError) as error:
+        complain("Error", str(error) or type(error).__name__)
+        return COULD_NOT_RUN
+    if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
+        complain("Interrupted", "files are complete or absent; run it again when you like")
+    return code if isinstance(code, int) else OK
+
+
+def heed_interrupts() -> None:
+    """Restore the handler of SIGINT where it is ignored, and repeat an interrupt that is dropped.
+
+    A shell script has each command that it starts in the background ignore SIGINT. Python drops
+    an exception that is raised in a finalizer, an interrupt too.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.unraisablehook = _repeat_interrupt
+
+
+def _repeat_interrupt(dropped: Any) -> None:
+    """Send SIGINT again if the exception that Python drops is an interrupt; report any other."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    timer = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()

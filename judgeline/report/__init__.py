@@ -1,0 +1,33 @@
+"""The report: one HTML file that needs nothing else, a picture of it, and text made safe to show.
+
+The report of a corpus and the report of `judgeline rank` are the same page with other tables.
+"""
+
+from judgeline.report.browser import MOST_PER_SIDE
+from judgeline.report.companion_sections import COMPANIONS
+from judgeline.report.costs import COST_COLUMNS
+from judgeline.report.evidence import Evidence, Reading, evidence_of, strongest
+from judgeline.report.figures import leaderboard_figure_png
+from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
+from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
+from judgeline.report.page import write_report
+
+__all__ = [
+    "COMPANIONS",
+    "COMPARISON_COLUMNS",
+    "COST_COLUMNS",
+    "MOST_PER_SIDE",
+    "Evidence",
+    "JudgeTables",
+    "Reading",
+    "evidence_of",
+    "in_csv",
+    "in_json",
+    "in_markdown",
+    "inert",
+    "leaderboard_figure_png",
+    "shortened",
+    "strongest",
+    "with_texts",
+    "write_report",
+]
