@@ -6,9 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.elo.settled import VOTES_WAIT, with_settled_votes
+from judgeline.elo import VOTES_WAIT, CodedBattles, HeldOutRatings, code_battles, with_settled_votes
 
 Columns = TypeVar("Columns", bound=NamedTuple)
 
@@ -51,7 +49,7 @@ def as_coded(
 ) -> CodedBattles:
     """Return scored battles as the estimators read them, without votes that settle nothing.
 
-    Models with too few votes count as models without: `judgeline.elo.settled` says from when on.
+    Models with too few votes count as models without: `judgeline.elo.settled_models` says from when on.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from assets.judging.asking import MIN_PARSED, WARN_PARSED, account_of, ask_judge
 from assets.judging.scoring import are_plain, score_battles
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
-from judgeline.elo.connectivity import connected_components, cut_models
+from judgeline.elo import connected_components, cut_models
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
 from resources.corpora.outcome_codes import PLAIN

@@ -14,10 +14,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.tally import OutcomeTally, chunks
+from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.strengths import fit_strengths
+from judgeline.elo.sums import OutcomeTally, chunks
 
 Floats = NDArray[np.float64]
 Sides = tuple[NDArray[np.integer], NDArray[np.integer]]

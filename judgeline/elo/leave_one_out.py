@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from judgeline.elo.bradley_terry import curvature, fit_strengths
+from judgeline.elo.strengths import curvature, fit_strengths
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,4 @@
-"""What placing a model needs of a kind of outcome: battles and wins, whole and by fold.
-
-Votes, a judge's hard outcomes and any probability of a win come down to the same totals, so
-that one leave-one-out fit and one placement serve them all.
-"""
+"""Targets: battles and wins, whole and by fold, that place models by one kind of outcome."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -11,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
-from judgeline.elo.connectivity import connected_components, cut_models
+from judgeline.elo.anchors import cut_models, other_anchors
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.placement import analytic_std_error, place_models
-from judgeline.elo.soft import SoftTotals
+from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.elo.sums import SoftTotals
 from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]
@@ -49,14 +44,6 @@ class Placed(NamedTuple):
     strength: Floats
     std_error: Floats
     anchors: Floats
-
-
-def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
-    """Return which models have votes, (M,); ValueError if none has."""
-    voted = battles.voted_models()
-    if not voted.any():
-        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
-    return voted
 
 
 def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> Target:
@@ -200,20 +187,6 @@ def _own_shares(
     return own, opponent.astype(np.int64)
 
 
-def require_anchors_connected(
-    target: Target, voted: NDArray[np.bool_], models: tuple[str, ...]
-) -> None:
-    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    labels = connected_components(target.n_battles[voted])
-    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
-    if stray:
-        raise ValueError(
-            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
-            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
-            "or remove their votes and let the judge place them"
-        )
-
-
 def place_targets(
     targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> dict[str, Placed]:
@@ -255,12 +228,6 @@ def place_targets(
         )
     rows = zip(targets, strength, error, anchors, strict=True)
     return {name: Placed(*columns) for name, *columns in rows}
-
-
-def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
-    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
-    return others
 
 
 def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -12,11 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import HeldOutRatings, human_anchors
-from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
-from judgeline.elo.streams import keyed_rng
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.placements import human_anchors
+from judgeline.elo.ratings import HeldOutRatings
+from judgeline.elo.resampling import keyed_rng
+from judgeline.elo.strengths import (
+    ELO_PER_LOGIT,
+    place_models,
+    rating_to_strength,
+    strength_to_rating,
+)
+from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals.conformal import conformal_quantile
 
 Floats = NDArray[np.float64]

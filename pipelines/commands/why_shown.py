@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from judgeline.elo.settled import VOTES_WAIT
+from judgeline.elo import VOTES_WAIT
 from pipelines.commands.why import Why
 from resources.evidence import Evidence, Reading
 from resources.inert import in_markdown, inert, shortened

@@ -1,52 +1,32 @@
-"""Leave-one-model-out Elo: every model placed by judge, and by humans, as if it were new.
+"""Placements of every model by every method, and the ratings that are mixed of them."""
 
-For each model: anchors are fitted without its battles, then it is placed among them by its
-own. Done with votes it gives the reference; done with a judge's outcomes, hard, smoothed, soft at
-a slope that never saw the model's votes, or any other, it gives what the judge would have said of
-a new model. The difference is the residual that the intervals are made of.
-
-Only models with votes are anchors. Judge targets use every judged battle between them, voted
-on or not; a model without votes is placed among all of them, a newcomer like any other.
-"""
-
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
-from judgeline.elo.connectivity import cut_models
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
-from judgeline.elo.mixtures import Mixture, basis_of, mixed, mixtures
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.scale import ELO_PER_LOGIT, strength_to_rating
-from judgeline.elo.settings import SMOOTHING_LEVELS, RatingSettings
-from judgeline.elo.soft import soft_totals
-from judgeline.elo.std_errors import OwnShares, require_clusters, std_errors
-from judgeline.elo.tally import OutcomeTally, tally_outcomes
+from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, RatingSettings
+from judgeline.elo.sums import OutcomeTally, soft_totals, tally_outcomes
 from judgeline.elo.targets import (
     FoldOutcomes,
     Placed,
     Target,
     fold_anchors,
     linear_target,
-    other_anchors,
     outcome_target,
     own_target,
     place_targets,
-    require_anchors_connected,
-    require_votes,
     soft_target,
 )
 from judgeline.verdict.outcomes import smooth_outcome
-
-Floats = NDArray[np.float64]
 
 HEADLINE = "auto"
 """Method that ranks unless another one is asked for: `judgeline.elo.mixtures` has its rule."""
@@ -63,37 +43,19 @@ JUDGE_METHODS: tuple[str, ...] = (
 )
 """Methods that rate by a judge, at the paper's smoothing levels."""
 
-FEW_BATTLES = 20
-"""Battles against anchors below which a model is flagged: its standard error is a guess."""
-
 _HALVES = np.array([0.0, 0.5, 1.0])
+
 _RESERVED = ("human", *JUDGE_METHODS)
 
+Floats = NDArray[np.float64]
 
-class HeldOutRatings(NamedTuple):
-    """One row per model and method.
+Mixture = Mapping[str, Floats]
+"""Coefficient (M,) of each base's strength in a mixture's; they add up."""
 
-    `rating`, `human_rating`, `residual` (rating minus human rating), `std_error` (bootstrap),
-    `std_error_analytic` (its closed form), `human_std_error` (of the human rating, closed form) and
-    `vote_std_error` (of a human rating, were each of the model's judged battles voted on once) are
-    in Elo points, `beta` in logits per rubric point. NaN means that the value does not exist;
-    `flags` says why a rating does not. `basis` says what ``auto`` stands for.
-    """
+_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
 
-    model: NDArray[np.str_]
-    method: NDArray[np.str_]
-    basis: NDArray[np.str_]
-    rating: Floats
-    human_rating: Floats
-    residual: Floats
-    std_error: Floats
-    std_error_analytic: Floats
-    human_std_error: Floats
-    vote_std_error: Floats
-    beta: Floats
-    n_battles: NDArray[np.int64]
-    n_votes: NDArray[np.int64]
-    flags: NDArray[np.str_]
+AVERAGE_FROM = 20
+"""Other models with votes from which on the headline is ``average``; below, it is ``gap``."""
 
 
 @dataclass(frozen=True)
@@ -149,64 +111,6 @@ class Placements(NamedTuple):
             known = ", ".join((*self.placed, *self.mixtures))
             raise ValueError(f"no ratings by method {method!r}; there are {known}")
         return self.mixtures[method]
-
-
-def rate(
-    battles: CodedBattles,
-    settings: RatingSettings,
-    methods: Mapping[str, ScoringMethod] | None = None,
-    *,
-    beta_folds: BetaFolds | None = None,
-    cluster: ArrayLike | None = None,
-    models: Collection[str] | None = None,
-) -> HeldOutRatings:
-    """Return the leave-one-model-out rating of every model by every method.
-
-    Methods: ``human`` (votes), ``hard`` (judge outcomes), ``soft`` (``sigmoid(beta_m s)``),
-    ``smoothed-c`` per level, ``gap``, further ones as given; ``-rescaled`` ones on the ruler of
-    the model's fold, ``average`` and the headline ``auto``. No row of a model depends on a vote
-    on that model, but for its human rating.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles, n of them over M models, with votes on some.
-    settings : RatingSettings
-        Penalty, resamples, seed and smoothing levels.
-    methods : mapping of str to ScoringMethod, optional
-        Further scorings of the same battles, by name.
-    beta_folds : BetaFolds, optional
-        Slope per held-out model, in the order of ``battles.models``; fitted here by default. A
-        model whose slope is NaN has no soft rating.
-    cluster : array_like of int or str, shape (n,), optional
-        Cluster of each battle, such as its question; standard errors then treat a cluster's
-        battles as drawn together.
-    models : collection of str, optional
-        Models to return, such as one newcomer; all by default.
-
-    Returns
-    -------
-    HeldOutRatings
-        Rows by model, then method; rows of models without votes have no ``human`` method.
-
-    Raises
-    ------
-    ValueError
-        If nobody voted, slopes belong to other models, a method has a name that is taken or not
-        one finite score per battle, or votes or judged battles do not connect the voted models.
-    RuntimeError
-        If an iteration does not converge.
-
-    References
-    ----------
-    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1, for ``hard`` and ``soft``. The
-    penalty here is ``l2 * |strength|^2``, not half of it.
-    """
-    require_clusters(cluster, len(battles))
-    wanted = np.isin(battles.models, list(battles.models if models is None else models))
-    tally = tally_outcomes(battles)
-    found = _placements(battles, settings, methods or {}, beta_folds, tally)
-    return tabulate(battles, found, tally, settings, cluster, wanted)
 
 
 def place(
@@ -297,7 +201,7 @@ def _placements(
 def human_target(battles: CodedBattles, tally: OutcomeTally, voted: NDArray[np.bool_]) -> Target:
     """Return the target of people's votes; ValueError unless they connect the voted models."""
     target = linear_target(tally.human[:, voted], _HALVES, voted)
-    require_anchors_connected(target, voted, battles.models)
+    require_anchors_connected(target.n_battles, voted, battles.models)
     return target
 
 
@@ -372,105 +276,82 @@ def _require_scores(name: str, score_difference: Floats, n_battles: int) -> Floa
     return score
 
 
-def tabulate(
-    battles: CodedBattles,
-    found: Placements,
-    tally: OutcomeTally,
-    settings: RatingSettings,
-    cluster: ArrayLike | None,
-    wanted: NDArray[np.bool_],
-) -> HeldOutRatings:
-    """Return placements and what is mixed of them as ratings, rows by model, then method.
+def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Floats:
+    """Return the slope from a base's strengths to human ones in every model's fold, (M,).
+
+    ``sum u t / sum u^2`` over the anchors other than the model, whose strengths ``u`` by the base
+    and ``t`` by people were both fitted without it and centred.
 
     Parameters
     ----------
-    battles, settings, cluster
-        As of `rate`.
-    found : Placements
-        Of these battles.
-    tally : OutcomeTally
-        Of these battles.
-    wanted : ndarray of bool, shape (M,)
-        Which models have rows.
+    base, human : Placed
+        Placements among the same anchors.
+    voted : ndarray of bool, shape (M,)
+        Which models are anchors.
+
+    Returns
+    -------
+    ndarray, shape (M,)
+        Human logits per logit of the base; NaN where fewer than two other models have votes or
+        the slope is not positive.
     """
-    errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
-    for name, fit in found.gaps.items():
-        own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
-        errors[name] = (own[0], own[1])
-    strengths = {name: fit.strength for name, fit in found.placed.items()}
-    bootstrap, closed = ({name: pair[kind] for name, pair in errors.items()} for kind in (0, 1))
-    human = strength_to_rating(strengths["human"])
-    votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
-    judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
-    flags, names = _flags(found, tally), np.array(battles.models)
-    nothing, basis = np.full(names.size, np.nan), basis_of(found.voted)
-    columns: list[HeldOutRatings] = []
-    for method in (*found.placed, *found.mixtures):
-        mixture = found.mixture(method)
-        strength = mixed(mixture, strengths)
-        rating = strength_to_rating(strength)
-        base = method.removesuffix("-rescaled")
-        columns.append(
-            HeldOutRatings(
-                names,
-                np.full(names.size, method),
-                basis if method == HEADLINE else np.full(names.size, ""),
-                rating,
-                human,
-                rating - human,
-                ELO_PER_LOGIT * mixed(mixture, bootstrap),
-                ELO_PER_LOGIT * mixed(mixture, closed),
-                ELO_PER_LOGIT * closed["human"],
-                ELO_PER_LOGIT * _vote_std_error(found, strength),
-                found.beta.get(base, nothing),
-                votes if method == "human" else judged,
-                votes,
-                flags,
-            )
-        )
-    rows = [wanted & found.voted if part.method[0] == "human" else wanted for part in columns]
-    kept = [[column[row] for column in part] for part, row in zip(columns, rows, strict=True)]
-    joined = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
-    order = np.argsort(joined[0], kind="stable")
-    return HeldOutRatings(*(column[order] for column in joined))
+    slopes = np.full(voted.size, np.nan)
+    for model, others in enumerate(other_anchors(voted)):
+        judged, people = base.anchors[model][others], human.anchors[model][others]
+        product, square = float(judged @ people), float(judged @ judged)
+        if others.sum() >= 2 and product > _ROUNDING * square > 0:
+            slopes[model] = product / square
+    return slopes
 
 
-def _vote_std_error(found: Placements, strength: Floats) -> Floats:
-    """Return the standard error of a placement by one vote on every judged battle, logits (M,)."""
-    counts, anchors = found.judged.n_battles, found.placed["human"].anchors
-    error = np.full(strength.size, np.nan)
-    for model, others in enumerate(other_anchors(found.voted)):
-        chance = expit(strength[model] - anchors[model][others])
-        information = float((counts[model][others] * chance * (1 - chance)).sum())
-        error[model] = 1 / math.sqrt(information) if information > 0 else math.nan
-    return error
+def mixtures(placed: Mapping[str, Placed], voted: NDArray[np.bool_]) -> dict[str, Mixture]:
+    """Return every rating that is made of placements, with its coefficients.
 
+    ``X-rescaled`` is method X on the ruler; ``average`` the mean of hard and soft on theirs;
+    ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others have votes,
+    ``gap`` for any other. Neither a model's own votes nor its own rating choose.
 
-def _flags(found: Placements, tally: OutcomeTally) -> NDArray[np.str_]:
-    """Say in words what limits a model's rating; joined by semicolons."""
-    voted, judge = found.voted, found.judged
-    cut = np.zeros(voted.size, dtype=bool)
-    for target in (found.targets["human"], judge):
-        cut[voted] |= cut_models(target.n_battles[voted])
-    met, won = judge.n_battles.sum(axis=1), judge.own_wins.sum(axis=1)
-    votes, zeros = tally.human.sum(axis=1), np.zeros(voted.size)
-    squares = (fit.own_squares for fit in found.targets.values() if fit.fold_wins is None)
-    raised = {
-        "no-votes": ~voted,
-        "no-battles-with-anchors": met == 0,
-        "few-battles": (met > 0) & (met < FEW_BATTLES),
-        "anchors-disconnected": cut,
-        "no-slope": np.isnan(found.beta.get("soft", zeros)),
-        "no-ruler": np.isnan(sum(found.mixtures.get("average", {}).values(), start=zeros)),
-        "no-weights": (met > 0) & np.isnan(sum(squares, start=zeros)),
-        "judge-always-prefers": (met > 0) & (won == met),
-        "judge-never-prefers": (met > 0) & (won == 0),
-        "humans-always-prefer": voted & (votes[:, :2].sum(axis=1) == 0),
-        "humans-never-prefer": voted & (votes[:, 1:].sum(axis=1) == 0),
+    Parameters
+    ----------
+    placed : mapping of str to Placed
+        By method; ``human``, ``hard``, ``soft`` and ``gap`` among them.
+    voted : ndarray of bool, shape (M,)
+        Which models are anchors.
+    """
+    ruled = [name for name in placed if name not in ("human", "gap") and "smoothed" not in name]
+    slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}
+    many = averaged(voted)
+    halves = {name: slopes[name] / 2 for name in ("hard", "soft")}
+    return {
+        **{f"{name}-rescaled": {name: slope} for name, slope in slopes.items()},
+        "average": halves,
+        "auto": {
+            **{name: np.where(many, half, 0.0) for name, half in halves.items()},
+            "gap": np.where(many, 0.0, 1.0),
+        },
     }
+
+
+def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for which models ``auto`` stands for ``average``, shape (M,)."""
+    many: NDArray[np.bool_] = voted.sum() - voted >= AVERAGE_FROM
+    return many
+
+
+def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """Return in words what ``auto`` stands for by model, and why, shape (M,)."""
+    n_others = (voted.sum() - voted).tolist()
     return np.array(
         [
-            ";".join(name for name, rows in raised.items() if rows[model])
-            for model in range(voted.size)
+            f"average: {n} other models have votes"
+            if many
+            else f"gap: {n} other models have votes, fewer than {AVERAGE_FROM}"
+            for n, many in zip(n_others, averaged(voted).tolist(), strict=True)
         ]
     )
+
+
+def mixed(mixture: Mixture, values: Mapping[str, Floats]) -> Floats:
+    """Return the sum of a mixture's parts, (M,); a part without weight need not exist."""
+    parts = [np.where(weight == 0, 0.0, weight * values[name]) for name, weight in mixture.items()]
+    return np.asarray(sum(parts))
