@@ -120,22 +120,7 @@ def place(
     l2: float,
     smoothing_levels: tuple[float, ...] = (),
 ) -> Placements:
-    """Return the placements that ratings are made from: by votes, and by the judge.
-
-    Parameters
-    ----------
-    battles, beta_folds
-        As of `rate`.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    smoothing_levels : tuple of float
-        Levels of label smoothing to place by as well.
-
-    Raises
-    ------
-    ValueError, RuntimeError
-        As there.
-    """
+    """Return the placements that ratings are made from: by votes, and by the judge."""
     settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=smoothing_levels)
     return _placements(battles, settings, {}, beta_folds, tally_outcomes(battles))
 
@@ -246,20 +231,7 @@ def _outcomes(
 
 
 def fit_score_slopes(battles: CodedBattles, score_difference: Floats) -> BetaFolds:
-    """Return the slope of every fold for other scores of the same battles.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Battles with votes, n of them.
-    score_difference : ndarray, shape (n,)
-        Score of A minus B, on any scale.
-
-    Returns
-    -------
-    BetaFolds
-        Slopes in logits per unit of that scale.
-    """
+    """Return the slope of every fold for other scores of the same battles."""
     return fit_beta_folds(replace(battles, score_difference=score_difference, denominator=0))
 
 
@@ -281,19 +253,6 @@ def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Float
 
     ``sum u t / sum u^2`` over the anchors other than the model, whose strengths ``u`` by the base
     and ``t`` by people were both fitted without it and centred.
-
-    Parameters
-    ----------
-    base, human : Placed
-        Placements among the same anchors.
-    voted : ndarray of bool, shape (M,)
-        Which models are anchors.
-
-    Returns
-    -------
-    ndarray, shape (M,)
-        Human logits per logit of the base; NaN where fewer than two other models have votes or
-        the slope is not positive.
     """
     slopes = np.full(voted.size, np.nan)
     for model, others in enumerate(other_anchors(voted)):
@@ -310,13 +269,6 @@ def mixtures(placed: Mapping[str, Placed], voted: NDArray[np.bool_]) -> dict[str
     ``X-rescaled`` is method X on the ruler; ``average`` the mean of hard and soft on theirs;
     ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others have votes,
     ``gap`` for any other. Neither a model's own votes nor its own rating choose.
-
-    Parameters
-    ----------
-    placed : mapping of str to Placed
-        By method; ``human``, ``hard``, ``soft`` and ``gap`` among them.
-    voted : ndarray of bool, shape (M,)
-        Which models are anchors.
     """
     ruled = [name for name in placed if name not in ("human", "gap") and "smoothed" not in name]
     slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}

@@ -121,19 +121,7 @@ def tabulate(
     cluster: ArrayLike | None,
     wanted: NDArray[np.bool_],
 ) -> HeldOutRatings:
-    """Return placements and what is mixed of them as ratings, rows by model, then method.
-
-    Parameters
-    ----------
-    battles, settings, cluster
-        As of `rate`.
-    found : Placements
-        Of these battles.
-    tally : OutcomeTally
-        Of these battles.
-    wanted : ndarray of bool, shape (M,)
-        Which models have rows.
-    """
+    """Return placements and what is mixed of them as ratings, rows by model, then method."""
     errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
     for name, fit in found.gaps.items():
         own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]

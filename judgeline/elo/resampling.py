@@ -112,18 +112,7 @@ class ResamplingUnits(NamedTuple):
     copies: NDArray[np.int64]
 
     def met(self, counts: Floats) -> Floats:
-        """Return battles against each anchor in resamples that hold units so often.
-
-        Parameters
-        ----------
-        counts : ndarray, shape (B, U)
-            How often each unit was drawn.
-
-        Returns
-        -------
-        ndarray, shape (B, M)
-            Number of battles.
-        """
+        """Return battles against each anchor in resamples that hold units so often."""
         opponent = self.battles.indices
         if self.battles.nnz != len(self.copies) or (np.diff(opponent) < 0).any():
             return np.asarray((self.battles.T @ counts.T).T)
@@ -171,22 +160,7 @@ def _units_of_clusters(
 def resample_counts(
     copies: NDArray[np.int64], n_resamples: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return how often each unit is drawn in resamples as large as the sample.
-
-    Parameters
-    ----------
-    copies : ndarray of int, shape (U,)
-        Units of each kind in the sample, n in total.
-    n_resamples : int
-        Number of resamples B.
-    rng : numpy.random.Generator
-        The stream to draw from.
-
-    Returns
-    -------
-    ndarray of int, shape (B, U)
-        Multinomial counts; every row sums to n.
-    """
+    """Return how often each unit is drawn in resamples as large as the sample."""
     total = int(copies.sum())
     if copies.size < total / _DRAWS_PER_CELL:
         drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
@@ -210,30 +184,6 @@ def bootstrap_strengths(
     """Return the strengths of a model refitted on resamples of its own battles.
 
     All K kinds of target see the same resamples.
-
-    Parameters
-    ----------
-    units : ResamplingUnits
-        What is drawn with replacement.
-    strengths : ndarray, shape (K,)
-        The model's strengths on all its battles, in logits; a start close to every refit.
-    anchors : ndarray, shape (K, M)
-        Anchor strengths in logits under each kind of target, held fixed.
-    l2 : float
-        Penalty per squared logit, as in `place_models`.
-    n_resamples : int
-        Number of resamples B.
-    rng : numpy.random.Generator
-        The stream that belongs to this model and method.
-
-    Returns
-    -------
-    ndarray, shape (B, K)
-        Strengths in logits; NaN where a resample has none (no penalty, all won or lost).
-
-    References
-    ----------
-    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
     block = max(1, _BLOCK_CELLS // max(int(units.copies.sum()), 1))
     refits = []
@@ -251,24 +201,7 @@ def bootstrap_strengths(
 def unit_std_error(
     units: ResamplingUnits, strengths: Floats, anchors: Floats, *, l2: float
 ) -> Floats:
-    """Return the closed form of the bootstrap standard error over the given units.
-
-    Parameters
-    ----------
-    units : ResamplingUnits
-        What would be drawn with replacement.
-    strengths : ndarray, shape (K,)
-        The model's strength under each kind of target, in logits.
-    anchors : ndarray, shape (K, M)
-        Anchor strengths in logits.
-    l2 : float
-        Penalty per squared logit.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        Standard errors in logits; NaN with fewer than two units.
-    """
+    """Return the closed form of the bootstrap standard error over the given units."""
     chance = expit(strengths[:, None] - anchors)
     residual = units.wins - units.battles @ chance.T
     information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
@@ -286,23 +219,7 @@ def std_errors(
     cluster: ArrayLike | None,
     models: NDArray[np.bool_],
 ) -> StdErrors:
-    """Return both standard errors of every placed model by every method.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The judged battles, n of them over M models.
-    voted : ndarray of bool, shape (M,)
-        Which models are anchors.
-    placed, shares : mapping
-        By method. Smoothed outcomes are functions of hard ones and resample with them.
-    settings : RatingSettings
-        Penalty, resamples, seed and stream.
-    cluster : array_like, shape (n,), optional
-        What is drawn together; battles by default.
-    models : ndarray of bool, shape (M,)
-        Which models to resample.
-    """
+    """Return both standard errors of every placed model by every method."""
     missing = np.full(len(battles.models), np.nan)
     errors = {name: (missing.copy(), fit.std_error.copy()) for name, fit in placed.items()}
     if not settings.n_resamples and cluster is None:
@@ -347,24 +264,7 @@ def resampled_std_errors(
     settings: RatingSettings,
     key: tuple[str, ...],
 ) -> Floats:
-    """Return the bootstrap standard errors of one model by K methods that resample together.
-
-    Parameters
-    ----------
-    units : ResamplingUnits
-        What is drawn of the model's battles.
-    strengths, anchors : ndarray, shapes (K,) and (K, A)
-        Where each method placed the model, and its anchors, in logits.
-    settings : RatingSettings
-        Penalty, resamples and seed.
-    key : tuple of str
-        Names the random stream.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        In logits; NaN for a single battle, or without resamples.
-    """
+    """Return the bootstrap standard errors of one model by K methods that resample together."""
     if units.copies.sum() < 2 or not settings.n_resamples:
         return np.full(strengths.size, np.nan)
     rng = keyed_rng(settings.seed, *key)

@@ -170,21 +170,7 @@ def _derivatives(
 
 
 def curvature(information: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
-    """Return the negative Hessian of the log-likelihood with the origin held.
-
-    Parameters
-    ----------
-    information : ndarray, shape (M, M)
-        ``n p (1 - p)`` per pair, in wins per logit; symmetric.
-    l2 : float
-        Penalty per squared logit.
-
-    Returns
-    -------
-    ndarray, shape (M, M)
-        Graph Laplacian of the information, plus ``2 * l2`` on the diagonal, plus a constant
-        that makes the direction of a common shift as stiff as an average model.
-    """
+    """Return the negative Hessian of the log-likelihood with the origin held."""
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
     hessian: NDArray[np.float64] = stiffness - information
@@ -213,22 +199,7 @@ def log_likelihood(
     won: NDArray[np.float64],
     l2: float,
 ) -> float:
-    """Return the penalised log-likelihood, in nats.
-
-    Parameters
-    ----------
-    strengths : ndarray, shape (M,)
-        Strengths in logits.
-    counts, won : ndarray, shapes (M, M) and (M,)
-        Battles per pair and total wins, as in `fit_strengths`.
-    l2 : float
-        Penalty per squared logit.
-
-    Returns
-    -------
-    float
-        ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2``.
-    """
+    """Return the penalised log-likelihood, in nats."""
     softplus = np.logaddexp(0, strengths[:, None] - strengths)
     pairs = 0.5 * (counts * (softplus + softplus.T)).sum()
     lost = counts.sum(axis=1) - won
@@ -299,30 +270,6 @@ def place_models(
 
     Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * strength^2`` over one
     strength per row, with ``p = sigmoid(strength - anchor)``.
-
-    Parameters
-    ----------
-    wins : array_like, shape (R,)
-        Total wins of the model placed in each row.
-    n_battles : array_like, shape (R, M)
-        Battles of the model against each anchor.
-    anchors : array_like, shape (M,) or (R, M)
-        Anchor strengths in logits, held fixed.
-    l2 : float
-        Penalty on the squared strength, per squared logit.
-    start : float, optional
-        Strength from which to start every row, in logits.
-
-    Returns
-    -------
-    ndarray, shape (R,)
-        Strengths in logits on the anchors' scale; NaN where the model has no battle, or no
-        penalty holds a model that won or lost every battle.
-
-    Raises
-    ------
-    RuntimeError
-        If the iteration does not converge.
     """
     won = np.asarray(wins, dtype=float)
     counts = np.asarray(n_battles, dtype=float)
@@ -376,27 +323,6 @@ def analytic_std_error(
 
     One Newton step from the estimate turns a resample of the model's battles into a sum of
     residuals over the curvature; its standard deviation over resamples is exact.
-
-    Parameters
-    ----------
-    residual_sum : array_like
-        Sum over the model's battles of outcome minus expected outcome, in wins.
-    residual_squares : array_like
-        Sum of the squares of the same residuals, in squared wins.
-    information : array_like
-        ``sum p (1 - p)`` plus the penalty's curvature ``2 * l2``, in wins per logit.
-    n : array_like
-        Number of battles of the model.
-
-    Returns
-    -------
-    ndarray
-        ``sqrt(sum r^2 - (sum r)^2 / n) / information`` in logits; NaN for fewer than two
-        battles, whose spread nothing can tell.
-
-    References
-    ----------
-    B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, section 21.
     """
     count = np.asarray(n, dtype=float)
     first, second = np.asarray(residual_sum, dtype=float), np.asarray(residual_squares, dtype=float)

@@ -61,37 +61,13 @@ class ScoreTally(NamedTuple):
 
 
 def chunks(size: int, table_cells: int = 0) -> Iterator[slice]:
-    """Yield slices of battles small enough for the cache, yet worth a pass over the table.
-
-    Parameters
-    ----------
-    size : int
-        Number of battles.
-    table_cells : int
-        Cells of the table that every chunk is added to.
-
-    Returns
-    -------
-    iterator of slice
-        Consecutive slices that cover ``range(size)``.
-    """
+    """Yield slices of battles small enough for the cache, yet worth a pass over the table."""
     step = max(_CHUNK, min(2 * table_cells, 1 << 21))
     return (slice(first, min(first + step, size)) for first in range(0, size, step))
 
 
 def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
-    """Return the battles of each pair by human outcome and by judge outcome.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The battles, n of them over M models.
-
-    Returns
-    -------
-    OutcomeTally
-        Counts of shapes (M, M, 3) and (M, M, 5), oriented to the row model.
-    """
+    """Return the battles of each pair by human outcome and by judge outcome."""
     size = len(battles.models)
     cells = size * size * HUMAN_CODES * JUDGE_CODES
     total = np.zeros(cells, dtype=np.int64)
@@ -114,25 +90,7 @@ def tally_outcomes(battles: CodedBattles) -> OutcomeTally:
 def tally_scores(
     battles: CodedBattles, *, opponents: NDArray[np.bool_] | None = None
 ) -> ScoreTally:
-    """Return the battles of each model by score difference and human outcome, model first.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Battles whose score differences lie on a grid (``denominator > 0``).
-    opponents : ndarray of bool, shape (M,), optional
-        Count a model's battles against these opponents only; against all by default.
-
-    Returns
-    -------
-    ScoreTally
-        Counts of shape (M, 2 K + 1, 4); they sum to twice the number of battles.
-
-    Raises
-    ------
-    ValueError
-        If the score differences are continuous.
-    """
+    """Return the battles of each model by score difference and human outcome, model first."""
     if not battles.denominator:
         raise ValueError("score differences are continuous: there is no grid to count them on")
     size = len(battles.models)
@@ -178,22 +136,7 @@ class SoftTotals(NamedTuple):
 
 
 def soft_totals(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
-    """Return the soft totals of every fold.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The judged battles, n of them over M models.
-    beta : ndarray, shape (M,)
-        Slope of each held-out model's fold, in logits per rubric point; NaN for none.
-    anchors : ndarray of bool, shape (M,)
-        Models that may be anchors; battles against others do not count.
-
-    Returns
-    -------
-    SoftTotals
-        Sums in wins, rows by held-out model.
-    """
+    """Return the soft totals of every fold."""
     if battles.denominator:
         return _on_grid(battles, beta, anchors)
     return _continuous(battles, beta, anchors)
@@ -287,30 +230,7 @@ def _share_of_b(beta: float, score: Floats) -> Floats:
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:
-    """Return nodes that resolve ``sigmoid(beta * s)`` for beta between two bounds.
-
-    Parameters
-    ----------
-    low, high : float
-        Interval of beta, in logits per rubric point.
-    reach : float
-        Largest absolute score difference, in rubric points. The nearest singularity lies
-        ``pi / reach`` off the real axis and sets how many nodes are needed.
-
-    Returns
-    -------
-    ndarray, shape (n_nodes,)
-        Chebyshev points of the first kind on the interval.
-
-    Raises
-    ------
-    ValueError
-        If more than 96 nodes would be needed: the interval is too wide for the scores.
-
-    References
-    ----------
-    L. N. Trefethen (2013), Approximation Theory and Approximation Practice, theorem 8.2.
-    """
+    """Return nodes that resolve ``sigmoid(beta * s)`` for beta between two bounds."""
     half = max((high - low) / 2, 1e-12 * max(abs(low), abs(high), 1e-12))
     distance = math.pi / (max(reach, 1e-300) * half)
     ellipse = distance + math.hypot(1, distance)
@@ -324,20 +244,7 @@ def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.floa
 
 
 def interpolation(nodes: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the matrix that takes values at Chebyshev nodes to values elsewhere.
-
-    Parameters
-    ----------
-    nodes : ndarray, shape (n_nodes,)
-        Points from `chebyshev_nodes`.
-    at : ndarray, shape (F,)
-        Where to evaluate, between the nodes' bounds.
-
-    Returns
-    -------
-    ndarray, shape (F, n_nodes)
-        Barycentric weights; rows sum to one.
-    """
+    """Return the matrix that takes values at Chebyshev nodes to values elsewhere."""
     count = nodes.size
     sign = np.where(np.arange(count) % 2, -1.0, 1.0)
     weight = sign * np.sin((2 * np.arange(count) + 1) * math.pi / (2 * count))
@@ -355,24 +262,7 @@ def model_sums(
     of_a: Integrand,
     of_b: Integrand,
 ) -> NDArray[np.float64]:
-    """Return per-model sums over battles of a function of beta and score, at nodes of beta.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The battles, n of them over M models.
-    score : ndarray, shape (n,)
-        Score difference or margin of each battle, in rubric points.
-    nodes : ndarray, shape (n_nodes,)
-        Values of beta, in logits per rubric point.
-    of_a, of_b : callable
-        ``f(beta, score)``: what a battle adds to its model A and to its model B.
-
-    Returns
-    -------
-    ndarray, shape (M, n_nodes)
-        The sums, in the unit of the functions.
-    """
+    """Return per-model sums over battles of a function of beta and score, at nodes of beta."""
     sums = np.zeros((nodes.size, len(battles.models)))
     for part in chunks(len(battles)):
         codes_a, codes_b, values = battles.model_a[part], battles.model_b[part], score[part]

@@ -47,17 +47,7 @@ class Placed(NamedTuple):
 
 
 def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> Target:
-    """Return the target under which each outcome counts as a fixed share of the win.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (M, A, K)
-        Battles of every model against each anchor, by outcome.
-    share : ndarray, shape (K,)
-        What each outcome counts as.
-    voted : ndarray of bool, shape (M,)
-        Which models are the A anchors.
-    """
+    """Return the target under which each outcome counts as a fixed share of the win."""
     own_wins = counts @ exact_share(share)
     among = own_wins[voted]
     fold_wins = np.tile(among.sum(axis=1), (voted.size, 1))
@@ -67,15 +57,7 @@ def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bo
 
 
 def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> Target:
-    """Return the target of soft outcomes, each fold at its own slope, from their totals.
-
-    Parameters
-    ----------
-    counts, voted
-        As of `linear_target`.
-    soft : SoftTotals
-        Of the same battles.
-    """
+    """Return the target of soft outcomes, each fold at its own slope, from their totals."""
     n_battles = counts.sum(axis=2).astype(float)
     own_wins, fold_wins = soft.own_wins[:, voted], soft.totals[:, voted].copy()
     # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
@@ -89,23 +71,7 @@ def outcome_target(
     outcomes: FoldOutcomes,
     voted: NDArray[np.bool_],
 ) -> Target:
-    """Return the target of any outcomes, which may differ from fold to fold.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The judged battles, n of them over M models.
-    counts, voted
-        As of `linear_target`.
-    outcomes : FoldOutcomes
-        A's share of the win in every battle, by held-out model; a fold with a NaN in it has no
-        target. Models without votes share their outcomes.
-
-    Raises
-    ------
-    ValueError
-        If a fold has not one outcome per battle, or one outside [0, 1].
-    """
+    """Return the target of any outcomes, which may differ from fold to fold."""
     size = voted.size
     own_wins, own_squares = np.zeros((size, size)), np.zeros(size)
     totals = np.zeros((size, size))
@@ -128,15 +94,7 @@ def own_target(
     shares: Callable[[int, OwnBattles], Floats],
     voted: NDArray[np.bool_],
 ) -> Target:
-    """Return the target of outcomes that place a model among the anchors of people's votes.
-
-    Parameters
-    ----------
-    battles, counts, voted
-        As of `outcome_target`.
-    shares : callable
-        Gives a model's share of the win in each of its own battles, by its number; NaN for none.
-    """
+    """Return the target of outcomes that place a model among the anchors of people's votes."""
     anchors = np.cumsum(voted) - 1
     n_anchors = int(voted.sum())
     own_wins, own_squares = np.zeros((voted.size, n_anchors)), np.zeros(voted.size)
@@ -148,13 +106,7 @@ def own_target(
 
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
-    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN.
-
-    Raises
-    ------
-    ValueError
-        Otherwise, with the value, the row and the model held out.
-    """
+    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN."""
     share = np.asarray(outcome, dtype=float)
     if share.shape != (n_battles,):
         raise ValueError(
@@ -193,22 +145,6 @@ def place_targets(
     """Fit every fold's anchors, then place the held-out models and those without votes.
 
     A model's placements by a judge depend on no vote on it, to the last bit.
-
-    Parameters
-    ----------
-    targets : mapping of str to Target
-        By method, ``human`` among them.
-    voted : ndarray of bool, shape (M,)
-        Which models are anchors.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    names : ndarray of str, shape (A,)
-        The anchors, for messages.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     fitted = {
         name: fold_anchors(target, voted, l2, names)
@@ -244,16 +180,6 @@ def fold_anchors(
 
     A model's own place holds zero; rows are NaN where a fold has no target,
     or its anchors no chain of battles between them.
-
-    Parameters
-    ----------
-    target, voted, l2, names
-        As of `place_targets`, one target with `fold_wins`.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     fold_wins = np.asarray(target.fold_wins)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)

@@ -156,15 +156,7 @@ def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
 
 
 def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
-    """Return the rows by rating, best first, with ranks and the ranks that chance allows.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        With ratings and intervals.
-    miscoverage : float
-        Tolerated probability of a miss that the intervals were made with, in (0, 1).
-    """
+    """Return the rows by rating, best first, with ranks and the ranks that chance allows."""
     rating = board.rating.astype(float)
     order = np.lexsort((board.model.astype(str), -rating))  # NaN sorts last
     board = Leaderboard(*(column[order] for column in board))
@@ -219,24 +211,6 @@ def rank_intervals(
     is one more than the number of models above it; a higher rating never has a worse one.
 
     Assumption: errors of ratings are about normal and independent.
-
-    Parameters
-    ----------
-    rating, half_width : array_like, shape (n,)
-        Elo points, best first; an infinite half-width leaves every rank open.
-    miscoverage : float
-        Tolerated probability that the true rank of any model lies outside, in (0, 1).
-
-    Returns
-    -------
-    best, worst : ndarray, shape (n,)
-        Ranks from 1 to n.
-
-    References
-    ----------
-    A. J. Hayter (1984), "A Proof of the Conjecture that the Tukey-Kramer Multiple Comparisons
-    Procedure is Conservative", The Annals of Statistics 12(1). M. Mogstad, J. P. Romano, A. M.
-    Shaikh and D. Wilhelm (2024), "Inference for Ranks", Review of Economic Studies 91(1).
     """
     from scipy.stats import norm, studentized_range
 

@@ -119,21 +119,7 @@ def nonconformity_scores(residual: ArrayLike, std_error: ArrayLike) -> Floats:
 
 
 def interval_half_width(threshold: ArrayLike, std_error: ArrayLike) -> Floats:
-    """Return how far intervals reach to either side of a rating.
-
-    Parameters
-    ----------
-    threshold : array_like
-        Conformal thresholds, in standard errors.
-    std_error : array_like
-        Standard errors, in Elo points.
-
-    Returns
-    -------
-    ndarray
-        Their product in Elo points; infinite where there is no positive standard error,
-        since nothing is known of such a rating's spread.
-    """
+    """Return how far intervals reach to either side of a rating."""
     reach, spread = np.broadcast_arrays(np.asarray(threshold, float), np.asarray(std_error, float))
     known = spread > 0
     return np.where(known, reach * np.where(known, spread, 1.0), math.inf)
@@ -146,24 +132,6 @@ def coverage_limits(
 
     If calibration and test models are exchangeable, the number of covered test models is
     beta-binomial. The mean over several splits spreads less: the limits err on the quiet side.
-
-    Parameters
-    ----------
-    n_calibration, n_test : array_like of int, shape (n,)
-        Models on either side of a split; at least one to test.
-    miscoverage : array_like, shape (n,)
-        Tolerated probability of a miss, in (0, 1).
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (n,)
-        Shares, each exceeded in at most one split of 200; both 1 where too few calibration
-        models make every interval infinite.
-
-    References
-    ----------
-    A. N. Angelopoulos and S. Bates (2021), "A Gentle Introduction to Conformal Prediction and
-    Distribution-Free Uncertainty Quantification", arXiv:2107.07511.
     """
     from scipy.stats import betabinom
 

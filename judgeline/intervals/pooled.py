@@ -83,13 +83,7 @@ def pooled_basis(judges: Collection[str]) -> str:
 
 
 def require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
-    """Raise ValueError, with judge and row, unless all judges have the same battles and votes.
-
-    Parameters
-    ----------
-    judges : mapping of str to CodedBattles
-        Battles by judge.
-    """
+    """Raise ValueError, with judge and row, unless all judges have the same battles and votes."""
     if not judges:
         raise ValueError("no judge to pool; give the battles of at least one")
     (first, own), *others = judges.items()

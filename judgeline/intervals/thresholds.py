@@ -202,25 +202,7 @@ def calibrating_models(
 
 
 def chosen_std_error(heldout: HeldOutRatings, kind: StdErrorKind) -> Floats:
-    """Return the standard errors that scale residuals and intervals, in Elo points.
-
-    Parameters
-    ----------
-    heldout : HeldOutRatings
-        Leave-one-out ratings.
-    kind : {"analytic", "bootstrap"}
-        The closed form, free of resampling noise, or the bootstrap as published.
-
-    Returns
-    -------
-    ndarray, shape of the columns
-        Standard errors.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is neither, or bootstrap errors were not computed.
-    """
+    """Return the standard errors that scale residuals and intervals, in Elo points."""
     if kind not in ("analytic", "bootstrap"):
         raise ValueError(f"std_error must be 'analytic' or 'bootstrap', got {kind!r}")
     if kind == "bootstrap" and np.isnan(heldout.std_error).all():
@@ -276,18 +258,6 @@ def structured_splits(
     fewer battles than most on the others; the third that came last on the older ones, where the
     first day of all models is known; each family of models, by the letters that their names begin
     with, on the other families.
-
-    Parameters
-    ----------
-    voted : Calibrating
-        Models with votes.
-    first_day : mapping of str to float
-        As of `calibrate_intervals`. Models of one day are not parted.
-
-    Yields
-    ------
-    name, calibrates : str and ndarray of bool, shape (n,)
-        Models of one name are tested together, in as many splits as there are of it.
     """
     if not voted.rating.size:
         return
