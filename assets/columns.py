@@ -5,14 +5,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from judgeline.io import (
-    RANKS,
-    as_coded,
-    as_numbers,
-    as_table,
-    votes_that_wait,
-    with_waiting_votes,
-)
+from judgeline.io import RANKS, as_coded, as_numbers, as_table, votes_that_wait, with_waiting_votes
 
 __all__ = [
     "RANKS",

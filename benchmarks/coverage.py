@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.elo import rate as heldout
-from judgeline.elo.battles import code_battles
-from judgeline.elo.rate import HeldOutRatings, RatingSettings
-from judgeline.intervals.board import Leaderboard, rank_models
+from judgeline.elo import HeldOutRatings, RatingSettings, code_battles
+from judgeline.elo import rate as rate_battles
+from judgeline.intervals import Leaderboard, rank_models
 from judgeline.io import score_battles
 from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
 from resources.arena.truth import true_ratings
@@ -78,7 +77,7 @@ def rate(arena: Arena, definition: JudgeDefinition) -> HeldOutRatings:
         score_difference=scored["score_difference"],
     )
     settings = RatingSettings(n_resamples=0, smoothing_levels=())
-    return heldout.rate(coded, settings)
+    return rate_battles(coded, settings)
 
 
 def inside(board: Leaderboard, target: Sequence[float] | np.ndarray) -> np.ndarray:

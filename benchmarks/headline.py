@@ -15,19 +15,29 @@ import numpy as np
 from scipy.special import expit
 
 from assets.columns import as_coded
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    code_battles,
+    fit_beta_folds,
+    rate,
+    spearman,
+    strength_to_rating,
+)
+from judgeline.elo.battles import OwnBattles
 from judgeline.elo.gap import fit_weights, gap_features, standardised
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.placement import place_models
-from judgeline.elo.rank_correlation import spearman
-from judgeline.elo.rate import HeldOutRatings, Placements, place, rate
-from judgeline.elo.scale import ELO_PER_LOGIT, strength_to_rating
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.tally import tally_outcomes
-from judgeline.intervals.board import kept_intervals, rank_models
-from judgeline.intervals.conformal import calibrate_intervals, conformal_quantile
-from judgeline.intervals.pooled import rate_pooled
+from judgeline.elo.placements import Placements, place
+from judgeline.elo.strengths import place_models
+from judgeline.elo.sums import tally_outcomes
+from judgeline.intervals import (
+    calibrate_intervals,
+    conformal_quantile,
+    kept_intervals,
+    rank_models,
+    rate_pooled,
+)
 from judgeline.io import read_judged_battles
 from judgeline.reliability.agreement import cohen_kappa
 

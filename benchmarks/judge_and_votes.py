@@ -13,12 +13,20 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import HEADLINE, HeldOutRatings, RatingSettings, human_anchors, rate
-from judgeline.elo.scale import ELO_PER_LOGIT, strength_to_rating
-from judgeline.elo.streams import keyed_rng
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    HEADLINE,
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    code_battles,
+    human_anchors,
+    keyed_rng,
+    rate,
+    strength_to_rating,
+)
+from judgeline.elo.strengths import place_models
+from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     calibrate_votes,

@@ -10,11 +10,8 @@ import argparse
 import numpy as np
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.rate import HEADLINE, human_anchors, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.intervals.board import rank_models
-from judgeline.intervals.judge_and_votes import rate_by_votes, rate_with_votes
+from judgeline.elo import HEADLINE, CodedBattles, RatingSettings, code_battles, human_anchors, rate
+from judgeline.intervals import rank_models, rate_by_votes, rate_with_votes
 
 N_ANCHORS, VOTES_EACH, N_JUDGED = 20, 200, 200
 SCORED_AT = (20, 50, 100, 200)

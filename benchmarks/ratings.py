@@ -21,13 +21,17 @@ import numpy as np
 from scipy import optimize
 from scipy.special import expit, log_expit
 
-from judgeline.elo.battles import Categorical, CodedBattles, code_battles
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.bradley_terry import fit_strengths
+from judgeline.elo import (
+    Categorical,
+    CodedBattles,
+    RatingSettings,
+    code_battles,
+    fit_beta_folds,
+    fit_strengths,
+    rate,
+)
 from judgeline.elo.gap import fit_gap, gap_features
-from judgeline.elo.rate import RatingSettings, rate
-from judgeline.elo.soft import soft_totals
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.sums import soft_totals, tally_outcomes
 from judgeline.elo.targets import fold_anchors, own_target, soft_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")

@@ -18,14 +18,19 @@ import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics.judge import diagnose_judge
-from judgeline.elo.beta import CONSTANT, BetaFolds, fit_beta, fit_beta_folds
-from judgeline.elo.connectivity import require_connected
-from judgeline.elo.rate import HEADLINE, HeldOutRatings, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.summary import summarise
-from judgeline.intervals.board import rank_models, with_votes
-from judgeline.intervals.conformal import calibrate_intervals
-from judgeline.intervals.judge_and_votes import rate_with_votes
+from judgeline.elo import (
+    CONSTANT,
+    HEADLINE,
+    BetaFolds,
+    HeldOutRatings,
+    RatingSettings,
+    fit_beta,
+    fit_beta_folds,
+    rate,
+    require_connected,
+    summarise,
+)
+from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes, with_votes
 from judgeline.io import (
     JudgedBattles,
     as_coded,

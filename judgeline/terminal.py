@@ -54,7 +54,7 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
 
     A model whose interval does not hold its human rating is flagged ``missed``.
     """
-    from judgeline.intervals.board import WITHHELD, missed, withheld_reason
+    from judgeline.intervals import WITHHELD, missed, withheld_reason
     from judgeline.report.wording import rank_text
 
     table = Table(title=title, title_justify="left")
@@ -79,7 +79,7 @@ def show_leaderboard(
     console: Console, board: "pd.DataFrame", title: str, miscoverage: float
 ) -> None:
     """Print a leaderboard, what it is rated by, and how many intervals hold the human rating."""
-    from judgeline.intervals.board import kept_text, withheld_reason
+    from judgeline.intervals import kept_text, withheld_reason
     from judgeline.report.wording import basis_text
 
     console.print(leaderboard_table(board, title))

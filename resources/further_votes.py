@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 
-from judgeline.intervals.judge_and_votes import rate_by_votes
+from judgeline.intervals import rate_by_votes
 
 PEOPLE = ["human_rating", "human_std_error", "n_votes"]
 """What people say of a model: their rating, its standard error (Elo points), and by how many."""

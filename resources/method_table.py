@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.elo.rate import ScoringMethod
+from judgeline.elo import ScoringMethod
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, ju
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import WITHHELD, withheld_reason
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import WITHHELD, withheld_reason
 from judgeline.reliability.gate import failures
 from resources.config.candidate_options import CandidateOptions
 from resources.config.catalog import Catalog

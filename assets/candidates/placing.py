@@ -14,10 +14,8 @@ from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, ju
 from assets.judging.asking import MIN_PARSED
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import corpus_of
-from judgeline.elo.rate import HeldOutRatings, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.intervals.board import Leaderboard, rank_models
-from judgeline.intervals.newcomer_board import join_newcomers
+from judgeline.elo import HeldOutRatings, RatingSettings, rate
+from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals.conformal import Calibrating, StdErrorKind, nonconformity_scores
-from judgeline.intervals.exchangeability import conformal_p_values, rank_sum_test
-from judgeline.intervals.origin import origin_shift
-from judgeline.intervals.running_coverage import RunningCoverage, running_coverage
+from judgeline.intervals import (
+    Calibrating,
+    RunningCoverage,
+    StdErrorKind,
+    conformal_p_values,
+    nonconformity_scores,
+    origin_shift,
+    rank_sum_test,
+    running_coverage,
+)
 from resources.further_votes import PEOPLE, votes_on
 
 JUDGE_AND_VOTES = "judge_and_votes"

@@ -19,8 +19,8 @@ from assets.columns import as_coded, require_columns
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import corpus_of
-from judgeline.elo.rate import human_anchors
-from judgeline.intervals.board import Leaderboard
+from judgeline.elo import human_anchors
+from judgeline.intervals import Leaderboard
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.further_votes import further_ratings

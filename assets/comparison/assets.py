@@ -25,8 +25,7 @@ from assets.partitions import (
 )
 from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.elo.summary import summarise
+from judgeline.elo import HeldOutRatings, summarise
 from judgeline.report import COMPANIONS, COMPARISON_COLUMNS, JudgeTables, write_report
 from judgeline.verdict.slugs import POOLED
 from resources.config.catalog import Catalog

@@ -9,8 +9,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import reliability
 from assets.settings import corpus_of
 from judgeline.diagnostics.judge import diagnose_judge
-from judgeline.elo.beta import BetaFolds
-from judgeline.elo.rate import HeldOutRatings
+from judgeline.elo import BetaFolds, HeldOutRatings
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 

@@ -10,9 +10,7 @@ from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import corpus_of
 from judgeline.diagnostics.influence import fit_influences
-from judgeline.elo.beta import BetaFolds, fit_beta_folds
-from judgeline.elo.rate import HEADLINE
-from judgeline.elo.scale import rating_to_strength
+from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

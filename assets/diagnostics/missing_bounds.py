@@ -12,9 +12,8 @@ from assets.diagnostics.missingness import RETRY
 from assets.partitions import of_corpus
 from assets.settings import corpus_of
 from judgeline.diagnostics.missing_bounds import MAX_WIDTH, bound_missing, width_limit
-from judgeline.elo.beta import BetaFolds
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import rank_models
+from judgeline.elo import BetaFolds, HeldOutRatings
+from judgeline.intervals import rank_models
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

@@ -11,7 +11,7 @@ from assets.elo.methods import SHOWN
 from assets.gates import settled_judges
 from assets.partitions import by_judge, of_every_judge
 from assets.reliability.gate import withheld_judges
-from judgeline.intervals.board import WITHHELD
+from judgeline.intervals import WITHHELD
 from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
 from resources.tables.expectations import evaluate
 

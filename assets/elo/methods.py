@@ -12,10 +12,8 @@ from assets.conditions import (
 )
 from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
-from judgeline.elo.rate import HeldOutRatings, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.summary import summarise
-from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.elo import HeldOutRatings, RatingSettings, rate, summarise
+from judgeline.intervals import calibrate_intervals
 from resources.config.catalog import Catalog
 from resources.method_table import (
     SUMMARY_COLUMNS,

@@ -10,10 +10,7 @@ from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
 from assets.settings import corpus_of
-from judgeline.elo.beta import BetaFolds
-from judgeline.elo.rate import HEADLINE, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.summary import summarise
+from judgeline.elo import HEADLINE, BetaFolds, RatingSettings, rate, summarise
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 

@@ -6,7 +6,7 @@ import pandas as pd
 from assets.columns import as_coded, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.settings import corpus_of
-from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo import fit_beta_folds
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 

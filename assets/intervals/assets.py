@@ -19,18 +19,18 @@ from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.provenance import sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import (
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import (
     WITHHELD,
     Leaderboard,
+    calibrate_intervals,
+    join_newcomers,
     kept_text,
     rank_models,
+    rate_with_votes,
     with_votes,
     withhold,
 )
-from judgeline.intervals.conformal import calibrate_intervals
-from judgeline.intervals.judge_and_votes import rate_with_votes
-from judgeline.intervals.newcomer_board import join_newcomers
 from judgeline.reliability.gate import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions

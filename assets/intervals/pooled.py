@@ -21,13 +21,15 @@ from assets.gates import UP_TO_LEADERBOARD, settled_judges
 from assets.partitions import by_judge, of_every_judge
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.summary import summarise
-from judgeline.intervals.board import Leaderboard, kept_text, rank_models
-from judgeline.intervals.conformal import calibrate_intervals
-from judgeline.intervals.newcomer_board import join_newcomers
-from judgeline.intervals.pooled import rate_pooled
+from judgeline.elo import HeldOutRatings, RatingSettings, summarise
+from judgeline.intervals import (
+    Leaderboard,
+    calibrate_intervals,
+    join_newcomers,
+    kept_text,
+    rank_models,
+    rate_pooled,
+)
 from judgeline.verdict.slugs import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions

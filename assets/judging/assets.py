@@ -8,7 +8,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.judging.asking import MIN_PARSED, WARN_PARSED, account_of, ask_judge, parse_rate
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
-from judgeline.elo.connectivity import connected_components, cut_models
+from judgeline.elo import connected_components, cut_models
 from judgeline.io import PLAIN, REPLY_DTYPES, VERDICT_DTYPES, are_plain, score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog

@@ -8,7 +8,7 @@ import pandas as pd
 from assets.judging.forms import why_not_asked
 from assets.partitions import corpus_judge_key
 from assets.reliability.panel import choose_panel
-from judgeline.intervals.widths import expected_half_width, sampling_half_width
+from judgeline.intervals import expected_half_width, sampling_half_width
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import Buyer

@@ -13,7 +13,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.quantitative.tables import OUTCOME_COLUMNS, Material, pair_material, single_material
 from assets.settings import corpus_of
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from judgeline.quantitative.curve import LearningCurve, learning_curve
 from judgeline.quantitative.folds import cross_fitted_outcomes
 from judgeline.quantitative.inputs import TooLittleToLearnError

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from assets.reference.anchoring import against, rate_against
-from judgeline.elo.rank_correlation import spearman
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng, spearman
 from judgeline.reference.bootstrap import bootstrap_gap_std_error
 from judgeline.reference.gaps import anchored_elo
 from judgeline.reference.reach import (

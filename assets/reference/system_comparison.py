@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from assets.reference.systems import SYSTEMS
-from judgeline.elo.rank_correlation import kendall
-from judgeline.elo.scale import ELO_ORIGIN
+from judgeline.elo import ELO_ORIGIN, kendall
 from judgeline.reliability.kappa import mean_pairwise_kappa, reliability_factor
 
 SYSTEM_COLUMNS: tuple[str, ...] = (

@@ -15,10 +15,7 @@ import pandas as pd
 
 from assets.reference.anchoring import meetings
 from assets.reference.reach import gaps_against
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.connectivity import connected_components
-from judgeline.elo.scale import ELO_PER_LOGIT
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import ELO_PER_LOGIT, connected_components, fit_strengths, keyed_rng
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 

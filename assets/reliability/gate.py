@@ -12,7 +12,7 @@ from assets.partitions import if_there
 from assets.reliability.panel_tables import by_run
 from assets.settings import corpus_of
 from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
-from judgeline.intervals.board import withheld_reason
+from judgeline.intervals import withheld_reason
 from judgeline.reliability.gate import Gate, Measurement, failures, hold_to, panel_measurements
 from resources.config.catalog import Catalog
 

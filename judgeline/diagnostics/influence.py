@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.rate import Placements, place
-from judgeline.elo.scale import ELO_PER_LOGIT
-from judgeline.elo.settings import SMOOTHING_LEVELS
+from judgeline.elo.placements import Placements, place
+from judgeline.elo.resampling import SMOOTHING_LEVELS
+from judgeline.elo.strengths import ELO_PER_LOGIT
 
 _ROUNDING = 1e-12  # of a battle's own information: what a difference of sums may leave of nothing
 
@@ -118,7 +117,7 @@ def fit_influences(
     beta_folds : BetaFolds
         Slope per held-out model, in the order of ``battles.models``.
     method : str
-        ``human``, or a judge method of `judgeline.elo.rate.rate`. A rating that is mixed of
+        ``human``, or a judge method of `judgeline.elo.rate`. A rating that is mixed of
         others adds up their influences; its outcomes are their mean.
     l2 : float
         Penalty on squared strengths, per squared logit.

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo.ratings import HeldOutRatings
+from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.surrogacy import fit_surrogacy
 from judgeline.reliability.agreement import (
     Binned,

@@ -19,9 +19,8 @@ from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import Placements, place
-from judgeline.elo.scale import strength_to_rating
+from judgeline.elo.placements import Placements, place
+from judgeline.elo.strengths import place_models, strength_to_rating
 
 Floats = NDArray[np.float64]
 

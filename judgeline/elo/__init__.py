@@ -1,1 +1,93 @@
 """Ratings on the Elo scale: strengths, slopes, and the models left out one at a time."""
+
+from judgeline.elo.anchors import (
+    VOTES_WAIT,
+    connected_components,
+    cut_models,
+    require_connected,
+    settled_models,
+    with_settled_votes,
+)
+from judgeline.elo.battles import (
+    Categorical,
+    CodedBattles,
+    code_battles,
+)
+from judgeline.elo.beta import (
+    CONSTANT,
+    BetaFit,
+    BetaFolds,
+    fit_beta,
+    fit_beta_folds,
+)
+from judgeline.elo.placements import (
+    HEADLINE,
+    JUDGE_METHODS,
+    ScoringMethod,
+    human_anchors,
+)
+from judgeline.elo.ratings import (
+    FEW_BATTLES,
+    HeldOutRatings,
+    rate,
+)
+from judgeline.elo.resampling import (
+    RatingSettings,
+    keyed_rng,
+)
+from judgeline.elo.strengths import (
+    ELO_ORIGIN,
+    ELO_PER_LOGIT,
+    fit_strengths,
+    rating_to_strength,
+    strength_to_rating,
+)
+from judgeline.elo.summary import (
+    Summary,
+    kendall,
+    spearman,
+    summarise,
+)
+from judgeline.elo.surrogacy import (
+    Surrogacy,
+    fit_surrogacy,
+    surrogacy_finding,
+)
+
+__all__ = [
+    "CONSTANT",
+    "ELO_ORIGIN",
+    "ELO_PER_LOGIT",
+    "FEW_BATTLES",
+    "HEADLINE",
+    "JUDGE_METHODS",
+    "VOTES_WAIT",
+    "BetaFit",
+    "BetaFolds",
+    "Categorical",
+    "CodedBattles",
+    "HeldOutRatings",
+    "RatingSettings",
+    "ScoringMethod",
+    "Summary",
+    "Surrogacy",
+    "code_battles",
+    "connected_components",
+    "cut_models",
+    "fit_beta",
+    "fit_beta_folds",
+    "fit_strengths",
+    "fit_surrogacy",
+    "human_anchors",
+    "kendall",
+    "keyed_rng",
+    "rate",
+    "rating_to_strength",
+    "require_connected",
+    "settled_models",
+    "spearman",
+    "strength_to_rating",
+    "summarise",
+    "surrogacy_finding",
+    "with_settled_votes",
+]

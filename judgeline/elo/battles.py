@@ -1,9 +1,4 @@
-"""Battles as small integers: the one form in which the estimators read them.
-
-Eight bytes a battle: two model codes, a score difference on its grid (or a float beside it)
-and two outcome codes. Everything an estimator must never see - a model against itself, a
-missing score, an outcome outside the code - is refused here, by name.
-"""
+"""Battles as small integers: the one form in which the estimators read them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +14,12 @@ LARGEST_SCORE = 1e6
 """Largest absolute score difference taken for one; rubric differences lie in [-9, 9]."""
 
 _GRID_LIMIT = 4096  # numerators beyond this are kept as floats: tables would outgrow battles
+
 _NO_VOTE = -1
+
 _CHUNK = 1 << 16  # rows coded at a time
+
+Floats = NDArray[np.float64]
 
 
 class Categorical(NamedTuple):
@@ -246,3 +245,65 @@ def _refuse_unscored(values: NDArray[Any], part: slice) -> None:
             f"expected a number within {LARGEST_SCORE:g} of zero. Leave out battles without a "
             "parsed verdict in both orders"
         )
+
+
+@dataclass(frozen=True)
+class OwnBattles:
+    """One model's battles against anchors, turned so that the model comes first.
+
+    `rows`: where each stands among all battles; `as_b`: whether the model is B there; the rest,
+    per battle: opponent's code, score difference in rubric points, judge's outcome in quarters,
+    human outcome in halves (-1 where nobody voted), cluster.
+    """
+
+    rows: NDArray[np.intp]
+    as_b: NDArray[np.bool_]
+    opponent: NDArray[np.intp]
+    score: Floats
+    judge: NDArray[np.int64]
+    human: NDArray[np.int64]  # -1 where nobody voted
+    cluster: NDArray[np.intp] | None
+
+    @classmethod
+    def of_all(
+        cls, battles: CodedBattles, voted: NDArray[np.bool_], cluster: ArrayLike | None
+    ) -> Iterator["OwnBattles"]:
+        """Yield every model's own battles, in the order of ``battles.models``."""
+        codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+        side = np.concatenate([battles.model_a, battles.model_b])
+        order = np.argsort(side, kind="stable")
+        ends = np.cumsum(np.bincount(side, minlength=len(battles.models)))
+        for first, last in zip(np.r_[0, ends[:-1]], ends, strict=True):
+            yield cls._of_one(battles, voted, codes, order[first:last])
+
+    @classmethod
+    def _of_one(
+        cls,
+        battles: CodedBattles,
+        voted: NDArray[np.bool_],
+        codes: NDArray[np.intp] | None,
+        sides: NDArray[np.intp],
+    ) -> "OwnBattles":
+        rows, as_b = sides % len(battles), sides >= len(battles)
+        opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
+        kept = voted[opponent]
+        rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
+        points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
+        judge, human = (
+            battles.judge_outcome[rows].astype(int),
+            battles.human_outcome[rows].astype(int),
+        )
+        return cls(
+            rows,
+            as_b,
+            opponent.astype(np.intp),
+            np.where(as_b, -points, points),
+            np.where(as_b, 4 - judge, judge),
+            np.where(as_b & (human >= 0), 2 - human, human),
+            None if codes is None else codes[rows],
+        )
+
+    def turned(self, share_of_a: Floats) -> Floats:
+        """Return the model's share of the win in each, from A's share in all n battles."""
+        share = share_of_a[self.rows]
+        return np.where(self.as_b, 1 - share, share)

@@ -1,8 +1,4 @@
-"""The temperature of a judge: the slope from score difference to the log-odds of a vote.
-
-One logit slope through the origin, by maximum likelihood on the battles that humans decided.
-The fit of every leave-one-model-out fold is a subtraction of counts, then one Newton for all.
-"""
+"""The slope of a judge, from score difference to the log-odds of a vote, for every fold."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,17 +8,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.chebyshev import chebyshev_nodes, interpolation, model_sums
-from judgeline.elo.tally import tally_scores
+from judgeline.elo.sums import FEW, chebyshev_nodes, interpolation, model_sums, tally_scores
 
 _MAX_ITERATIONS = 200
+
 _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
+
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
-FEW = 4_000_000
-"""Battles times models up to which a pass over the battles for each fold is quick enough."""
 
 Floats = NDArray[np.float64]
+
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]
 
 

@@ -14,10 +14,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.tally import OutcomeTally, chunks
+from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.strengths import fit_strengths
+from judgeline.elo.sums import OutcomeTally, chunks
 
 Floats = NDArray[np.float64]
 Sides = tuple[NDArray[np.integer], NDArray[np.integer]]
@@ -86,20 +85,6 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
 
     Each in standard deviations over all judged battles; strengths are from the judge's hard
     outcomes on all of them, and no vote enters.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles over M models.
-    tally : OutcomeTally
-        Of the same battles.
-    l2 : float
-        Penalty of the judge's strengths, per squared logit.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     counts, penalty = tally.judge, l2 or _DEFAULT_L2
     wins = (counts @ QUARTERS).sum(axis=1)
@@ -143,18 +128,6 @@ def fit_gap(battles: CodedBattles, features: GapFeatures) -> GapFit:
     Fold m maximises ``sum [y log p + (1 - y) log(1 - p)] - |weights|^2 / 2`` over the votes
     without model m, a tie being one half, with ``p = sigmoid(features . weights)``. A negative
     weight is set to zero and the other one fitted alone.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles over M models, with votes on some.
-    features : GapFeatures
-        `gap_features` of a judge, or `mean_features` of several.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     has_vote = battles.human_outcome >= 0
     weights = _fold_weights(battles.take(has_vote), features.values[has_vote])
@@ -190,29 +163,7 @@ def _fold_maxima(voted: CodedBattles, features: Floats) -> Floats:
 def fit_weights(
     features: Floats, outcome: Floats, *, start: Floats | None = None, penalty: float = PENALTY
 ) -> Floats:
-    """Return the weights that maximise the penalised likelihood, by Newton.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n, K)
-        Of A against B: they change their sign when the sides are swapped.
-    outcome : ndarray, shape (n,)
-        A's share of the vote.
-    start : ndarray, shape (K,), optional
-        Weights to start from; zeros by default.
-    penalty : float
-        On half the squared weights.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        Logits per unit of each feature.
-
-    Raises
-    ------
-    RuntimeError
-        If the last step is not below 1e-10 logits.
-    """
+    """Return the weights that maximise the penalised likelihood, by Newton."""
     weights = np.zeros(features.shape[1]) if start is None else start
     for _ in range(_MAX_ITERATIONS):
         gradient, hessian = _derivatives(features, outcome, weights, penalty)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from judgeline.elo.bradley_terry import curvature, fit_strengths
+from judgeline.elo.strengths import curvature, fit_strengths
 
 Floats = NDArray[np.float64]
 
@@ -42,31 +42,6 @@ def fit_leave_one_out(
 
     Fold ``m`` maximises the penalised Bradley-Terry log-likelihood of `fit_strengths` on the
     battles without model ``m``, against the fold's own targets.
-
-    Parameters
-    ----------
-    n_battles : ndarray, shape (M, M)
-        Battles per pair; symmetric, zero diagonal.
-    fold_wins : ndarray, shape (M, M)
-        Row ``m``: each model's wins in the battles without ``m``. A row that holds NaN
-        marks a fold without targets; its strengths are NaN. The diagonal is not read.
-    wins : ndarray, shape (M,)
-        Each model's wins over all battles at some common target; only a starting point.
-    l2 : float
-        Penalty per squared logit, as in `fit_strengths`.
-    names : sequence of str, optional
-        Names of the models for messages; their numbers by default.
-
-    Returns
-    -------
-    ndarray, shape (M, M)
-        Row ``m``: strengths in logits of the models other than ``m``, centred to mean zero
-        over them; the diagonal is zero.
-
-    Raises
-    ------
-    RuntimeError
-        If a fold does not reach the tolerances of `fit_strengths`; names the model left out.
     """
     size = wins.size
     others = ~np.eye(size, dtype=bool)
@@ -97,11 +72,6 @@ def fit_anchors(n_battles: Floats, wins: Floats, *, l2: float) -> Floats:
 
     Equal battles give equal bits here and in `fit_leave_one_out`, whether a model was left out
     of them or was never there.
-
-    Parameters
-    ----------
-    n_battles, wins, l2
-        As of `fit_strengths`.
     """
     if wins.size == 1:
         return np.zeros(1)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.strengths import fit_strengths
+from judgeline.elo.sums import tally_outcomes
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,4 @@
-"""What placing a model needs of a kind of outcome: battles and wins, whole and by fold.
-
-Votes, a judge's hard outcomes and any probability of a win come down to the same totals, so
-that one leave-one-out fit and one placement serve them all.
-"""
+"""Targets: battles and wins, whole and by fold, that place models by one kind of outcome."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -11,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles
-from judgeline.elo.connectivity import connected_components, cut_models
+from judgeline.elo.anchors import cut_models, other_anchors
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
-from judgeline.elo.own_battles import OwnBattles
-from judgeline.elo.placement import analytic_std_error, place_models
-from judgeline.elo.soft import SoftTotals
+from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.elo.sums import SoftTotals
 from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]
@@ -51,26 +46,8 @@ class Placed(NamedTuple):
     anchors: Floats
 
 
-def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
-    """Return which models have votes, (M,); ValueError if none has."""
-    voted = battles.voted_models()
-    if not voted.any():
-        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
-    return voted
-
-
 def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bool_]) -> Target:
-    """Return the target under which each outcome counts as a fixed share of the win.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (M, A, K)
-        Battles of every model against each anchor, by outcome.
-    share : ndarray, shape (K,)
-        What each outcome counts as.
-    voted : ndarray of bool, shape (M,)
-        Which models are the A anchors.
-    """
+    """Return the target under which each outcome counts as a fixed share of the win."""
     own_wins = counts @ exact_share(share)
     among = own_wins[voted]
     fold_wins = np.tile(among.sum(axis=1), (voted.size, 1))
@@ -80,15 +57,7 @@ def linear_target(counts: NDArray[np.int64], share: Floats, voted: NDArray[np.bo
 
 
 def soft_target(counts: NDArray[np.int64], soft: SoftTotals, voted: NDArray[np.bool_]) -> Target:
-    """Return the target of soft outcomes, each fold at its own slope, from their totals.
-
-    Parameters
-    ----------
-    counts, voted
-        As of `linear_target`.
-    soft : SoftTotals
-        Of the same battles.
-    """
+    """Return the target of soft outcomes, each fold at its own slope, from their totals."""
     n_battles = counts.sum(axis=2).astype(float)
     own_wins, fold_wins = soft.own_wins[:, voted], soft.totals[:, voted].copy()
     # in fold m the anchor i loses what it won against m at the slope of m: n_im - own_wins_mi
@@ -102,23 +71,7 @@ def outcome_target(
     outcomes: FoldOutcomes,
     voted: NDArray[np.bool_],
 ) -> Target:
-    """Return the target of any outcomes, which may differ from fold to fold.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The judged battles, n of them over M models.
-    counts, voted
-        As of `linear_target`.
-    outcomes : FoldOutcomes
-        A's share of the win in every battle, by held-out model; a fold with a NaN in it has no
-        target. Models without votes share their outcomes.
-
-    Raises
-    ------
-    ValueError
-        If a fold has not one outcome per battle, or one outside [0, 1].
-    """
+    """Return the target of any outcomes, which may differ from fold to fold."""
     size = voted.size
     own_wins, own_squares = np.zeros((size, size)), np.zeros(size)
     totals = np.zeros((size, size))
@@ -141,15 +94,7 @@ def own_target(
     shares: Callable[[int, OwnBattles], Floats],
     voted: NDArray[np.bool_],
 ) -> Target:
-    """Return the target of outcomes that place a model among the anchors of people's votes.
-
-    Parameters
-    ----------
-    battles, counts, voted
-        As of `outcome_target`.
-    shares : callable
-        Gives a model's share of the win in each of its own battles, by its number; NaN for none.
-    """
+    """Return the target of outcomes that place a model among the anchors of people's votes."""
     anchors = np.cumsum(voted) - 1
     n_anchors = int(voted.sum())
     own_wins, own_squares = np.zeros((voted.size, n_anchors)), np.zeros(voted.size)
@@ -161,13 +106,7 @@ def own_target(
 
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:
-    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN.
-
-    Raises
-    ------
-    ValueError
-        Otherwise, with the value, the row and the model held out.
-    """
+    """Return a fold's outcomes if there is one per battle, each in [0, 1] or NaN."""
     share = np.asarray(outcome, dtype=float)
     if share.shape != (n_battles,):
         raise ValueError(
@@ -200,42 +139,12 @@ def _own_shares(
     return own, opponent.astype(np.int64)
 
 
-def require_anchors_connected(
-    target: Target, voted: NDArray[np.bool_], models: tuple[str, ...]
-) -> None:
-    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
-    labels = connected_components(target.n_battles[voted])
-    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
-    if stray:
-        raise ValueError(
-            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
-            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
-            "or remove their votes and let the judge place them"
-        )
-
-
 def place_targets(
     targets: Mapping[str, Target], voted: NDArray[np.bool_], l2: float, names: NDArray[np.str_]
 ) -> dict[str, Placed]:
     """Fit every fold's anchors, then place the held-out models and those without votes.
 
     A model's placements by a judge depend on no vote on it, to the last bit.
-
-    Parameters
-    ----------
-    targets : mapping of str to Target
-        By method, ``human`` among them.
-    voted : ndarray of bool, shape (M,)
-        Which models are anchors.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    names : ndarray of str, shape (A,)
-        The anchors, for messages.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     fitted = {
         name: fold_anchors(target, voted, l2, names)
@@ -257,12 +166,6 @@ def place_targets(
     return {name: Placed(*columns) for name, *columns in rows}
 
 
-def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
-    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
-    return others
-
-
 def _is_cut(target: Target, voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which models' absence takes other anchors apart, (M,): they have no fold."""
     cut = np.zeros(voted.size, dtype=bool)
@@ -277,16 +180,6 @@ def fold_anchors(
 
     A model's own place holds zero; rows are NaN where a fold has no target,
     or its anchors no chain of battles between them.
-
-    Parameters
-    ----------
-    target, voted, l2, names
-        As of `place_targets`, one target with `fold_wins`.
-
-    Raises
-    ------
-    RuntimeError
-        If an iteration does not converge.
     """
     fold_wins = np.asarray(target.fold_wins)
     among, anchors = target.n_battles[voted], np.full(fold_wins.shape, np.nan)

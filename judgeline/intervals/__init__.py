@@ -1,1 +1,81 @@
 """Intervals of ratings: conformal thresholds, coverage, and the board."""
+
+from judgeline.intervals.board import (
+    OF_THE_JUDGE,
+    WITHHELD,
+    Leaderboard,
+    join_newcomers,
+    kept_intervals,
+    kept_text,
+    missed,
+    rank_models,
+    with_votes,
+    withheld_reason,
+    withhold,
+)
+from judgeline.intervals.conformal import (
+    StdErrorKind,
+    bands_of,
+    conformal_quantile,
+    expected_half_width,
+    nonconformity_scores,
+    sampling_half_width,
+)
+from judgeline.intervals.judge_and_votes import (
+    JudgeAndVotes,
+    VotedRatings,
+    rate_by_votes,
+    rate_with_votes,
+)
+from judgeline.intervals.pooled import (
+    rate_pooled,
+)
+from judgeline.intervals.promises import (
+    RankTest,
+    RunningCoverage,
+    conformal_p_values,
+    origin_shift,
+    rank_sum_test,
+    running_coverage,
+)
+from judgeline.intervals.thresholds import (
+    Calibrating,
+    ConformalCalibration,
+    calibrate_intervals,
+    calibrating_models,
+)
+
+__all__ = [
+    "OF_THE_JUDGE",
+    "WITHHELD",
+    "Calibrating",
+    "ConformalCalibration",
+    "JudgeAndVotes",
+    "Leaderboard",
+    "RankTest",
+    "RunningCoverage",
+    "StdErrorKind",
+    "VotedRatings",
+    "bands_of",
+    "calibrate_intervals",
+    "calibrating_models",
+    "conformal_p_values",
+    "conformal_quantile",
+    "expected_half_width",
+    "join_newcomers",
+    "kept_intervals",
+    "kept_text",
+    "missed",
+    "nonconformity_scores",
+    "origin_shift",
+    "rank_models",
+    "rank_sum_test",
+    "rate_by_votes",
+    "rate_pooled",
+    "rate_with_votes",
+    "running_coverage",
+    "sampling_half_width",
+    "with_votes",
+    "withheld_reason",
+    "withhold",
+]

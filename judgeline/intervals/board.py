@@ -1,24 +1,28 @@
 """The leaderboard: one rating, interval and place per model, from leave-one-out ratings."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.elo.rate import HEADLINE, HeldOutRatings
-from judgeline.intervals.conformal import (
-    Calibrating,
-    StdErrorKind,
-    calibrating_models,
-    chosen_std_error,
-    interval_half_width,
-)
+from judgeline.elo.placements import HEADLINE
+from judgeline.elo.ratings import HeldOutRatings
+from judgeline.intervals.conformal import StdErrorKind, interval_half_width
+from judgeline.intervals.thresholds import Calibrating, calibrating_models, chosen_std_error
 
 Floats = NDArray[np.float64]
 
 WITHHELD = "withheld: "
 """What the flag of a rating begins with that is not shown, because its judge failed the gate."""
+
+OF_THE_JUDGE = (
+    "rank", "best_rank", "worst_rank", "rating", "std_error", "vote_std_error", "lower", "upper",
+    "judge_and_votes", "judge_and_votes_std_error", "judge_and_votes_lower",
+    "judge_and_votes_upper", "hard_rating", "soft_rating", "beta",
+)  # fmt: skip
+"""Columns that the judge had a say in."""
 
 
 class Leaderboard(NamedTuple):
@@ -65,6 +69,7 @@ def rank_models(
     miscoverage: float = 0.1,
     std_error: StdErrorKind = "analytic",
     calibration: HeldOutRatings | None = None,
+    bands: Mapping[str, str] | None = None,
 ) -> Leaderboard:
     """Return the leaderboard of one method with a conformal interval for every model.
 
@@ -84,6 +89,9 @@ def rank_models(
         Which standard error scales the intervals.
     calibration : HeldOutRatings, optional
         Ratings of the models that calibrate, where they are not those that are ranked.
+    bands : mapping of str to str, optional
+        Band of each model, such as its family or one of `bands_of` its judged ratings. A model
+        gets the threshold of its own band where that has enough calibrating models, else of all.
 
     Returns
     -------
@@ -104,9 +112,10 @@ def rank_models(
         zip(table.model.tolist(), table.basis.tolist(), strict=True)
     ):
         voted = calibrating_models(pool, _pool_method(method, basis, pool), std_error)
-        half_width[row] = _half_width(
-            voted.take(voted.model != name), spread[row], table.vote_std_error[row], miscoverage
-        )
+        others = voted.take(voted.model != name)
+        reach = others.threshold(miscoverage, _alike(others, name, bands))
+        own = others.spread(spread[row : row + 1], table.vote_std_error[row : row + 1])
+        half_width[row] = interval_half_width(reach, own)[0]
     nowhere = np.full(table.model.size, math.nan)
     return in_order(
         Leaderboard(
@@ -127,10 +136,13 @@ def _pool_method(method: str, basis: str, pool: HeldOutRatings) -> str:
     return stands_for if method == HEADLINE and (pool.method == stands_for).any() else method
 
 
-def _half_width(voted: Calibrating, error: float, noise: float, miscoverage: float) -> float:
-    """Return half the width of one model's interval, from the models that calibrate it."""
-    spread = voted.spread(np.array([error]), np.array([noise]))
-    return float(interval_half_width(voted.threshold(miscoverage), spread)[0])
+def _alike(
+    voted: Calibrating, name: str, bands: Mapping[str, str] | None
+) -> NDArray[np.bool_] | None:
+    """Return which calibrating models share a model's band; None if it has no band."""
+    if bands is None or name not in bands:
+        return None
+    return np.array([bands.get(other) == bands[name] for other in voted.model.tolist()], bool)
 
 
 def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
@@ -144,15 +156,7 @@ def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
 
 
 def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
-    """Return the rows by rating, best first, with ranks and the ranks that chance allows.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        With ratings and intervals.
-    miscoverage : float
-        Tolerated probability of a miss that the intervals were made with, in (0, 1).
-    """
+    """Return the rows by rating, best first, with ranks and the ranks that chance allows."""
     rating = board.rating.astype(float)
     order = np.lexsort((board.model.astype(str), -rating))  # NaN sorts last
     board = Leaderboard(*(column[order] for column in board))
@@ -207,24 +211,6 @@ def rank_intervals(
     is one more than the number of models above it; a higher rating never has a worse one.
 
     Assumption: errors of ratings are about normal and independent.
-
-    Parameters
-    ----------
-    rating, half_width : array_like, shape (n,)
-        Elo points, best first; an infinite half-width leaves every rank open.
-    miscoverage : float
-        Tolerated probability that the true rank of any model lies outside, in (0, 1).
-
-    Returns
-    -------
-    best, worst : ndarray, shape (n,)
-        Ranks from 1 to n.
-
-    References
-    ----------
-    A. J. Hayter (1984), "A Proof of the Conjecture that the Tukey-Kramer Multiple Comparisons
-    Procedure is Conservative", The Annals of Statistics 12(1). M. Mogstad, J. P. Romano, A. M.
-    Shaikh and D. Wilhelm (2024), "Inference for Ranks", Review of Economic Studies 91(1).
     """
     from scipy.stats import norm, studentized_range
 
@@ -311,14 +297,6 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     )
 
 
-OF_THE_JUDGE = (
-    "rank", "best_rank", "worst_rank", "rating", "std_error", "vote_std_error", "lower", "upper",
-    "judge_and_votes", "judge_and_votes_std_error", "judge_and_votes_lower",
-    "judge_and_votes_upper", "hard_rating", "soft_rating", "beta",
-)  # fmt: skip
-"""Columns that the judge had a say in."""
-
-
 def withheld_reason(flags: str) -> str:
     """Return why a model's rating is withheld, from its flags; empty where it is not."""
     first = flags.split(";", 1)[0]
@@ -345,3 +323,50 @@ def _lookup(
 ) -> Floats:
     found = dict(zip(names[rows].tolist(), values[rows].tolist(), strict=True))
     return np.array([found.get(model, math.nan) for model in models.tolist()])
+
+
+def join_newcomers(
+    board: Leaderboard, newcomers: Leaderboard, *, miscoverage: float
+) -> Leaderboard:
+    """Return a leaderboard of both, with ranks over all.
+
+    People's votes come first: a newcomer that has a human rating on the board by now is left out.
+    Else, of it and a model of its name without votes, the rated one stands, and of two rated ones
+    that with more battles: further answers do not rename what the judge has seen more of.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        Of a corpus.
+    newcomers : Leaderboard
+        Of models that people have not rated, by the same method.
+    miscoverage : float
+        Tolerated probability of a miss that the intervals were made with.
+
+    Raises
+    ------
+    ValueError
+        If two newcomers have one name, or they were rated by another method.
+    """
+    names = newcomers.model.tolist()
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"newcomer {twice!r} is there twice; give each its own name")
+    if set(newcomers.method.tolist()) - set(board.method.tolist()):
+        raise ValueError(
+            f"newcomers are rated by {str(newcomers.method[0])!r}, the board by "
+            f"{str(board.method[0])!r}; remake the ratings of the newcomers"
+        )
+    rated = np.isfinite(newcomers.rating)
+    seen = dict(zip(newcomers.model[rated].tolist(), newcomers.n_battles[rated], strict=True))
+    rows = zip(board.model.tolist(), board.human_rating, board.rating, board.n_battles, strict=True)
+    stays = {
+        name
+        for name, human, rating, n_battles in rows
+        if np.isfinite(human) or (np.isfinite(rating) and n_battles > seen.get(name, -1))
+    }
+    enters = np.array([name not in stays for name in names], dtype=bool)
+    kept = np.array([name not in set(names) - stays for name in board.model.tolist()], dtype=bool)
+    pairs = zip(board, newcomers, strict=True)
+    joined = Leaderboard._make(np.concatenate([old[kept], new[enters]]) for old, new in pairs)
+    return in_order(joined, miscoverage=miscoverage)

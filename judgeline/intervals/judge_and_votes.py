@@ -12,11 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import HeldOutRatings, human_anchors
-from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
-from judgeline.elo.streams import keyed_rng
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.placements import human_anchors
+from judgeline.elo.ratings import HeldOutRatings
+from judgeline.elo.resampling import keyed_rng
+from judgeline.elo.strengths import (
+    ELO_PER_LOGIT,
+    place_models,
+    rating_to_strength,
+    strength_to_rating,
+)
+from judgeline.elo.sums import tally_outcomes
 from judgeline.intervals.conformal import conformal_quantile
 
 Floats = NDArray[np.float64]
@@ -94,22 +99,6 @@ def judge_variance(
     ``LEAST_ERROR^2``, times ``n / (n - 1)``.
     The second term departs from the first alone: judge and people see the same battles, so that
     their errors go together and residuals understate the judge's.
-
-    Parameters
-    ----------
-    residual, human_std_error, judge_std_error : array_like, shape (n,)
-        Judge minus human rating of the calibrating models, and the errors of both ratings, in
-        Elo points.
-
-    Returns
-    -------
-    JudgeVariance
-        In squared logits; NaN with a reason for fewer than two models.
-
-    Raises
-    ------
-    ValueError
-        If a residual or an error is not finite.
     """
     columns = (residual, human_std_error, judge_std_error)
     error, noise, by_judge = (np.asarray(column, dtype=float) for column in columns)
@@ -143,27 +132,6 @@ def calibrate_votes(
     and the judge's rating, whose variance comes from the other models, make a rating; it is
     compared with the human rating of the model's other votes. Nonconformity is the difference
     over ``sqrt(std_error^2 + other_std_error^2)``.
-
-    Parameters
-    ----------
-    models : CalibratingModels
-        Models with votes, without the one to be rated.
-    n_votes : int
-        Votes of the model to be rated; the power of two below is close enough.
-    seed : int
-        Seed of the draws.
-    l2 : float
-        Penalty of the human rating from the other votes, per squared logit.
-
-    Returns
-    -------
-    VoteCalibration
-        Models with fewer than two votes show nothing and are left out.
-
-    References
-    ----------
-    J. Lei et al. (2018), "Distribution-Free Predictive Inference for Regression", section 5.2,
-    on conformal intervals in units of an estimated error. arXiv:1604.04173.
     """
     everyone = np.arange(len(models.model))
     scores = {
@@ -183,20 +151,6 @@ def leave_out(
     It differs from `calibrate_votes` on the others in one thing: the variance with which each of
     these was rated holds the residual of `model` too. It costs nothing, so that one calibration
     per power of two of votes serves a whole leaderboard.
-
-    Parameters
-    ----------
-    calibration : VoteCalibration
-        Of all `models`.
-    models : CalibratingModels
-        The same models.
-    model : str
-        The model to be rated.
-
-    Returns
-    -------
-    VoteCalibration
-        Variance and nonconformity of the other models.
     """
     left = tuple(name for name in calibration.model if name != model)
     return VoteCalibration(
@@ -223,33 +177,6 @@ def combine_with_votes(
     exceeds that on the calibrating ones. The interval speaks of the rating that unlimited votes
     would give. It assumes that the model is exchangeable with the calibrating ones, and that
     their nonconformity spreads alike whether the votes compared with are many or few.
-
-    Parameters
-    ----------
-    judge_rating : float
-        Headline rating by the judge in Elo points, from the fold without the model.
-    wins, n_votes : array_like, shape (A,)
-        Share of wins (ties are halves) and number of the model's votes against each anchor.
-    anchors : array_like, shape (A,)
-        Human strengths of the fold in logits; only those with a vote count.
-    calibration : VoteCalibration
-        Of the other models with votes, at about this number of votes.
-    miscoverage : float
-        Share of intervals that may miss, in (0, 1).
-    judge_std_error : float
-        Standard error of the judge rating, in Elo points.
-
-    Returns
-    -------
-    JudgeAndVotes
-        Elo points; the judge's rating without votes, NaN where the judge's variance is not
-        known, infinite bounds where too few models calibrate the interval.
-
-    Raises
-    ------
-    ValueError
-        If the judge rating, or an anchor with votes, is not finite, wins are not between 0 and
-        the votes, or `miscoverage` is out of range.
     """
     won, met = np.asarray(wins, dtype=float), np.asarray(n_votes, dtype=float)
     strengths = np.where(met > 0, np.asarray(anchors, dtype=float), 0.0)

@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from judgeline.elo.anchors import require_votes
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.gap import GapFeatures, fit_gap, gap_features, mean_features
-from judgeline.elo.rate import HeldOutRatings, Placements, human_shares, human_target, tabulate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.std_errors import require_clusters
-from judgeline.elo.tally import OutcomeTally, tally_outcomes
-from judgeline.elo.targets import own_target, place_targets, require_votes
+from judgeline.elo.placements import Placements, human_shares, human_target
+from judgeline.elo.ratings import HeldOutRatings, tabulate
+from judgeline.elo.resampling import RatingSettings, require_clusters
+from judgeline.elo.sums import OutcomeTally, tally_outcomes
+from judgeline.elo.targets import own_target, place_targets
 from judgeline.verdict.slugs import POOLED
 
 Floats = NDArray[np.float64]
@@ -44,7 +45,7 @@ def rate_pooled(
     settings : RatingSettings
         Penalty, resamples and seed.
     cluster : array_like of int or str, shape (n,), optional
-        Cluster of each battle, such as its question; as of `judgeline.elo.rate.rate`.
+        Cluster of each battle, such as its question; as of `judgeline.elo.rate`.
     models : collection of str, optional
         Models to return, such as one newcomer; all by default.
 
@@ -82,13 +83,7 @@ def pooled_basis(judges: Collection[str]) -> str:
 
 
 def require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
-    """Raise ValueError, with judge and row, unless all judges have the same battles and votes.
-
-    Parameters
-    ----------
-    judges : mapping of str to CodedBattles
-        Battles by judge.
-    """
+    """Raise ValueError, with judge and row, unless all judges have the same battles and votes."""
     if not judges:
         raise ValueError("no judge to pool; give the battles of at least one")
     (first, own), *others = judges.items()

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
 from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.elo.settled import VOTES_WAIT, with_settled_votes
 
 RANKS = ("rank", "best_rank", "worst_rank")
 

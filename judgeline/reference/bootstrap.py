@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.elo.strengths import ELO_PER_LOGIT
 from judgeline.reference.gaps import JEFFREYS
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, logit
 
-from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.elo.strengths import ELO_PER_LOGIT
 
 Floats = NDArray[np.float64]
 

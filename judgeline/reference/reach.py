@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.elo.rank_correlation import kendall
+from judgeline.elo.summary import kendall
 from judgeline.reference.gaps import anchored_elo, soft_counts
 
 Floats = NDArray[np.float64]

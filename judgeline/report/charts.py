@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.elo.rate import HEADLINE
-from judgeline.intervals.board import missed
+from judgeline.elo import HEADLINE
+from judgeline.intervals import missed
 from judgeline.report.drawing import Palette, printable
 from judgeline.report.wording import method_words
 

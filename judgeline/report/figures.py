@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from judgeline.elo.beta import fit_beta
+from judgeline.elo import fit_beta
 from judgeline.reliability.agreement import expected_calibration_error, reliability
 from judgeline.report.charts import (
     RULERS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from judgeline.intervals.board import withheld_reason
+from judgeline.intervals import withheld_reason
 from judgeline.report.evidence import Evidence
 
 COLUMNS: dict[str, tuple[str, ...]] = {

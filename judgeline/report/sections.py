@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from judgeline.intervals.board import kept_intervals, kept_text
+from judgeline.intervals import kept_intervals, kept_text
 from judgeline.report.browser import MOST_PER_PAGE, Browser, browser_of
 from judgeline.report.companion_sections import PLACING, companions_of
 from judgeline.report.companions import Companion

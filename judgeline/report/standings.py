@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.elo.settled import VOTES_WAIT
-from judgeline.intervals.board import missed
+from judgeline.elo import VOTES_WAIT
+from judgeline.intervals import missed
 from judgeline.report.grid import sort_key
 from judgeline.report.wording import count, flag_words, number, rank_text, span
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.elo.surrogacy import surrogacy_finding
-from judgeline.intervals.board import WITHHELD
+from judgeline.elo import surrogacy_finding
+from judgeline.intervals import WITHHELD
 
 MISSING = "–"
 """Shown where there is no number."""

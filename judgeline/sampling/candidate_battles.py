@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.elo.rate import FEW_BATTLES
+from judgeline.elo.ratings import FEW_BATTLES
 
 N_BANDS = 5
 """Bands of strength that opponents are spread over, where there are as many anchors."""
@@ -68,7 +68,7 @@ def needed_battles(
     Returns
     -------
     NeededBattles
-        With at least `judgeline.elo.rate.FEW_BATTLES` battles (below that a standard error is a
+        With at least `judgeline.elo.FEW_BATTLES` battles (below that a standard error is a
         guess), and at most ``max_battles``. Where nothing is known of the noise, the threshold is
         infinite or the judge is wrong by too much, no number is enough, and ``max_battles`` are
         taken.

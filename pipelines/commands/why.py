@@ -14,9 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from assets.columns import as_columns, as_table
 from assets.diagnostics.influences import influence_table
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import OF_THE_JUDGE, rank_models, withheld_reason
-from judgeline.intervals.conformal import calibrating_models
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
 from judgeline.report import Evidence, evidence_of, strongest
 from judgeline.verdict.slugs import POOLED
 from pipelines.commands.leaderboards import no_pooled

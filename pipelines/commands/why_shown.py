@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from judgeline.elo.settled import VOTES_WAIT
+from judgeline.elo import VOTES_WAIT
 from judgeline.report import Evidence, Reading, in_markdown, inert, shortened
 from pipelines.commands.why import Why
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from resources.arena.layouts import break_layout, lay_out
 from resources.arena.prompts import Prompt
 from resources.arena.wording import FAMILIES, ORNAMENTS, WORDINGS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from resources.arena.wording import LANGUAGES, RECORD_KEYS, WORDINGS, Wording
 
 KINDS: tuple[str, ...] = ("calculate", "sort", "extract", "record", "notice")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts

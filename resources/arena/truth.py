@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.scale import strength_to_rating
+from judgeline.elo import fit_strengths, strength_to_rating
 from resources.arena.simulation import Arena
 from resources.arena.votes import expected_outcome
 

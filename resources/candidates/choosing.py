@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.elo.rate import FEW_BATTLES
+from judgeline.elo import FEW_BATTLES
 from judgeline.io import BATTLE_DTYPES, empty, typed
 from judgeline.sampling.balanced import tiebreak_keys
 from judgeline.sampling.candidate_battles import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.elo.settled import settled_models
+from judgeline.elo import settled_models
 from judgeline.sampling.balanced import tiebreak_keys
 from judgeline.sampling.candidate_battles import choose_battles
 
@@ -55,7 +55,7 @@ def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
 
 
 def rated_models(battles: pd.DataFrame) -> frozenset[str]:
-    """Return the models with votes enough to be rated by people; see `judgeline.elo.settled`."""
+    """Return the models with votes enough to be rated by people: `settled_models`."""
     voted = battles[battles["human_outcome"].notna()]
     codes, names = pd.factorize(pd.concat([voted["model_a"], voted["model_b"]]))
     settled = settled_models(codes[: len(voted)], codes[len(voted) :], len(names))

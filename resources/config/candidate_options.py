@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from judgeline.elo.rate import FEW_BATTLES
+from judgeline.elo import FEW_BATTLES
 from resources.judges.budget import Budget
 from resources.suggest import unknown_name
 
@@ -54,7 +54,7 @@ class CandidateOptions(BaseModel):
         Half-width of the interval that is aimed at, in Elo points.
     max_battles : int
         Most battles of a candidate, whatever the half-width would take; at least
-        `judgeline.elo.rate.FEW_BATTLES`, below which a standard error is a guess.
+        `judgeline.elo.FEW_BATTLES`, below which a standard error is a guess.
     budget : list of str
         Cap on what each judge is asked about them in one run, whoever starts it, written as for
         ``--budget``; where both cap a run the smaller holds.

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from judgeline.elo.rate import HEADLINE, JUDGE_METHODS
+from judgeline.elo import HEADLINE, JUDGE_METHODS
 from judgeline.io import language_code, parse_codes
 from resources.config.candidate_options import CandidateOptions
 from resources.config.drift_options import DriftOptions

@@ -13,9 +13,8 @@ from assets.columns import RANKS, as_coded, as_table
 from assets.elo import ratings
 from assets.intervals import assets as uncertainty
 from assets.partitions import corpus_judge_key, register
-from judgeline.elo import rate as core
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.rate import RatingSettings
+from judgeline.elo import RatingSettings, fit_beta_folds
+from judgeline.elo import rate as rate_battles
 from judgeline.io import SCORED_COLUMNS
 from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
@@ -62,7 +61,7 @@ def scored_battles(scored_battles) -> pd.DataFrame:
 def heldout_ratings(scored_battles) -> pd.DataFrame:
     coded = as_coded(scored_battles, "derived")
     settings = RatingSettings(n_resamples=20, stream=("c",))
-    return as_table(core.rate(coded, settings))
+    return as_table(rate_battles(coded, settings))
 
 
 def scores(name: str, differences: list[float], control: str | None = None) -> pd.DataFrame:
@@ -183,7 +182,7 @@ def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     fresh = scores("new", GOOD)
     whole = as_coded(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), "derived")
     settings = RatingSettings(n_resamples=200, stream=("c",))
-    theirs = as_table(core.rate(whole, settings))
+    theirs = as_table(rate_battles(whole, settings))
     theirs = theirs[theirs["model"].eq("new")].set_index("method")
     table, _ = rate(tables_of(fresh), "n_resamples: 200")
     row = table.loc["new"]
@@ -237,7 +236,7 @@ def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesa
     whole = pd.concat([scored_battles, scores("eel", GOOD)[list(SCORED_COLUMNS)]])
     coded = as_coded(whole, "derived")
     settings = RatingSettings(n_resamples=20, stream=("c",))
-    heldout = as_table(core.rate(coded, settings))
+    heldout = as_table(rate_battles(coded, settings))
     waiting = {name: one.head(0) for name, one in tables_of(scores("eel", GOOD)).items()}
     waiting["candidates"] = tables_of(scores("eel", GOOD))["candidates"]
     table = made(

@@ -19,9 +19,7 @@ from assets.candidates.prediction_record import (
     typed_record,
 )
 from assets.candidates.predictions import exchangeable, predictions_cover
-from judgeline.elo.battles import code_battles
-from judgeline.elo.rate import human_anchors, rate
-from judgeline.elo.settings import RatingSettings
+from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
 from resources.further_votes import PEOPLE, further_ratings
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"

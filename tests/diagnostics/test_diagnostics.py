@@ -10,9 +10,14 @@ from sklearn.metrics import cohen_kappa_score
 from twins import Battle, beta, voted_models
 
 from judgeline.diagnostics.judge import Diagnostics, diagnose_judge
-from judgeline.elo.battles import CodedBattles
-from judgeline.elo.beta import fit_beta, fit_beta_folds
-from judgeline.elo.rate import HeldOutRatings, RatingSettings, rate
+from judgeline.elo import (
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    fit_beta,
+    fit_beta_folds,
+    rate,
+)
 from judgeline.reliability.agreement import (
     cohen_kappa,
     equal_mass_bins,

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from judgeline.diagnostics.influence import fit_influences, influence_of
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import RatingSettings, place, rate
-from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.elo import ELO_PER_LOGIT, RatingSettings, fit_beta_folds, rate
+from judgeline.elo.placements import place
+from judgeline.elo.strengths import place_models
 
 METHODS = ("human", "hard", "soft", "smoothed-0.75", "soft-rescaled")
 

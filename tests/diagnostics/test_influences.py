@@ -7,9 +7,14 @@ import pytest
 
 from assets.columns import as_coded, as_table
 from assets.diagnostics.influences import INFLUENCE_COLUMNS, added_up, influence_table
-from judgeline.elo.beta import fit_beta, fit_beta_folds
-from judgeline.elo.rate import RatingSettings, rate
-from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    RatingSettings,
+    fit_beta,
+    fit_beta_folds,
+    rate,
+    rating_to_strength,
+)
 from resources.config.corpora import RatingOptions
 
 RATING = RatingOptions(n_resamples=0, method="soft")

@@ -15,8 +15,7 @@ from judgeline.diagnostics.missing_bounds import (
     bound_missing,
     width_limit,
 )
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.rate import RatingSettings
+from judgeline.elo import RatingSettings, fit_beta_folds
 from judgeline.verdict.outcomes import hard_outcome, mean_difference
 
 Halves = tuple[list[Battle], list[Battle]]

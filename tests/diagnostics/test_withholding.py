@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from judgeline.intervals.board import Leaderboard, withheld_reason, withhold
+from judgeline.intervals import Leaderboard, withheld_reason, withhold
 
 REASON = "kappa 0.05 < 0.20, parse_rate 0.40 < 0.90"
 JUDGED = {

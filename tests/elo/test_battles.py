@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo import CodedBattles, code_battles
 
 
 def coded(**changes: Any) -> CodedBattles:

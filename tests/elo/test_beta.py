@@ -9,8 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from twins import Battle, all_models, beta, beta_without
 
-from judgeline.elo.battles import code_battles
-from judgeline.elo.beta import fit_beta, fit_beta_folds
+from judgeline.elo import code_battles, fit_beta, fit_beta_folds
 
 
 def votes(seed: int, n: int = 400, slope: float = 0.6) -> tuple[np.ndarray, np.ndarray]:

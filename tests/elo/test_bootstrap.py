@@ -15,7 +15,7 @@ from twins import (
     place,
 )
 
-from judgeline.elo.rate import RatingSettings
+from judgeline.elo import RatingSettings
 
 
 def std_errors(battles: list[Battle], n_resamples: int, **changes: Any) -> dict[tuple, float]:

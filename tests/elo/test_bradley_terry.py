@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twins import Battle, bradley_terry, human_outcome
 
-from judgeline.elo.bradley_terry import fit_strengths
+from judgeline.elo import fit_strengths
 
 
 def totals(battles: list[Battle]) -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.connectivity import connected_components, require_connected
+from judgeline.elo import CodedBattles, code_battles, connected_components, require_connected
 
 
 def battles_of(pairs: list[tuple[str, str]]) -> CodedBattles:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
+from judgeline.elo import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
 
 
 def test_four_hundred_points_are_odds_of_ten_to_one() -> None:

@@ -39,8 +39,8 @@ from twins import (
     voted_models,
 )
 
-from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.rate import HeldOutRatings, RatingSettings, ScoringMethod, fit_score_slopes
+from judgeline.elo import HeldOutRatings, RatingSettings, ScoringMethod, fit_beta_folds
+from judgeline.elo.placements import fit_score_slopes
 
 # ------------------------------------------------------------------ the twin
 

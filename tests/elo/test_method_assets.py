@@ -10,8 +10,8 @@ from assets.columns import as_coded, as_table
 from assets.elo import method_comparison as comparing
 from assets.elo import methods as module
 from assets.partitions import corpus_judge_key
-from judgeline.elo import rate as core
-from judgeline.elo.rate import RatingSettings
+from judgeline.elo import RatingSettings
+from judgeline.elo import rate as rate_battles
 from resources.config.catalog import Catalog
 from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
 
@@ -100,7 +100,7 @@ def summarise(ratings, scored, soft, learnt, verdicts, catalog) -> pd.DataFrame:
 def test_on_a_rubric_alone_hard_and_soft_are_the_usual_ones(scored_battles, catalog):
     found = rate(scored_battles, NO_SOFT, NO_LEARNT, catalog).value
     coded = as_coded(scored_battles, "derived")
-    usual = as_table(core.rate(coded, RatingSettings(n_resamples=0)))
+    usual = as_table(rate_battles(coded, RatingSettings(n_resamples=0)))
     both = found.merge(usual, on=["model", "method"], suffixes=("", "_usual"))
     assert set(both["method"]) >= {"human", "hard", "soft", "hard-rescaled"}
     np.testing.assert_allclose(both["rating"], both["rating_usual"], atol=1e-4)

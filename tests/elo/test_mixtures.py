@@ -13,17 +13,22 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from twins import Battle, beta_without
 
-from judgeline.elo import gap
-from judgeline.elo import rate as heldout
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.beta import fit_beta_folds
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    CodedBattles,
+    RatingSettings,
+    code_battles,
+    fit_beta_folds,
+    gap,
+)
+from judgeline.elo import (
+    rate as rate_battles,
+)
 from judgeline.elo.gap import GapFit, fit_gap, fit_weights, gap_features
-from judgeline.elo.mixtures import AVERAGE_FROM, ruler_slopes
-from judgeline.elo.rate import RatingSettings
-from judgeline.elo.scale import ELO_PER_LOGIT
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo.placements import AVERAGE_FROM, place, ruler_slopes
+from judgeline.elo.sums import tally_outcomes
 from judgeline.elo.targets import Placed
-from judgeline.intervals.board import rank_models
+from judgeline.intervals import rank_models
 
 # ------------------------------------------------------------------ an independent program
 
@@ -66,9 +71,9 @@ def test_ratings_of_real_battles_are_those_of_an_independent_program(
         if row["file"] == f"{file}.csv"
     ]
     battles = read_real(data_dir / "real" / f"{file}.csv")
-    rows = by_model_and_method(heldout.rate(battles, RatingSettings(n_resamples=0)))
+    rows = by_model_and_method(rate_battles(battles, RatingSettings(n_resamples=0)))
     assert {row["model"] for row in known} == set(battles.models)
-    placed = heldout.place(battles, fit_beta_folds(battles), l2=0.01).placed["gap"]
+    placed = place(battles, fit_beta_folds(battles), l2=0.01).placed["gap"]
     known_strengths = ELO_PER_LOGIT * placed.std_error
     for row in known:
         for column, method in COLUMNS.items():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
 
-from judgeline.elo.rank_correlation import average_ranks, kendall, spearman
+from judgeline.elo import kendall, spearman
+from judgeline.elo.summary import average_ranks
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 10, 1_000_000])  # few of them tie often

@@ -16,9 +16,8 @@ from arenas import code
 from likeness import Rows, assert_like_the_twin, by_model_and_method
 from twins import Battle
 
-from judgeline.elo.rate import HeldOutRatings, RatingSettings, rate
-from judgeline.elo.summary import summarise
-from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.elo import HeldOutRatings, RatingSettings, rate, summarise
+from judgeline.intervals import calibrate_intervals
 
 PUBLISHED = RatingSettings(l2=0.005, n_resamples=20)
 

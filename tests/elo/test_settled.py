@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.elo.battles import code_battles
-from judgeline.elo.rate import rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.settled import settled_models, with_settled_votes
-from judgeline.intervals.conformal import calibrating_models
+from judgeline.elo import RatingSettings, code_battles, rate, settled_models, with_settled_votes
+from judgeline.intervals import calibrating_models
 
 
 def slow(pairs: list[tuple[int, int]], n_models: int) -> list[bool]:

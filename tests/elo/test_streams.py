@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 
 
 def draws(seed: int, *names: str) -> list[int]:

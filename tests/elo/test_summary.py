@@ -5,7 +5,7 @@ import pytest
 from ratings_by_hand import Rated, heldout_of
 from scipy.stats import kendalltau, linregress, spearmanr
 
-from judgeline.elo.summary import summarise
+from judgeline.elo import summarise
 
 
 def test_figures_are_those_of_scipy_and_of_hand() -> None:

@@ -6,10 +6,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from twins import Battle
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.bradley_terry import fit_strengths
-from judgeline.elo.surrogacy import fit_surrogacy, surrogacy_finding
-from judgeline.elo.tally import tally_outcomes
+from judgeline.elo import (
+    CodedBattles,
+    code_battles,
+    fit_strengths,
+    fit_surrogacy,
+    surrogacy_finding,
+)
+from judgeline.elo.sums import tally_outcomes
 
 SIZE = 12
 

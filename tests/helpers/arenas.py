@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 from twins import Battle
 
-from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo import CodedBattles, code_battles
 
 
 def code(battles: Sequence[Battle]) -> CodedBattles:

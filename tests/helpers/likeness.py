@@ -19,8 +19,8 @@ from twins import (
     voted_models,
 )
 
-from judgeline.elo import rate as heldout
-from judgeline.elo.rate import HeldOutRatings, RatingSettings
+from judgeline.elo import HeldOutRatings, RatingSettings
+from judgeline.elo import rate as rate_battles
 
 PLAIN = ("hard", "soft", *(f"smoothed-{level}" for level in SMOOTHING_LEVELS))
 ON_THE_RULER = ("hard-rescaled", "soft-rescaled", "average", "gap", "auto")
@@ -33,7 +33,7 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 def rate(
     battles: Sequence[Battle], settings: RatingSettings = NO_BOOTSTRAP, **options: Any
 ) -> HeldOutRatings:
-    return heldout.rate(code(battles), settings, **options)
+    return rate_battles(code(battles), settings, **options)
 
 
 def by_model_and_method(heldout: HeldOutRatings) -> Rows:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judgeline.elo.rate import HeldOutRatings
+from judgeline.elo import HeldOutRatings
 
 
 class Rated(NamedTuple):

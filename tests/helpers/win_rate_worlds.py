@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from judgeline.elo.battles import CodedBattles, code_battles
+from judgeline.elo import CodedBattles, code_battles
 
 
 def world(

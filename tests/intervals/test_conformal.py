@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 from ratings_by_hand import Rated, heldout_of
 from twins import conformal_threshold
 
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.conformal import (
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import (
     Calibrating,
     calibrate_intervals,
     conformal_quantile,
-    coverage_limits,
     nonconformity_scores,
-    structured_splits,
 )
+from judgeline.intervals.conformal import coverage_limits
+from judgeline.intervals.thresholds import structured_splits
 
 
 @pytest.mark.parametrize("hundredths", range(1, 100))

@@ -11,10 +11,8 @@ import pytest
 from lanes import sized
 from scipy.special import expit
 
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.rate import HeldOutRatings, RatingSettings, rate
-from judgeline.intervals.board import rank_models
-from judgeline.intervals.conformal import calibrate_intervals
+from judgeline.elo import CodedBattles, HeldOutRatings, RatingSettings, code_battles, rate
+from judgeline.intervals import calibrate_intervals, rank_models
 
 SIZE = 20
 SETTINGS = RatingSettings(n_resamples=0, smoothing_levels=())

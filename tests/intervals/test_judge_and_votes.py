@@ -6,10 +6,16 @@ from lanes import sized
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from judgeline.elo.battles import code_battles
-from judgeline.elo.placement import place_models
-from judgeline.elo.rate import RatingSettings, rate
-from judgeline.elo.scale import ELO_PER_LOGIT, rating_to_strength, strength_to_rating
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    RatingSettings,
+    code_battles,
+    rate,
+    rating_to_strength,
+    strength_to_rating,
+)
+from judgeline.elo.strengths import place_models
+from judgeline.intervals import rate_by_votes, rate_with_votes
 from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     JudgeVariance,
@@ -18,8 +24,6 @@ from judgeline.intervals.judge_and_votes import (
     combine_with_votes,
     judge_variance,
     leave_out,
-    rate_by_votes,
-    rate_with_votes,
 )
 
 ANCHORS = np.array([-1.0, -0.2, 0.3, 0.9])

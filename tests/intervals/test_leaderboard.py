@@ -10,7 +10,8 @@ from lanes import sized
 from ratings_by_hand import Rated, heldout_of
 from scipy.stats import norm, studentized_range
 
-from judgeline.intervals.board import Leaderboard, rank_intervals, rank_models
+from judgeline.intervals import Leaderboard, rank_models
+from judgeline.intervals.board import rank_intervals
 
 rank = partial(rank_models, method="soft")
 

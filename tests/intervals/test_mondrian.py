@@ -2,49 +2,47 @@ import math
 
 import numpy as np
 import pytest
+from ratings_by_hand import Rated, heldout_of
 
-from judgeline.intervals.conformal import conformal_quantile
-from judgeline.intervals.mondrian import bands_of, mondrian_thresholds
-
-
-def test_a_band_with_enough_models_has_the_threshold_of_its_own_scores():
-    scores = np.r_[np.arange(1.0, 10), 100 + np.arange(1.0, 20)]
-    bands = ["low"] * 9 + ["high"] * 19
-    found = mondrian_thresholds(scores, bands, miscoverage=0.1)
-    assert found.band.tolist() == ["high", "low"]
-    assert found.threshold.tolist() == [118, 9]  # the 18th of 19, the 9th of 9
-    assert found.n_models.tolist() == [19, 9]
-    assert found.is_own.all()
+from judgeline.intervals import bands_of, conformal_quantile, rank_models
 
 
-def test_a_band_with_too_few_has_the_threshold_of_all():
-    scores, bands = np.arange(1.0, 29), ["few"] * 8 + ["many"] * 20
-    found = mondrian_thresholds(scores, bands, miscoverage=0.1)
-    assert found.is_own.tolist() == [False, True]
-    assert found.threshold[0] == conformal_quantile(scores, miscoverage=0.1)
-    assert found.n_models.tolist() == [28, 20]
-    wary = mondrian_thresholds(scores, bands, miscoverage=0.1, least_models=21)
-    assert not wary.is_own.any()
-    assert mondrian_thresholds([1.0], ["a"], miscoverage=0.1).threshold.tolist() == [math.inf]
+def threshold(scores, alike, miscoverage=0.1):
+    return conformal_quantile(scores, miscoverage=miscoverage, alike=alike)
 
 
-def test_one_band_is_split_conformal():
-    scores = np.random.default_rng(0).exponential(size=50)
-    found = mondrian_thresholds(scores, ["all"] * 50, miscoverage=0.2)
-    assert found.threshold.tolist() == [conformal_quantile(scores, miscoverage=0.2)]
+def test_a_band_has_the_threshold_of_its_own_scores_if_they_are_enough():
+    scores, low = np.r_[np.arange(1.0, 10), 100 + np.arange(1.0, 20)], np.arange(28) < 9
+    assert (threshold(scores, ~low), threshold(scores, low)) == (118, 9)  # 18th of 19, 9th of 9
+    assert threshold(scores, np.arange(28) < 8) == conformal_quantile(scores, miscoverage=0.1)
+    assert threshold([1.0], [True]) == math.inf
+    assert threshold(scores, scores > 0, 0.2) == conformal_quantile(scores, miscoverage=0.2)
 
 
 def test_coverage_holds_in_every_band_where_one_threshold_for_all_misses_in_one():
     rng, n_trials, n = np.random.default_rng(6), 3000, 19
-    bands = np.repeat(["calm", "wild"], n)
-    draws = np.abs(rng.normal(size=(n_trials, 2 * n)) * np.repeat([1.0, 3.0], n))
+    wild = np.repeat([False, True], n)
+    draws = np.abs(rng.normal(size=(n_trials, 2 * n)) * np.where(wild, 3.0, 1.0))
     fresh = np.abs(rng.normal(size=(n_trials, 2)) * [1.0, 3.0])
-    own = np.array([mondrian_thresholds(row, bands, miscoverage=0.1).threshold for row in draws])
+    own = np.array([[threshold(row, ~wild), threshold(row, wild)] for row in draws])
     pooled = np.array([conformal_quantile(row, miscoverage=0.1) for row in draws])
     error = math.sqrt(0.9 * 0.1 / n_trials)
     for band in (0, 1):
         assert np.mean(fresh[:, band] <= own[:, band]) == pytest.approx(18 / 20, abs=4 * error)
     assert np.mean(fresh[:, 1] <= pooled) < 0.9 - 4 * error
+
+
+def test_a_board_with_bands_gives_each_model_the_threshold_of_its_band():
+    rows = [Rated(f"calm-{k}", 1500 + k, 1500.0, 1.0) for k in range(1, 12)]
+    rows += [Rated(f"wild-{k}", 1500 + 10 * k, 1500.0, 1.0) for k in range(1, 12)]
+    rows += [Rated(name, 1500.0, None, 1.0) for name in ("calm-new", "wild-new", "stray")]
+    bands = {row.model: row.model.split("-")[0] for row in rows if "-" in row.model}
+    board = rank_models(heldout_of(rows), method="soft", miscoverage=0.1, bands=bands)
+    half_width = dict(zip(board.model.tolist(), (board.upper - board.lower) / 2, strict=True))
+    assert half_width["calm-new"] == pytest.approx(11)  # the 11th of 11
+    assert half_width["calm-11"] == pytest.approx(10)  # the 10th of the other 10
+    assert half_width["wild-new"] == pytest.approx(110)
+    assert half_width["stray"] == pytest.approx(100)  # the 21st of all 22
 
 
 def test_bands_are_of_equal_size_and_keep_equals_together():
@@ -55,10 +53,7 @@ def test_bands_are_of_equal_size_and_keep_equals_together():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: mondrian_thresholds([], [], miscoverage=0.1), "at least one model"),
-        (lambda: mondrian_thresholds([1.0], ["a", "b"], miscoverage=0.1), r"band \(2,\)"),
-        (lambda: mondrian_thresholds([math.nan], ["a"], miscoverage=0.1), "1 NaN in 1"),
-        (lambda: mondrian_thresholds([1.0], ["a"], miscoverage=1.0), "got 1.0"),
+        (lambda: threshold([1.0], [True, False]), r"alike has shape \(2,\)"),
         (lambda: bands_of([1.0], n_bands=0), "got 0"),
         (lambda: bands_of([math.nan], n_bands=2), "1 NaN in 1"),
     ],

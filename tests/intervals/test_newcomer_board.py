@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from ratings_by_hand import Rated, heldout_of
 
-from judgeline.intervals.board import Leaderboard, rank_models
-from judgeline.intervals.newcomer_board import join_newcomers
+from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 
 rank = partial(rank_models, method="soft")
 join = partial(join_newcomers, miscoverage=0.1)

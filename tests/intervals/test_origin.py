@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from judgeline.intervals.origin import origin_shift
+from judgeline.intervals import origin_shift
 
 STRENGTH = np.array([0.0, 60.0, -45.0, 130.0, 240.0, 310.0])  # Elo points
 MODEL = 85.0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from judgeline.intervals.widths import expected_half_width, sampling_half_width
+from judgeline.intervals import expected_half_width, sampling_half_width
 
 positive = st.floats(1e-3, 1e6)
 

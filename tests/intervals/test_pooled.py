@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from judgeline.elo import gap
-from judgeline.elo.battles import CodedBattles, code_battles
-from judgeline.elo.rate import HeldOutRatings, rate
-from judgeline.elo.settings import RatingSettings
-from judgeline.elo.summary import summarise
-from judgeline.intervals.board import rank_models
-from judgeline.intervals.conformal import calibrate_intervals
-from judgeline.intervals.pooled import rate_pooled
+from judgeline.elo import (
+    CodedBattles,
+    HeldOutRatings,
+    RatingSettings,
+    code_battles,
+    gap,
+    rate,
+    summarise,
+)
+from judgeline.intervals import calibrate_intervals, rank_models, rate_pooled
 
 PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
 

@@ -12,7 +12,7 @@ from assets.intervals.pooled import (
     pooled_leaderboard,
 )
 from assets.partitions import corpus_judge_key, register
-from judgeline.intervals.board import Leaderboard
+from judgeline.intervals import Leaderboard
 from judgeline.report import COMPARISON_COLUMNS
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from judgeline.intervals.conformal import conformal_quantile, coverage_limits
-from judgeline.intervals.running_coverage import running_coverage
+from judgeline.intervals import conformal_quantile, running_coverage
+from judgeline.intervals.conformal import coverage_limits
 
 
 def binomial_tail(n: int, p: float, at_most: int) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import polygamma
 
-from judgeline.elo.scale import ELO_PER_LOGIT
+from judgeline.elo import ELO_PER_LOGIT
 from judgeline.reference.bootstrap import bootstrap_gap_std_error
 
 

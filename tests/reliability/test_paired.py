@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import binomtest, ttest_1samp, ttest_rel
 
-from judgeline.elo.beta import fit_beta
+from judgeline.elo import fit_beta
 from judgeline.reliability.paired import (
     LEAST_BATTLES,
     call_change,

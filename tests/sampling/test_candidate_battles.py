@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from judgeline.elo.placement import analytic_std_error, place_models
-from judgeline.elo.rate import FEW_BATTLES
-from judgeline.elo.scale import ELO_PER_LOGIT
-from judgeline.intervals.conformal import conformal_quantile
+from judgeline.elo import ELO_PER_LOGIT, FEW_BATTLES
+from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.intervals import conformal_quantile
 from judgeline.sampling.candidate_battles import (
     N_BANDS,
     choose_battles,

@@ -13,10 +13,8 @@ from assets.trust.consistency import CONSISTENCY_DTYPES
 from assets.trust.scoring import SOFT_DTYPES
 from judgeline.diagnostics.judge import Diagnostics
 from judgeline.diagnostics.missing_bounds import MissingBounds
-from judgeline.elo.beta import BetaFolds
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import Leaderboard
-from judgeline.intervals.conformal import ConformalCalibration
+from judgeline.elo import BetaFolds, HeldOutRatings
+from judgeline.intervals import ConformalCalibration, Leaderboard
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, SCORED_COLUMNS, VERDICT_DTYPES
 from judgeline.quantitative.curve import LearningCurve
 from judgeline.reliability.gate import Gate

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.elo.battles import CodedBattles
+from judgeline.elo import CodedBattles
 from judgeline.winrate.models import (
     ADJUSTMENTS,
     HEADLINE_RULE,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from judgeline.verdict.identity import text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from judgeline.elo.streams import keyed_rng
+from judgeline.elo import keyed_rng
 from judgeline.verdict.identity import identity_hash, text_hash
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES

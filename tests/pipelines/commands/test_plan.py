@@ -11,7 +11,7 @@ import pytest
 from upath import UPath
 
 from assets.judging.planning import ASKED
-from judgeline.intervals.widths import sampling_half_width
+from judgeline.intervals import sampling_half_width
 from pipelines.commands.judge_plan import require_covered
 from pipelines.commands.plan import cut_short, plan_run
 from resources.config.corpora import CorpusDefinition

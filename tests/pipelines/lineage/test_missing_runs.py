@@ -4,8 +4,8 @@ import pytest
 
 from assets.columns import as_columns, as_table
 from assets.gates import judge_checks
-from judgeline.elo.rate import HeldOutRatings
-from judgeline.intervals.board import rank_models
+from judgeline.elo import HeldOutRatings
+from judgeline.intervals import rank_models
 
 CLASSES = {"parse_error", "refusal", "truncated"}
 

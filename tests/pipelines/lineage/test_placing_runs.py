@@ -13,7 +13,7 @@ from candidate_tables import battles_of, further_arena, store_candidates
 from assets.candidates.prediction_record import JUDGE_AND_VOTES
 from assets.columns import as_coded
 from assets.partitions import corpus_judge_key
-from judgeline.elo.rate import RatingSettings, rate
+from judgeline.elo import RatingSettings, rate
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
 from resources.judges.budget import Budget

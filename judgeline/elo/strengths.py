@@ -1,13 +1,21 @@
-"""Penalised Bradley-Terry strengths from counts and total wins: Newton with Cholesky.
+"""Bradley-Terry strengths by Newton, placings of one model among fixed anchors, the Elo scale.
 
 The gradient needs only how often each pair met and how much each model won in total, so any
 kind of target - votes, hard outcomes, soft outcomes, smoothed ones - is the same fit.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
+
+ELO_PER_LOGIT = 400 / math.log(10)
+"""Elo points per natural logit: 400 points are odds of ten to one."""
+
+ELO_ORIGIN = 1500.0
+"""Rating of a model of strength zero, in Elo points."""
 
 GRADIENT_TOLERANCE = 1e-8
 """Largest absolute gradient of a finished fit, in wins."""
@@ -16,7 +24,52 @@ STEP_TOLERANCE = 1e-10
 """Largest absolute last Newton step of a finished fit, in logits."""
 
 _MAX_ITERATIONS = 100
+
 _MAX_STEP = 4.0  # logits; a longer Newton step leaves the region where the quadratic holds
+
+Floats = NDArray[np.float64]
+
+_PLACING_STEPS = 200
+
+_PLACING_TOLERANCE = 1e-12  # logits
+
+_SHARE_ROUNDING = (
+    2.0**-29
+)  # of a battle's squared outcome: see `judgeline.verdict.outcomes.exact_share`
+
+_FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
+
+
+def strength_to_rating(strength: ArrayLike) -> NDArray[np.float64]:
+    """Return ratings in Elo points of Bradley-Terry strengths in natural logits.
+
+    Parameters
+    ----------
+    strength : array_like, any shape
+        Strengths in logits, relative to the mean of the models they were fitted with.
+
+    Returns
+    -------
+    ndarray, same shape
+        ``1500 + (400 / ln 10) * strength``, in Elo points.
+    """
+    return ELO_ORIGIN + ELO_PER_LOGIT * np.asarray(strength, dtype=float)
+
+
+def rating_to_strength(rating: ArrayLike) -> NDArray[np.float64]:
+    """Return Bradley-Terry strengths in natural logits of ratings in Elo points.
+
+    Parameters
+    ----------
+    rating : array_like, any shape
+        Ratings in Elo points.
+
+    Returns
+    -------
+    ndarray, same shape
+        Strengths in logits; the inverse of `strength_to_rating`.
+    """
+    return (np.asarray(rating, dtype=float) - ELO_ORIGIN) / ELO_PER_LOGIT
 
 
 def fit_strengths(
@@ -117,21 +170,7 @@ def _derivatives(
 
 
 def curvature(information: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
-    """Return the negative Hessian of the log-likelihood with the origin held.
-
-    Parameters
-    ----------
-    information : ndarray, shape (M, M)
-        ``n p (1 - p)`` per pair, in wins per logit; symmetric.
-    l2 : float
-        Penalty per squared logit.
-
-    Returns
-    -------
-    ndarray, shape (M, M)
-        Graph Laplacian of the information, plus ``2 * l2`` on the diagonal, plus a constant
-        that makes the direction of a common shift as stiff as an average model.
-    """
+    """Return the negative Hessian of the log-likelihood with the origin held."""
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
     hessian: NDArray[np.float64] = stiffness - information
@@ -160,22 +199,7 @@ def log_likelihood(
     won: NDArray[np.float64],
     l2: float,
 ) -> float:
-    """Return the penalised log-likelihood, in nats.
-
-    Parameters
-    ----------
-    strengths : ndarray, shape (M,)
-        Strengths in logits.
-    counts, won : ndarray, shapes (M, M) and (M,)
-        Battles per pair and total wins, as in `fit_strengths`.
-    l2 : float
-        Penalty per squared logit.
-
-    Returns
-    -------
-    float
-        ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2``.
-    """
+    """Return the penalised log-likelihood, in nats."""
     softplus = np.logaddexp(0, strengths[:, None] - strengths)
     pairs = 0.5 * (counts * (softplus + softplus.T)).sum()
     lost = counts.sum(axis=1) - won
@@ -232,3 +256,77 @@ def _settled_or_raise(
         f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
         f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
     )
+
+
+def place_models(
+    wins: ArrayLike,
+    n_battles: ArrayLike,
+    anchors: ArrayLike,
+    *,
+    l2: float = 0.01,
+    start: float | None = None,
+) -> Floats:
+    """Return the strengths that maximise each model's own penalised likelihood.
+
+    Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * strength^2`` over one
+    strength per row, with ``p = sigmoid(strength - anchor)``.
+    """
+    won = np.asarray(wins, dtype=float)
+    counts = np.asarray(n_battles, dtype=float)
+    fixed = np.asarray(anchors, dtype=float)
+    total = counts.sum(axis=1)
+    bounded = total > 0 if l2 > 0 else (won > 0) & (won < total)
+    rows = np.flatnonzero(bounded & np.isfinite(won))
+    strengths = np.full(won.size, np.nan)
+    if rows.size:
+        held = fixed[rows] if fixed.ndim == 2 else fixed
+        strengths[rows] = _newton(won[rows], counts[rows], held, l2, start)
+    return strengths
+
+
+def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: float | None) -> Floats:
+    """Newton inside a bracket that shrinks; the slope falls with the strength."""
+    middle = (counts * anchors).sum(axis=1) / counts.sum(axis=1)
+    reach = 8.0 + np.abs(anchors).max(initial=0.0)
+    low, high = middle - reach - _FAR, middle + reach + _FAR
+    strength = middle if start is None else np.full(middle.size, start)
+    odds_of_anchors = np.exp(anchors)
+    moving = np.ones(won.size, dtype=bool)  # a finished row rests, so that rows do not mix
+    for _ in range(_PLACING_STEPS):
+        odds = np.exp(strength)[:, None]
+        chance = odds / (odds + odds_of_anchors)
+        expected = counts * chance
+        slope = won - expected.sum(axis=1) - 2 * l2 * strength
+        bend = (expected * (1 - chance)).sum(axis=1) + 2 * l2
+        low, high = np.where(slope > 0, strength, low), np.where(slope > 0, high, strength)
+        step = np.clip(slope / np.maximum(bend, np.finfo(float).tiny), -4.0, 4.0)
+        following = strength + step
+        outside = (following < low) | (following > high)
+        following = np.where(outside, (low + high) / 2, following)
+        settled = np.abs(following - strength) <= _PLACING_TOLERANCE * np.maximum(
+            1.0, np.abs(following)
+        )
+        strength = np.where(moving, following, strength)
+        moving &= ~settled
+        if not moving.any():
+            return strength
+    raise RuntimeError(
+        f"placing {int(moving.sum())} of {won.size} models did not converge after "
+        f"{_PLACING_STEPS} iterations (largest step {np.abs(step[moving]).max():.1e} logits)"
+    )
+
+
+def analytic_std_error(
+    residual_sum: ArrayLike, residual_squares: ArrayLike, information: ArrayLike, n: ArrayLike
+) -> Floats:
+    """Return the closed form of the bootstrap standard error at fixed anchors.
+
+    One Newton step from the estimate turns a resample of the model's battles into a sum of
+    residuals over the curvature; its standard deviation over resamples is exact.
+    """
+    count = np.asarray(n, dtype=float)
+    first, second = np.asarray(residual_sum, dtype=float), np.asarray(residual_squares, dtype=float)
+    spread = second - first**2 / np.where(count > 0, count, math.nan)
+    rounding = np.maximum(1e-12 * second, _SHARE_ROUNDING * count)
+    root = np.sqrt(np.where(spread < rounding, 0.0, spread)) / np.asarray(information, dtype=float)
+    return np.where(count >= 2, root, math.nan)

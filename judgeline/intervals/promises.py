@@ -1,9 +1,4 @@
-"""Are fresh residuals like those that calibrated the intervals? Rank tests, exact where small.
-
-Conformal intervals promise their coverage if a new model is exchangeable with the models that
-calibrate them. Once its votes arrive the assumption can be tested: among exchangeable scores every
-order is equally likely, whatever they are distributed as, so a test of ranks needs no other one.
-"""
+"""Promises against votes: coverage counted, residuals ranked, the origin of the scale followed."""
 
 import math
 from typing import Literal, NamedTuple
@@ -12,13 +7,101 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from judgeline.elo.rank_correlation import average_ranks
+from judgeline.elo.summary import average_ranks
+from judgeline.intervals.conformal import COVERAGE_TAIL, coverage_limits
 
 Floats = NDArray[np.float64]
+
 Alternative = Literal["two-sided", "greater", "less"]
 
 EXACT_WORK = 50_000_000
 """Additions up to which a null distribution is counted out instead of approximated."""
+
+
+class RunningCoverage(NamedTuple):
+    """One row per promise: how many of the predictions that made it were kept.
+
+    `nominal` is the chance that conformal intervals of `n_calibration` models hold: a little
+    above ``1 - miscoverage``, since a rank is a whole number. `lower` and `upper` are the shares
+    that chance allows to predictions from pools of their own (binomial), `shared_lower` and
+    `shared_upper` to predictions that share one pool (beta-binomial, always wider).
+    """
+
+    miscoverage: Floats
+    n_predictions: NDArray[np.int64]
+    n_covered: NDArray[np.int64]
+    coverage: Floats
+    nominal: Floats
+    lower: Floats
+    upper: Floats
+    shared_lower: Floats
+    shared_upper: Floats
+
+
+def running_coverage(
+    covered: ArrayLike, miscoverage: ArrayLike, *, n_calibration: int
+) -> RunningCoverage:
+    """Return how often predictions held, beside what chance allows.
+
+    Assumption: the models predicted are exchangeable with those that calibrated, and each
+    counts once. Intervals that are the whole line promise nothing: leave them out.
+
+    Parameters
+    ----------
+    covered : array_like of bool, shape (n,)
+        Whether each prediction's interval held the human rating.
+    miscoverage : array_like, shape (n,)
+        What each tolerated, in (0, 1).
+    n_calibration : int
+        Models that calibrated them, at the least.
+
+    Returns
+    -------
+    RunningCoverage
+        Rows by miscoverage. Each limit is passed by chance in at most one count of 200.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a miscoverage is out of range or `n_calibration` is negative.
+
+    References
+    ----------
+    C. J. Clopper and E. S. Pearson (1934), Biometrika 26(4), for exact binomial tails; V. Vovk
+    (2012), "Conditional validity of inductive conformal predictors", arXiv:1209.2673, for
+    predictions that share a pool.
+    """
+    from scipy.stats import binom
+
+    held, promised = np.asarray(covered, dtype=bool), np.asarray(miscoverage, dtype=float)
+    if held.shape != promised.shape or held.ndim != 1:
+        raise ValueError(f"covered {held.shape} and miscoverage {promised.shape} differ")
+    if not ((promised > 0) & (promised < 1)).all():
+        wrong = promised[~((promised > 0) & (promised < 1))][0]
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {wrong}")
+    if n_calibration < 0:
+        raise ValueError(f"n_calibration must not be negative, got {n_calibration}")
+    levels, of_level = np.unique(promised, return_inverse=True)
+    count = np.bincount(of_level, minlength=levels.size)
+    kept = np.bincount(of_level, held, levels.size).astype(np.int64)
+    nominal = _nominal(n_calibration, levels)
+    shared = coverage_limits(np.full(levels.size, n_calibration), count, miscoverage=levels)
+    return RunningCoverage(
+        levels,
+        count,
+        kept,
+        kept / count,
+        nominal,
+        binom.ppf(COVERAGE_TAIL, count, nominal) / count,
+        binom.ppf(1 - COVERAGE_TAIL, count, nominal) / count,
+        *shared,
+    )
+
+
+def _nominal(n_calibration: int, miscoverage: Floats) -> Floats:
+    """Return the exact chance that an interval holds, 1 where too few models calibrate it."""
+    n_above = np.floor((n_calibration + 1) * miscoverage + 1e-9)
+    return np.asarray(1 - n_above / (n_calibration + 1))
 
 
 class RankTest(NamedTuple):
@@ -166,3 +249,46 @@ def conformal_p_values(fresh: ArrayLike, pool: ArrayLike) -> Floats:
     new, old = _require_scores(fresh, "fresh"), _require_scores(pool, "pool")
     at_least = old.size - np.searchsorted(np.sort(old), new, side="left")
     return np.asarray((1 + at_least) / (old.size + 1))
+
+
+def origin_shift(then: ArrayLike, then_as_now: ArrayLike, now: ArrayLike) -> float:
+    """Return how far the zero of a model's human rating moved as others got votes.
+
+    A model that is held out is rated relative to the mean of its anchors. Its rating among the
+    anchors of `then` is its rating among those of `now` plus this shift: the mean strength of the
+    latter less that of the former. With strengths ``s`` of zero mean over n models, one that is
+    held out is rated ``s_i - mean_(j != i) s_j = s_i n / (n - 1)``, which is turned round here.
+    An anchor that is gone stands where it stood, relative to those that are left. Refits without
+    a model move the others a little, which is left out.
+
+    Parameters
+    ----------
+    then : array_like, shape (A,)
+        Human ratings of the anchors then, when the model had no votes; Elo points.
+    then_as_now : array_like, shape (A,)
+        Those of the same anchors now, NaN for one that is gone.
+    now : array_like, shape (B,)
+        Human ratings of all anchors now, when the model has votes.
+
+    Returns
+    -------
+    float
+        In Elo points; zero up to rounding where the anchors are the same, NaN where none is left.
+
+    Raises
+    ------
+    ValueError
+        If the first two differ in length, or a rating of `then` or `now` is not finite.
+    """
+    old, same, new = (np.asarray(given, dtype=float) for given in (then, then_as_now, now))
+    if old.shape != same.shape:
+        raise ValueError(f"{old.size} anchors then, {same.size} of them now: give one for each")
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
+        raise ValueError("an anchor has no finite human rating; leave it out")
+    left = np.isfinite(same)
+    if not left.any():
+        return float("nan")
+    before = old * (old.size - 1) / old.size
+    factor = new.size / (new.size + 1)
+    moved = (same[left] * factor - before[left]).mean()
+    return float(new.mean() * factor - np.where(left, same * factor, before + moved).mean())

@@ -1,0 +1,183 @@
+"""Anchors: the models whose votes count, and the chains of battles that tie them together."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components as _components
+
+from judgeline.elo.battles import CodedBattles
+
+ENOUGH_VOTES = 20
+"""Votes from which on a model is an anchor, however many the others have."""
+
+VOTES_WAIT = "votes-wait"
+"""Flag of a model whose votes are too few to count yet."""
+
+_LEAST_SHARE = 0.25  # of the votes of a typical model, where those are few
+
+
+def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDArray[np.bool_]:
+    """Return which models have votes enough to be anchors.
+
+    A human rating from one vote lies anywhere, and makes its model an anchor whose fold can cut
+    off others, and whose residual has no end: two such models among twenty make every interval
+    the whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of what others
+    have where those are fewer. "What others have" is the mean over votes of the votes on the
+    less voted of its two models: many models with one vote each hardly bring it down, and one
+    that everybody meets does not push it up. A vote counts where both its models do, so that this
+    is repeated until nothing changes. Where nobody would be left, all that have a vote count.
+
+    Parameters
+    ----------
+    model_a, model_b : array_like of int, shape (n,)
+        Codes of the two models of each battle with a vote.
+    n_models : int
+        How many models there are.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_models,)
+        All that have a vote, where votes are spread evenly.
+    """
+    first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
+    votes = np.bincount(np.concatenate([first, second]), minlength=n_models)
+    everybody = votes > 0
+    if not everybody.any():
+        return everybody
+    others = np.minimum(votes[first], votes[second]).mean()
+    least = min(float(ENOUGH_VOTES), _LEAST_SHARE * float(others))
+    settled = everybody
+    while True:
+        counts = settled[first] & settled[second]
+        votes = np.bincount(np.concatenate([first[counts], second[counts]]), minlength=n_models)
+        left = settled & (votes > 0) & (votes >= least)
+        if (left == settled).all():
+            return left if left.any() else everybody
+        settled = left
+
+
+def with_settled_votes(battles: CodedBattles) -> CodedBattles:
+    """Return the same battles without the votes on models that have too few of them.
+
+    Those models stay, as models without votes; see `settled_models`.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        With votes on some.
+    """
+    voted = battles.human_outcome >= 0
+    model_a, model_b = battles.model_a, battles.model_b
+    settled = settled_models(model_a[voted], model_b[voted], len(battles.models))
+    if settled[model_a[voted]].all() and settled[model_b[voted]].all():
+        return battles
+    kept = voted & settled[model_a] & settled[model_b]
+    outcome = np.where(kept, battles.human_outcome, np.int8(-1)).astype(np.int8)
+    return replace(battles, human_outcome=outcome)
+
+
+def require_votes(battles: CodedBattles) -> NDArray[np.bool_]:
+    """Return which models have votes, (M,); ValueError if none has."""
+    voted = battles.voted_models()
+    if not voted.any():
+        raise ValueError("nobody voted on any battle: there is no human scale to calibrate to")
+    return voted
+
+
+def require_anchors_connected(
+    n_battles: ArrayLike, voted: NDArray[np.bool_], models: tuple[str, ...]
+) -> None:
+    """Raise ValueError unless a chain of battles leads from each anchor to every other."""
+    labels = connected_components(np.asarray(n_battles)[voted])
+    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
+    if stray:
+        raise ValueError(
+            f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
+            f"the others: {', '.join(stray[:10])}; have people vote on battles that connect them, "
+            "or remove their votes and let the judge place them"
+        )
+
+
+def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the A anchors are other models than each of the M, shape (M, A)."""
+    others: NDArray[np.bool_] = np.flatnonzero(voted) != np.arange(voted.size)[:, None]
+    return others
+
+
+def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
+    """Return a component label for each model of an undirected comparison graph.
+
+    Parameters
+    ----------
+    n_battles : array_like, shape (M, M)
+        Battles between pairs of models; two models with any are connected.
+
+    Returns
+    -------
+    ndarray of int, shape (M,)
+        Labels from 0; models with the same label are tied together by battles. The largest
+        component has label 0.
+    """
+    _, labels = _components(csr_array(np.asarray(n_battles) != 0), directed=False)
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    renamed = np.empty_like(order)
+    renamed[order] = np.arange(order.size)
+    return np.asarray(renamed[labels], dtype=np.intp)
+
+
+def cut_models(n_battles: ArrayLike) -> NDArray[np.bool_]:
+    """Return which models alone hold the comparison graph together.
+
+    Without such a model its anchors fall into groups with no battle between them, so that
+    their ratings have no common scale on which to place it.
+
+    Parameters
+    ----------
+    n_battles : array_like, shape (M, M)
+        Battles between pairs of models.
+
+    Returns
+    -------
+    ndarray of bool, shape (M,)
+        True where leaving the model out leaves more than one component among the others.
+    """
+    linked = (np.asarray(n_battles) != 0).astype(np.float32)
+    size = len(linked)
+    if size < 3:
+        return np.zeros(size, dtype=bool)
+    present = ~np.eye(size, dtype=bool)  # row m: the models that stay when m is left out
+    reached = np.zeros((size, size), dtype=bool)
+    reached[np.arange(size), (np.arange(size) + 1) % size] = True
+    while True:  # all searches at once, one step of every one of them per product
+        wider = (reached | (reached.astype(np.float32) @ linked > 0)) & present
+        if (wider == reached).all():
+            return np.asarray((reached != present).any(axis=1))
+        reached = wider
+
+
+def require_connected(battles: CodedBattles) -> None:
+    """Raise unless battles tie all models together.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        The battles whose models must be comparable.
+
+    Raises
+    ------
+    ValueError
+        If the comparison graph falls apart; names the models outside the largest part.
+    """
+    size = len(battles.models)
+    linked = np.zeros((size, size), dtype=bool)
+    linked[battles.model_a, battles.model_b] = True
+    labels = connected_components(linked)
+    stray = [battles.models[code] for code in np.flatnonzero(labels)]
+    if stray:
+        raise ValueError(
+            f"{len(stray)} of {size} models have no chain of battles to the others: "
+            f"{', '.join(stray[:10])}{', ...' if len(stray) > 10 else ''}; "
+            "add battles that connect them or leave them out"
+        )

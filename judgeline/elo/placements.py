@@ -1,0 +1,309 @@
+"""Placements of every model by every method, and the ratings that are mixed of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from judgeline.elo.anchors import other_anchors, require_anchors_connected, require_votes
+from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.beta import BetaFolds, fit_beta_folds
+from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
+from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, RatingSettings
+from judgeline.elo.sums import OutcomeTally, soft_totals, tally_outcomes
+from judgeline.elo.targets import (
+    FoldOutcomes,
+    Placed,
+    Target,
+    fold_anchors,
+    linear_target,
+    outcome_target,
+    own_target,
+    place_targets,
+    soft_target,
+)
+from judgeline.verdict.outcomes import smooth_outcome
+
+HEADLINE = "auto"
+"""Method that ranks unless another one is asked for: `judgeline.elo.mixtures` has its rule."""
+
+JUDGE_METHODS: tuple[str, ...] = (
+    "hard",
+    "soft",
+    *(f"smoothed-{level!r}" for level in SMOOTHING_LEVELS),
+    "gap",
+    "hard-rescaled",
+    "soft-rescaled",
+    "average",
+    HEADLINE,
+)
+"""Methods that rate by a judge, at the paper's smoothing levels."""
+
+_HALVES = np.array([0.0, 0.5, 1.0])
+
+_RESERVED = ("human", *JUDGE_METHODS)
+
+Floats = NDArray[np.float64]
+
+Mixture = Mapping[str, Floats]
+"""Coefficient (M,) of each base's strength in a mixture's; they add up."""
+
+_ROUNDING = 1e-9  # a slope that sums of strengths cannot tell from zero
+
+AVERAGE_FROM = 20
+"""Other models with votes from which on the headline is ``average``; below, it is ``gap``."""
+
+
+@dataclass(frozen=True)
+class ScoringMethod:
+    """How battles are scored, in one of two ways.
+
+    Attributes
+    ----------
+    outcome : ndarray or None
+        A's share of the win in [0, 1]: shape (n,), or (M, n) if it was learnt from votes, where
+        row m saw none of model m's. Models without votes share one row's values.
+    score_difference : ndarray or None
+        Score of A minus B, shape (n,), on any scale; its slope is fitted in every fold to the
+        votes on battles without the model held out, and the outcome is ``sigmoid(beta_m * s)``.
+    """
+
+    outcome: Floats | None = None
+    score_difference: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse both ways at once, and neither."""
+        if (self.outcome is None) == (self.score_difference is None):
+            raise ValueError("a scoring method has either outcomes or score differences")
+
+
+class Placements(NamedTuple):
+    """Where every base method places every model, before any ruler.
+
+    `targets`, `placed` and `shares` are by base method: ``human``, ``hard``, ``soft``, smoothed
+    ones, ``gap`` and others that were given. `beta` has the slopes (M,) of those that have them.
+    `mixtures` are the ratings made of bases, `gaps` the fits of the bases that predict votes.
+    `voted` (M,) says which models are anchors.
+    """
+
+    voted: NDArray[np.bool_]
+    targets: Mapping[str, Target]
+    placed: Mapping[str, Placed]
+    shares: Mapping[str, OwnShares]
+    beta: Mapping[str, Floats]
+    mixtures: Mapping[str, Mixture]
+    gaps: Mapping[str, GapFit]
+
+    @property
+    def judged(self) -> Target:
+        """Target of all judged battles: the first that is not people's."""
+        return next(target for name, target in self.targets.items() if name != "human")
+
+    def mixture(self, method: str) -> Mixture:
+        """Return what a method is made of; ValueError, with the known ones, if there is none."""
+        if method in self.placed:
+            return {method: np.ones(self.voted.size)}
+        if method not in self.mixtures:
+            known = ", ".join((*self.placed, *self.mixtures))
+            raise ValueError(f"no ratings by method {method!r}; there are {known}")
+        return self.mixtures[method]
+
+
+def place(
+    battles: CodedBattles,
+    beta_folds: BetaFolds,
+    *,
+    l2: float,
+    smoothing_levels: tuple[float, ...] = (),
+) -> Placements:
+    """Return the placements that ratings are made from: by votes, and by the judge."""
+    settings = RatingSettings(l2=l2, n_resamples=0, smoothing_levels=smoothing_levels)
+    return _placements(battles, settings, {}, beta_folds, tally_outcomes(battles))
+
+
+def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which of the M models are anchors, and people's strengths of them in every fold.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        With votes on some.
+    l2 : float
+        Penalty on squared strengths, per squared logit.
+
+    Returns
+    -------
+    voted, anchors : ndarray, shapes (M,) and (M, A)
+        Logits; a model's own place in its fold holds zero.
+    """
+    voted = require_votes(battles)
+    target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)
+    return voted, fold_anchors(target, voted, l2, np.array(battles.models)[voted])
+
+
+def _placements(
+    battles: CodedBattles,
+    settings: RatingSettings,
+    methods: Mapping[str, ScoringMethod],
+    beta_folds: BetaFolds | None,
+    tally: OutcomeTally,
+) -> Placements:
+    voted = require_votes(battles)
+    folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
+    _require_matching(battles, folds)
+    judge = tally.judge[:, voted]
+    gap = fit_gap(battles, gap_features(battles, tally, l2=settings.l2))
+    targets = {
+        "human": human_target(battles, tally, voted),
+        "hard": linear_target(judge, QUARTERS, voted),
+        "soft": soft_target(judge, soft_totals(battles, folds.beta, voted), voted),
+    }
+    shares: dict[str, OwnShares] = {
+        "human": human_shares,
+        "hard": lambda _, own: own.judge / 4,
+        "soft": lambda model, own: expit(folds.beta[model] * own.score),
+    }
+    for level in settings.smoothing_levels:
+        name = f"smoothed-{level!r}"
+        targets[name] = linear_target(judge, smooth_outcome(QUARTERS, level), voted)
+        shares[name] = partial(_smoothed, level)
+    targets["gap"] = own_target(battles, judge, gap.of_own, voted)
+    shares["gap"] = gap.of_own
+    beta = {"soft": folds.beta}
+    for name, method in methods.items():
+        outcomes, slopes = _outcomes(name, method, battles)
+        targets[name] = outcome_target(battles, judge, outcomes, voted)
+        shares[name] = partial(_turned, outcomes)
+        beta |= {} if slopes is None else {name: slopes}
+    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
+    return Placements(voted, targets, placed, shares, beta, mixtures(placed, voted), {"gap": gap})
+
+
+def human_target(battles: CodedBattles, tally: OutcomeTally, voted: NDArray[np.bool_]) -> Target:
+    """Return the target of people's votes; ValueError unless they connect the voted models."""
+    target = linear_target(tally.human[:, voted], _HALVES, voted)
+    require_anchors_connected(target.n_battles, voted, battles.models)
+    return target
+
+
+def human_shares(_: int, own: OwnBattles) -> Floats:
+    """Return a model's share of the vote in each of its own battles; NaN where nobody voted."""
+    return np.where(own.human >= 0, own.human / 2, np.nan)
+
+
+def _smoothed(level: float, _: int, own: OwnBattles) -> Floats:
+    return np.asarray(smooth_outcome(own.judge / 4, level))
+
+
+def _turned(outcomes: FoldOutcomes, model: int, own: OwnBattles) -> Floats:
+    return own.turned(outcomes(model))
+
+
+def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
+    if tuple(beta_folds.held_out_model) != battles.models:
+        raise ValueError(
+            f"beta folds are for {len(beta_folds.held_out_model)} models, battles have "
+            f"{len(battles.models)}; fit the folds on these battles"
+        )
+
+
+def _outcomes(
+    name: str, method: ScoringMethod, battles: CodedBattles
+) -> tuple[FoldOutcomes, Floats | None]:
+    """Return a method's outcomes by fold, and the slopes (M,) behind them if there are any."""
+    if name in _RESERVED:
+        raise ValueError(f"a method is called {name!r}, which is made from the battles themselves")
+    if method.score_difference is not None:
+        score = _require_scores(name, method.score_difference, len(battles))
+        beta = fit_score_slopes(battles, score).beta
+        return lambda model: expit(beta[model] * score), beta
+    outcome = np.asarray(method.outcome, dtype=float)
+    shapes = (len(battles),), (len(battles.models), len(battles))
+    if outcome.shape not in shapes:
+        raise ValueError(
+            f"outcomes of {name!r} have shape {outcome.shape}; expected {shapes[0]} or {shapes[1]}"
+        )
+    return (lambda _: outcome) if outcome.ndim == 1 else (lambda model: outcome[model]), None
+
+
+def fit_score_slopes(battles: CodedBattles, score_difference: Floats) -> BetaFolds:
+    """Return the slope of every fold for other scores of the same battles."""
+    return fit_beta_folds(replace(battles, score_difference=score_difference, denominator=0))
+
+
+def _require_scores(name: str, score_difference: Floats, n_battles: int) -> Floats:
+    score = np.asarray(score_difference, dtype=float)
+    if score.shape != (n_battles,):
+        raise ValueError(f"scores of {name!r} have shape {score.shape}; expected ({n_battles},)")
+    if not np.isfinite(score).all():
+        row = int(np.argmin(np.isfinite(score)))
+        raise ValueError(
+            f"the score difference of battle {row} by {name!r} is {score[row]}; leave out battles "
+            "that a method did not score"
+        )
+    return score
+
+
+def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Floats:
+    """Return the slope from a base's strengths to human ones in every model's fold, (M,).
+
+    ``sum u t / sum u^2`` over the anchors other than the model, whose strengths ``u`` by the base
+    and ``t`` by people were both fitted without it and centred.
+    """
+    slopes = np.full(voted.size, np.nan)
+    for model, others in enumerate(other_anchors(voted)):
+        judged, people = base.anchors[model][others], human.anchors[model][others]
+        product, square = float(judged @ people), float(judged @ judged)
+        if others.sum() >= 2 and product > _ROUNDING * square > 0:
+            slopes[model] = product / square
+    return slopes
+
+
+def mixtures(placed: Mapping[str, Placed], voted: NDArray[np.bool_]) -> dict[str, Mixture]:
+    """Return every rating that is made of placements, with its coefficients.
+
+    ``X-rescaled`` is method X on the ruler; ``average`` the mean of hard and soft on theirs;
+    ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others have votes,
+    ``gap`` for any other. Neither a model's own votes nor its own rating choose.
+    """
+    ruled = [name for name in placed if name not in ("human", "gap") and "smoothed" not in name]
+    slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}
+    many = averaged(voted)
+    halves = {name: slopes[name] / 2 for name in ("hard", "soft")}
+    return {
+        **{f"{name}-rescaled": {name: slope} for name, slope in slopes.items()},
+        "average": halves,
+        "auto": {
+            **{name: np.where(many, half, 0.0) for name, half in halves.items()},
+            "gap": np.where(many, 0.0, 1.0),
+        },
+    }
+
+
+def averaged(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for which models ``auto`` stands for ``average``, shape (M,)."""
+    many: NDArray[np.bool_] = voted.sum() - voted >= AVERAGE_FROM
+    return many
+
+
+def basis_of(voted: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """Return in words what ``auto`` stands for by model, and why, shape (M,)."""
+    n_others = (voted.sum() - voted).tolist()
+    return np.array(
+        [
+            f"average: {n} other models have votes"
+            if many
+            else f"gap: {n} other models have votes, fewer than {AVERAGE_FROM}"
+            for n, many in zip(n_others, averaged(voted).tolist(), strict=True)
+        ]
+    )
+
+
+def mixed(mixture: Mixture, values: Mapping[str, Floats]) -> Floats:
+    """Return the sum of a mixture's parts, (M,); a part without weight need not exist."""
+    parts = [np.where(weight == 0, 0.0, weight * values[name]) for name, weight in mixture.items()]
+    return np.asarray(sum(parts))

@@ -1,0 +1,205 @@
+"""Leave-one-model-out ratings: every model placed by judge, and by people, as if it were new."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from judgeline.elo.anchors import cut_models, other_anchors
+from judgeline.elo.battles import CodedBattles
+from judgeline.elo.beta import BetaFolds
+from judgeline.elo.placements import (
+    HEADLINE,
+    Placements,
+    ScoringMethod,
+    _placements,
+    basis_of,
+    mixed,
+)
+from judgeline.elo.resampling import RatingSettings, require_clusters, std_errors
+from judgeline.elo.strengths import ELO_PER_LOGIT, strength_to_rating
+from judgeline.elo.sums import OutcomeTally, tally_outcomes
+
+Floats = NDArray[np.float64]
+
+FEW_BATTLES = 20
+"""Battles against anchors below which a model is flagged: its standard error is a guess."""
+
+
+class HeldOutRatings(NamedTuple):
+    """One row per model and method.
+
+    `rating`, `human_rating`, `residual` (rating minus human rating), `std_error` (bootstrap),
+    `std_error_analytic` (its closed form), `human_std_error` (of the human rating, closed form) and
+    `vote_std_error` (of a human rating, were each of the model's judged battles voted on once) are
+    in Elo points, `beta` in logits per rubric point. NaN means that the value does not exist;
+    `flags` says why a rating does not. `basis` says what ``auto`` stands for.
+    """
+
+    model: NDArray[np.str_]
+    method: NDArray[np.str_]
+    basis: NDArray[np.str_]
+    rating: Floats
+    human_rating: Floats
+    residual: Floats
+    std_error: Floats
+    std_error_analytic: Floats
+    human_std_error: Floats
+    vote_std_error: Floats
+    beta: Floats
+    n_battles: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
+    flags: NDArray[np.str_]
+
+
+def rate(
+    battles: CodedBattles,
+    settings: RatingSettings,
+    methods: Mapping[str, ScoringMethod] | None = None,
+    *,
+    beta_folds: BetaFolds | None = None,
+    cluster: ArrayLike | None = None,
+    models: Collection[str] | None = None,
+) -> HeldOutRatings:
+    """Return the leave-one-model-out rating of every model by every method.
+
+    Methods: ``human`` (votes), ``hard`` (judge outcomes), ``soft`` (``sigmoid(beta_m s)``),
+    ``smoothed-c`` per level, ``gap``, further ones as given; ``-rescaled`` ones on the ruler of
+    the model's fold, ``average`` and the headline ``auto``. No row of a model depends on a vote
+    on that model, but for its human rating.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Judged battles, n of them over M models, with votes on some.
+    settings : RatingSettings
+        Penalty, resamples, seed and smoothing levels.
+    methods : mapping of str to ScoringMethod, optional
+        Further scorings of the same battles, by name.
+    beta_folds : BetaFolds, optional
+        Slope per held-out model, in the order of ``battles.models``; fitted here by default. A
+        model whose slope is NaN has no soft rating.
+    cluster : array_like of int or str, shape (n,), optional
+        Cluster of each battle, such as its question; standard errors then treat a cluster's
+        battles as drawn together.
+    models : collection of str, optional
+        Models to return, such as one newcomer; all by default.
+
+    Returns
+    -------
+    HeldOutRatings
+        Rows by model, then method; rows of models without votes have no ``human`` method.
+
+    Raises
+    ------
+    ValueError
+        If nobody voted, slopes belong to other models, a method has a name that is taken or not
+        one finite score per battle, or votes or judged battles do not connect the voted models.
+    RuntimeError
+        If an iteration does not converge.
+
+    References
+    ----------
+    Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1, for ``hard`` and ``soft``. The
+    penalty here is ``l2 * |strength|^2``, not half of it.
+    """
+    require_clusters(cluster, len(battles))
+    wanted = np.isin(battles.models, list(battles.models if models is None else models))
+    tally = tally_outcomes(battles)
+    found = _placements(battles, settings, methods or {}, beta_folds, tally)
+    return tabulate(battles, found, tally, settings, cluster, wanted)
+
+
+def tabulate(
+    battles: CodedBattles,
+    found: Placements,
+    tally: OutcomeTally,
+    settings: RatingSettings,
+    cluster: ArrayLike | None,
+    wanted: NDArray[np.bool_],
+) -> HeldOutRatings:
+    """Return placements and what is mixed of them as ratings, rows by model, then method."""
+    errors = std_errors(battles, found.voted, found.placed, found.shares, settings, cluster, wanted)
+    for name, fit in found.gaps.items():
+        own = [np.where(part > 0, np.hypot(part, fit.own_error), part) for part in errors[name]]
+        errors[name] = (own[0], own[1])
+    strengths = {name: fit.strength for name, fit in found.placed.items()}
+    bootstrap, closed = ({name: pair[kind] for name, pair in errors.items()} for kind in (0, 1))
+    human = strength_to_rating(strengths["human"])
+    votes = found.targets["human"].n_battles.sum(axis=1).astype(np.int64)
+    judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
+    flags, names = _flags(found, tally), np.array(battles.models)
+    nothing, basis = np.full(names.size, np.nan), basis_of(found.voted)
+    columns: list[HeldOutRatings] = []
+    for method in (*found.placed, *found.mixtures):
+        mixture = found.mixture(method)
+        strength = mixed(mixture, strengths)
+        rating = strength_to_rating(strength)
+        base = method.removesuffix("-rescaled")
+        columns.append(
+            HeldOutRatings(
+                names,
+                np.full(names.size, method),
+                basis if method == HEADLINE else np.full(names.size, ""),
+                rating,
+                human,
+                rating - human,
+                ELO_PER_LOGIT * mixed(mixture, bootstrap),
+                ELO_PER_LOGIT * mixed(mixture, closed),
+                ELO_PER_LOGIT * closed["human"],
+                ELO_PER_LOGIT * _vote_std_error(found, strength),
+                found.beta.get(base, nothing),
+                votes if method == "human" else judged,
+                votes,
+                flags,
+            )
+        )
+    rows = [wanted & found.voted if part.method[0] == "human" else wanted for part in columns]
+    kept = [[column[row] for column in part] for part, row in zip(columns, rows, strict=True)]
+    joined = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    return HeldOutRatings(*(column[order] for column in joined))
+
+
+def _vote_std_error(found: Placements, strength: Floats) -> Floats:
+    """Return the standard error of a placement by one vote on every judged battle, logits (M,)."""
+    counts, anchors = found.judged.n_battles, found.placed["human"].anchors
+    error = np.full(strength.size, np.nan)
+    for model, others in enumerate(other_anchors(found.voted)):
+        chance = expit(strength[model] - anchors[model][others])
+        information = float((counts[model][others] * chance * (1 - chance)).sum())
+        error[model] = 1 / math.sqrt(information) if information > 0 else math.nan
+    return error
+
+
+def _flags(found: Placements, tally: OutcomeTally) -> NDArray[np.str_]:
+    """Say in words what limits a model's rating; joined by semicolons."""
+    voted, judge = found.voted, found.judged
+    cut = np.zeros(voted.size, dtype=bool)
+    for target in (found.targets["human"], judge):
+        cut[voted] |= cut_models(target.n_battles[voted])
+    met, won = judge.n_battles.sum(axis=1), judge.own_wins.sum(axis=1)
+    votes, zeros = tally.human.sum(axis=1), np.zeros(voted.size)
+    squares = (fit.own_squares for fit in found.targets.values() if fit.fold_wins is None)
+    raised = {
+        "no-votes": ~voted,
+        "no-battles-with-anchors": met == 0,
+        "few-battles": (met > 0) & (met < FEW_BATTLES),
+        "anchors-disconnected": cut,
+        "no-slope": np.isnan(found.beta.get("soft", zeros)),
+        "no-ruler": np.isnan(sum(found.mixtures.get("average", {}).values(), start=zeros)),
+        "no-weights": (met > 0) & np.isnan(sum(squares, start=zeros)),
+        "judge-always-prefers": (met > 0) & (won == met),
+        "judge-never-prefers": (met > 0) & (won == 0),
+        "humans-always-prefer": voted & (votes[:, :2].sum(axis=1) == 0),
+        "humans-never-prefer": voted & (votes[:, 1:].sum(axis=1) == 0),
+    }
+    return np.array(
+        [
+            ";".join(name for name, rows in raised.items() if rows[model])
+            for model in range(voted.size)
+        ]
+    )
