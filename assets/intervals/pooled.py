@@ -28,7 +28,7 @@ from judgeline.intervals.board import Leaderboard, kept_text, rank_models
 from judgeline.intervals.conformal import calibrate_intervals
 from judgeline.intervals.newcomer_board import join_newcomers
 from judgeline.intervals.pooled import rate_pooled
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import LEAST_SHARE

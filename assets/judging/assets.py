@@ -10,7 +10,7 @@ from assets.judging.scoring import are_plain, score_battles
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
 from judgeline.elo.connectivity import connected_components, cut_models
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA
 from resources.config.catalog import Catalog
 from resources.corpora.outcome_codes import PLAIN
 from resources.judges.annotation import REPLY_DTYPES, VERDICT_DTYPES, annotate

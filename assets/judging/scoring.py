@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.verdict.outcomes import (
+from judgeline.verdict import (
     CRITERIA,
     criterion_difference,
     hard_outcome,

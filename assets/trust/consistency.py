@@ -22,7 +22,7 @@ from judgeline.trust.consistency import (
     score_conflicts,
     violation_rates,
 )
-from judgeline.verdict.outcomes import CRITERIA, criterion_difference, hard_outcome, sign_outcome
+from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign_outcome
 
 CONSISTENCY_DTYPES: dict[str, str] = {
     "measure": "str",

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.trust.distributions import aggregate_orders, perplexity_outcome
-from judgeline.verdict.outcomes import hard_outcome, sign_outcome
+from judgeline.verdict import hard_outcome, sign_outcome
 from resources.judges.forms.completions import completion_ids
 from resources.judges.soft_annotation import TARGET_SCALE
 

@@ -17,7 +17,7 @@ from judgeline.elo.settings import RatingSettings
 from judgeline.elo.std_errors import require_clusters
 from judgeline.elo.tally import OutcomeTally, tally_outcomes
 from judgeline.elo.targets import own_target, place_targets, require_votes
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict.identity import POOLED
 
 Floats = NDArray[np.float64]
 

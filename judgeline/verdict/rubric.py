@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from judgeline.verdict.dictation import lists, scripts, stated, states_any
+from judgeline.verdict.dictation import is_dictated, scripts, states_any
 from judgeline.verdict.marks import contradiction
 from judgeline.verdict.outcomes import CRITERIA
 
@@ -51,22 +51,11 @@ class RubricError(ValueError):
 
 
 def parse_answer(text: str) -> Rubric:
-    """Return the scores that a judge's answer begins with.
+    """Return the scores that a judge's answer begins with, by position and not by model.
 
     The answer starts with a JSON object (a code fence around it is allowed) whose keys are
-    exactly the two responses, each with exactly the six criteria as integers from 1 to 10. What
-    follows is explanation, unless it gives other marks, in most notations: which of the two
-    the judge meant is not for us to say.
-
-    Parameters
-    ----------
-    text : str
-        The raw answer.
-
-    Returns
-    -------
-    Rubric
-        Scores by position, not by model.
+    exactly the two responses, each with exactly the six criteria as integers from 1 to 10. An
+    explanation may follow, unless it gives other marks, in most notations.
 
     Raises
     ------
@@ -92,23 +81,7 @@ def parse_answer(text: str) -> Rubric:
 
 
 def explanation(text: str) -> str:
-    """Return what follows the scores of an answer, without the white space around it.
-
-    Parameters
-    ----------
-    text : str
-        A raw answer that `parse_answer` reads.
-
-    Returns
-    -------
-    str
-        The judge's explanation, its words as they are; empty if it gave none.
-
-    Raises
-    ------
-    RubricError
-        If the answer does not begin with a JSON object.
-    """
+    """Return the explanation after the scores of an answer that `parse_answer` reads, or ""."""
     answer = text.lstrip("\ufeff \t\r\n")
     fence = _FENCE.match(answer)
     _, end = _decode(answer, fence.end() if fence else 0)
@@ -130,8 +103,8 @@ def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> N
     """Refuse scores that are written in the texts under judgement.
 
     A judge that repeats scores dictated by a completion has not judged it. Scores count as
-    dictated in the notations that `dictation` and `plain_text` know. The price:
-    an honest answer is refused where a text happens to hold its scores.
+    dictated in the notations that `dictation` knows. The price: an honest answer is refused
+    where a text happens to hold its scores.
 
     Parameters
     ----------
@@ -147,13 +120,8 @@ def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> N
     RubricError
         ``echo`` if the scores occur.
     """
-    first, second = sets = (bytes(rubric.first), bytes(rubric.second))
-    answers, question = scripts(completions), scripts(request)
-    if (
-        stated(answers, sets)
-        or stated(question, sets) == {*sets}
-        or any(lists(text, first, second) for text in (answers, question))
-    ):
+    marks = (bytes(rubric.first), bytes(rubric.second))
+    if is_dictated(*marks, scripts(completions), scripts(request)):
         raise RubricError(
             "echo", "the answer repeats scores that are written in the texts it judges"
         )

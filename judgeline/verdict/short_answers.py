@@ -1,8 +1,10 @@
-"""Reads what a judge answers in one word: a number on a scale, or one letter of three.
+"""Reads one-word answers of a judge: a number on a scale, or one letter of three.
 
-Only the first line of the judge's message counts, or the one JSON object that it is; what
-follows is its reason. A line that goes on after a number or a letter may open a list or a heading
-("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off what follows.
+Only the first line of the judge's message counts, or the one JSON object that it is; a reason
+follows. A line that goes on after a number or a letter may open a list or a heading
+("1. Accuracy: good", "A: thorough"), so that it counts only if a dash sets off the rest.
+Every reader raises `RubricError`: ``refusal`` if the answer declines to judge, ``parse_error``
+for any other answer that is not as described, with the offending value in the message.
 """
 
 import json
@@ -20,24 +22,11 @@ _LETTER = re.compile(rf"([ABC])(?:[.):]?$|(?={_DASH}))")
 
 
 def parse_score(text: str, *, scale: tuple[int, int]) -> int:
-    """Return the whole number that an answer begins with.
+    """Return the whole number on a `scale` (lowest, highest) that an answer begins with.
 
     It stands alone in the first line, with a full stop or a bracket at most, or before a dash and
     words without numbers; it has no sign, fraction or leading zeros. A line that opens a list,
     whose next number opens a later line, gives no score.
-
-    Parameters
-    ----------
-    text : str
-        The raw answer.
-    scale : (int, int)
-        Lowest and highest number that was asked for.
-
-    Raises
-    ------
-    RubricError
-        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
-        above, with the offending value in the message.
     """
     low, high = scale
     line = _first_line(text)
@@ -59,21 +48,7 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
 
 
 def parse_object(text: str, key: str) -> tuple[Any, str]:
-    """Return the value and the reason of an answer that is one JSON object.
-
-    Parameters
-    ----------
-    text : str
-        The raw answer, ``{key: value, "reason": "..."}`` and nothing else.
-    key : str
-        ``"score"`` or ``"choice"``.
-
-    Raises
-    ------
-    RubricError
-        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
-        above.
-    """
+    """Return the value and the reason of an answer ``{key: value, "reason": "..."}``."""
     answer = text.strip("\ufeff \t\r\n")
     if not answer.startswith("{"):
         raise _unread(_first_line(text), "a JSON object")
@@ -93,13 +68,7 @@ def parse_object(text: str, key: str) -> tuple[Any, str]:
 
 
 def parse_score_object(text: str, *, scale: tuple[int, int]) -> int:
-    """Return the number under ``score`` of an answer that is a JSON object.
-
-    Raises
-    ------
-    RubricError
-        As `parse_object`, and if it is no integer on the scale.
-    """
+    """Return the number on the scale under ``score`` of an answer that is a JSON object."""
     value, _ = parse_object(text, "score")
     low, high = scale
     if type(value) is not int or not low <= value <= high:
@@ -111,13 +80,7 @@ def parse_score_object(text: str, *, scale: tuple[int, int]) -> int:
 
 
 def parse_choice_object(text: str) -> str:
-    """Return the letter under ``choice`` of an answer that is a JSON object.
-
-    Raises
-    ------
-    RubricError
-        As `parse_object`, and if it is none of the three letters.
-    """
+    """Return the letter under ``choice`` of an answer that is a JSON object."""
     value, _ = parse_object(text, "choice")
     if not isinstance(value, str) or value not in LETTERS:
         raise RubricError("parse_error", f"the choice is {quoted(value)}, expected A, B or C")
@@ -127,14 +90,8 @@ def parse_choice_object(text: str) -> str:
 def reason_of_score(text: str) -> str:
     """Return the reason of an answer that gives a score; empty if there is none.
 
-    It follows the number, or stands in the JSON object beside it.
-
-    White space around it, and the mark that sets it off from the number, do not belong to it.
-
-    Raises
-    ------
-    RubricError
-        ``parse_error`` if the answer does not begin with a line as `parse_score` reads it.
+    It follows the number, or stands in the JSON object beside it, without the white space
+    around it and the mark that sets it off from the number.
     """
     answer = text.lstrip("\ufeff \t\r\n")
     if answer.startswith("{"):
@@ -152,17 +109,6 @@ def parse_choice(text: str) -> str:
     It stands alone in the first line, with one mark at most, or before a dash and words without
     such a capital: an answer that begins with the article "A" chooses nothing, and neither does
     one that speaks of A and then, in a later line, of B.
-
-    Parameters
-    ----------
-    text : str
-        The raw answer.
-
-    Raises
-    ------
-    RubricError
-        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
-        above, with the offending value in the message.
     """
     line = _first_line(text)
     found = _LETTER.match(line)

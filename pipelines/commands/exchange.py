@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import yaml
 
-from judgeline.verdict.slugs import slug
+from judgeline.verdict import slug
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files

@@ -408,7 +408,7 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
 
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
     """Return what the scores say: a tie where the two orders contradict each other."""
-    from judgeline.verdict.outcomes import hard_outcome, sign_outcome
+    from judgeline.verdict import hard_outcome, sign_outcome
 
     outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
     if {"difference_ab", "difference_ba"} <= set(kept):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judgeline.verdict.identity import text_hash
+from judgeline.verdict import text_hash
 from resources.corpora.conversations import encodable
 from resources.corpora.records import RowError, name_of, text_of
 from resources.corpora.schema import CorpusRead

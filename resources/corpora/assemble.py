@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.slugs import slug
+from judgeline.verdict import slug
 from resources.corpora.cleaning import clean_battles
 from resources.corpora.conversations import Conversation, read_conversation
 from resources.corpora.languages import language_code

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE
+from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
 from resources.corpora.assemble import judge_slugs
 from resources.corpora.schema import CorpusRead, Fault, fault, set_aside, typed
 from resources.judges.annotation import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES

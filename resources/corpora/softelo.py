@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA, text_hash
 from resources.corpora.assemble import (
     in_file_order,
     judge_slugs,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.corpora.assemble import judge_slugs
 from resources.corpora.files import layout_of
 from resources.corpora.records import Record, RowError, brief, read_records, text_of

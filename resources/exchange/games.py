@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.outcomes import CRITERIA, criterion_difference, sign_outcome
+from judgeline.verdict import CRITERIA, criterion_difference, sign_outcome
 from resources.judges.annotation import SCORE_COLUMNS
 
 NEVER_ASKED = "never asked"

@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.rubric import Rubric
+from judgeline.verdict import CRITERIA, Rubric
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.calls import call_identity

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.short_answers import LETTERS
+from judgeline.verdict import LETTERS
 from resources.judges.annotation import REPLY_DTYPES, answers_to, enter_failures, require_replicates
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity
