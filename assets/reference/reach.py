@@ -6,13 +6,13 @@ import pandas as pd
 from assets.reference.anchoring import against, rate_against
 from judgeline.elo.rank_correlation import spearman
 from judgeline.elo.streams import keyed_rng
-from judgeline.reference.bootstrap import bootstrap_gap_std_error
-from judgeline.reference.gaps import anchored_elo
-from judgeline.reference.reach import (
+from judgeline.reference import (
     LEAST_WITHIN,
     REACH,
     Reach,
     abstain,
+    anchored_elo,
+    bootstrap_gap_std_error,
     compare_references,
     diagnose_reference,
 )
@@ -60,20 +60,9 @@ def diagnose(
 ) -> pd.DataFrame:
     """Return every diagnostic of a reference, those that could not be had with the reason.
 
-    Parameters
-    ----------
-    table : DataFrame, shape (models, questions)
-        Preferences over the reference, as `assets.reference.anchoring.against` returns them.
-    ratings : DataFrame
-        As `assets.reference.anchoring.rate_against` made them of it.
-    met : DataFrame
-        All meetings of models, as `assets.reference.anchoring.meetings` returns them.
-    runs : ndarray, shape (models, questions, runs)
-        The same preferences by run of the judge; NaN where a run is missing.
-    seed : int
-        Of the bootstrap.
-    stream : tuple of str
-        Names of its random streams, such as corpus and judge.
+    `table` is as `against` returns it, `ratings` as `rate_against` made them of it, `met` as
+    `meetings` returns them; `runs` (models, questions, runs) are the preferences of `table` by
+    run, NaN where one is missing; `stream` names the bootstrap's streams, by corpus and judge.
     """
     reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
     plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)

@@ -52,7 +52,7 @@ class ReferenceComparison(NamedTuple):
 
 
 class Abstention(NamedTuple):
-    """What is left when a judge abstains where its runs disagree.
+    """Leaderboard of a judge that abstains where its runs disagree.
 
     `kept` (models, prompts) marks prompts that count still; `coverage` (models,) is their
     share; `gap` (models,) is the Elo gap on them, `shift` (models,) that minus the gap on all
@@ -66,66 +66,17 @@ class Abstention(NamedTuple):
     centred_shift: Floats
 
 
-def share_within_reach(
-    win_share: ArrayLike,
-    *,
-    reach: tuple[float, float] = REACH,
-    least_within: float = LEAST_WITHIN,
-) -> Reach:
-    """Return how many win shares lie where the reference tells them apart.
-
-    Parameters
-    ----------
-    win_share : array_like, shape (n,)
-        Win shares against the reference, of models or of prompts; the reference itself left out.
-    reach : (float, float)
-        Bounds of the shares that count as within reach, both included.
-    least_within : float
-        Share of them below which the reference is flagged.
-
-    Returns
-    -------
-    Reach
-        Marks, their share, and whether that is at least `least_within`.
-
-    Raises
-    ------
-    ValueError
-        If there is no share, one lies outside [0, 1] or is NaN, or the bounds are not
-        ``0 <= low < high <= 1``.
-
-    References
-    ----------
-    "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025).
-    """
-    shares = np.asarray(win_share, dtype=float)
-    if shares.ndim != 1 or not shares.size:
-        raise ValueError(f"win_share must have shape (n,) with n > 0, got {shares.shape}")
-    wrong = shares[~((shares >= 0) & (shares <= 1))]
-    if wrong.size:
-        raise ValueError(f"win_share holds {wrong[0]:g}; shares lie in [0, 1]")
-    low, high = reach
-    if not 0 <= low < high <= 1:
-        raise ValueError(f"reach must be 0 <= low < high <= 1, got {reach}")
-    within = (shares >= low) & (shares <= high)
-    share = float(within.mean())
-    return Reach(within, share, share >= least_within)
-
-
 def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
     """Return how many models, and how many prompts, a reference is within reach of.
+
+    Win shares are the Jeffreys ones, of every model over its prompts and of every prompt over its
+    models.
 
     Parameters
     ----------
     preference : array_like, shape (models, prompts)
         Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
         is no verdict. Every model and every prompt has at least one.
-
-    Returns
-    -------
-    ReferenceReach
-        From the Jeffreys win shares of every model over its prompts, and of every prompt over
-        its models.
 
     Raises
     ------
@@ -141,9 +92,14 @@ def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
         if silent.size:
             raise ValueError(f"{name} {silent[0]} has no verdict; leave it out")
     models, prompts = (anchored_elo(*soft_counts(side)) for side in (values, values.T))
-    return ReferenceReach(
-        share_within_reach(models.win_share), share_within_reach(prompts.win_share)
-    )
+    return ReferenceReach(_within_reach(models.win_share), _within_reach(prompts.win_share))
+
+
+def _within_reach(win_share: Floats) -> Reach:
+    """Return which shares lie in `REACH`, as "Robust LLM-based Scoring" (2025) asks for."""
+    within = (win_share >= REACH[0]) & (win_share <= REACH[1])
+    share = float(within.mean())
+    return Reach(within, share, share >= LEAST_WITHIN)
 
 
 def compare_references(gap: ArrayLike) -> ReferenceComparison:
@@ -158,11 +114,6 @@ def compare_references(gap: ArrayLike) -> ReferenceComparison:
     gap : array_like, shape (references, models)
         Elo gaps of the same models, in the same order, under each reference; the reference
         models left out of all rows.
-
-    Returns
-    -------
-    ReferenceComparison
-        Kendall's tau-b between leaderboards and shifts from the first, in Elo points.
 
     Raises
     ------
@@ -202,11 +153,6 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     max_spread : float
         Largest standard deviation over the runs (ddof 1, in units of preference) that counts;
         at least 0.
-
-    Returns
-    -------
-    Abstention
-        Prompts kept, coverage, gaps and shifts.
 
     Raises
     ------

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.reference.preferences import LEAST_COVERED, battles_with, covering, preferences_of
+from assets.reference.anchoring import LEAST_COVERED, battles_with, covering, preferences_of
 
 
 def soft(ids: list[str], share: float | None = 0.7) -> pd.DataFrame:

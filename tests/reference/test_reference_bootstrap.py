@@ -5,7 +5,7 @@ import pytest
 from scipy.special import polygamma
 
 from judgeline.elo.scale import ELO_PER_LOGIT
-from judgeline.reference.bootstrap import bootstrap_gap_std_error
+from judgeline.reference.gaps import bootstrap_gap_std_error
 
 
 def spread(preference, n_resamples: int = 4000, seed: int = 3) -> float:

@@ -24,7 +24,6 @@ from judgeline.reference.reach import (
     abstain,
     compare_references,
     diagnose_reference,
-    share_within_reach,
 )
 
 POINTS = 400 / math.log(10)
@@ -298,16 +297,24 @@ def test_narrowing_scales_errors_and_bounds_about_the_gap() -> None:
 # ------------------------------------------------------------------ diagnostics
 
 
+def shares_of(win_share: list[float]) -> np.ndarray:
+    """Preferences of models that have these Jeffreys win shares, over a thousand prompts."""
+    wins = np.round(1001 * np.array(win_share) - 0.5)
+    return (np.arange(1000) < wins[:, None]).astype(float)
+
+
 def test_shares_on_the_bounds_are_within_reach() -> None:
-    reach = share_within_reach([0.2, 0.8, 0.19, 0.81])
+    # with half a prompt won and lost: 4 / 5 and 1 / 5, the bounds themselves, and one beyond each
+    wins = ([1.0] * 3 + [0.5], [0.0] * 3 + [0.5], [1.0] * 4, [0.0] * 4)
+    reach = diagnose_reference(wins).models
     assert reach.within.tolist() == [True, True, False, False]
     assert (reach.share, reach.is_adequate) == (0.5, False)
 
 
 @pytest.mark.parametrize(("n_outside", "adequate"), [(0, True), (1, True), (2, False)])
 def test_reference_is_flagged_below_95_percent(n_outside: int, adequate: bool) -> None:
-    shares = np.where(np.arange(20) < n_outside, 0.1, 0.5)
-    assert share_within_reach(shares).is_adequate is adequate
+    preference = shares_of(np.where(np.arange(20) < n_outside, 0.1, 0.5).tolist())
+    assert diagnose_reference(preference).models.is_adequate is adequate
 
 
 def test_reach_is_of_models_and_of_prompts() -> None:
@@ -332,21 +339,6 @@ def test_reach_is_of_models_and_of_prompts() -> None:
 def test_diagnosis_of_bad_tables_names_the_place(preference: ArrayLike, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         diagnose_reference(preference)
-
-
-@pytest.mark.parametrize(
-    ("shares", "reach", "message"),
-    [
-        ([], (0.2, 0.8), r"n > 0, got \(0,\)"),
-        ([math.nan], (0.2, 0.8), "win_share holds nan"),
-        ([0.5], (0.8, 0.2), "reach must be"),
-    ],
-)
-def test_bad_shares_name_the_value(
-    shares: list[float], reach: tuple[float, float], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        share_within_reach(shares, reach=reach)
 
 
 def test_references_on_one_scale_move_the_origin_only() -> None:

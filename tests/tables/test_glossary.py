@@ -7,7 +7,7 @@ from assets.judging.scoring import SCORED_COLUMNS
 from assets.quantitative.tables import OUTCOME_COLUMNS
 from assets.reference.anchoring import RATING_COLUMNS
 from assets.reference.reach import DIAGNOSTIC_COLUMNS
-from assets.reference.system_comparison import SYSTEM_COLUMNS
+from assets.reference.systems import SYSTEM_COLUMNS
 from assets.reliability.drift_tables import DRIFT_DTYPES
 from assets.reliability.panel_tables import PANEL_DTYPES
 from assets.trust.consistency import CONSISTENCY_DTYPES
