@@ -28,7 +28,7 @@ from judgeline.elo.tally import tally_outcomes
 from judgeline.intervals.board import kept_intervals, rank_models
 from judgeline.intervals.conformal import calibrate_intervals, conformal_quantile
 from judgeline.intervals.pooled import rate_pooled
-from judgeline.reliability.agreement import cohen_kappa
+from judgeline.reliability import cohen_kappa
 from pipelines.commands.rank_input import read_judged_battles
 
 Weigh = Callable[[np.ndarray], np.ndarray]

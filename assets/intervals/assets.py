@@ -31,7 +31,7 @@ from judgeline.intervals.board import (
 from judgeline.intervals.conformal import calibrate_intervals
 from judgeline.intervals.judge_and_votes import rate_with_votes
 from judgeline.intervals.newcomer_board import join_newcomers
-from judgeline.reliability.gate import failures
+from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

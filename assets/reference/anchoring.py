@@ -21,7 +21,7 @@ from judgeline.reference import (
     narrow_intervals,
     soft_counts,
 )
-from judgeline.reliability.kappa import reliability_factor
+from judgeline.reliability import reliability_factor
 from resources.config.corpora import ReferenceOptions
 from resources.suggest import unknown_name
 

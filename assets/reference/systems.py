@@ -20,7 +20,7 @@ from judgeline.elo.connectivity import connected_components
 from judgeline.elo.rank_correlation import kendall
 from judgeline.elo.scale import ELO_ORIGIN, ELO_PER_LOGIT
 from judgeline.elo.streams import keyed_rng
-from judgeline.reliability.kappa import mean_pairwise_kappa, reliability_factor
+from judgeline.reliability import mean_pairwise_kappa, reliability_factor
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 

@@ -1,9 +1,8 @@
-"""What each battle does to the rating of a model that was placed among fixed anchors.
+"""Influence of each battle on the rating of a model that was placed among fixed anchors.
 
 A placed model's strength solves one equation: its wins, less those expected of it, equal the
 pull of the penalty. Leaving a battle out moves the solution by about one Newton step of the
-equation without it, so that what every battle does to the rating can be stated, ranked and traced
-to its verdicts.
+equation without it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -53,41 +52,18 @@ _NOTHING = BattleInfluences(
 def influence_of(
     outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
 ) -> tuple[Floats, Floats]:
-    """Return what a model was expected to win in each battle, and what each does to its rating.
+    """Return expected shares of the win (n,), and influences (n,) in Elo points.
 
-    Parameters
-    ----------
-    outcome : array_like, shape (n,)
-        The model's share of the win.
-    strength : float
-        Where the model was placed by these battles, in logits.
-    anchors : array_like, shape (n,)
-        Strength of its opponent in each, in logits, held fixed.
-    l2 : float
-        Penalty on the squared strength, per squared logit.
+    The influence is ``(outcome - expected) / (sum p (1 - p) + 2 l2)``, the sum over all other
+    battles: one Newton step of the placement without the battle, from where it is with it. The step
+    and the true change are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
+    only battle carries all that parts the rating from the penalty's centre; without a penalty
+    nothing else holds the rating, and its influence is NaN.
 
-    Returns
-    -------
-    expected : ndarray, shape (n,)
-        ``sigmoid(strength - anchor)``.
-    influence : ndarray, shape (n,)
-        ``(outcome - expected) / (sum p (1 - p) + 2 l2)`` in Elo points, the sum over all other
-        battles: one Newton step of the placement without the battle, from where it is with it.
-        True and told are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
-        only battle is told to carry all that parts the rating from the penalty's centre; without
-        a penalty nothing else holds the rating, and its influence is NaN.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    References
-    ----------
-    R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2, and
-    D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
+    Sources: R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2,
+    and D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
     case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
-    which tells half of it where there are two.)
+    which is half of it where there are two.)
     """
     share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
     if share.shape != fixed.shape or share.ndim != 1:
@@ -111,6 +87,9 @@ def fit_influences(
 ) -> BattleInfluences:
     """Return the influence of every battle on the ratings that it counts in.
 
+    Rows are by model, then in the order of the battles; none of a model that has no rating, and
+    none of battles against models without votes, which are no anchors.
+
     Parameters
     ----------
     battles : CodedBattles
@@ -124,13 +103,6 @@ def fit_influences(
         Penalty on squared strengths, per squared logit.
     models : collection of str, optional
         Models whose ratings to explain; all by default.
-
-    Returns
-    -------
-    BattleInfluences
-        Rows by model, then in the order of the battles; none of a model that has no rating, and
-        none of battles against models without votes, which are no anchors. Empty where no model
-        has a rating by the method.
 
     Raises
     ------

@@ -5,19 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.elo.streams import keyed_rng
 from judgeline.elo.surrogacy import fit_surrogacy
-from judgeline.reliability.agreement import (
-    Binned,
-    cohen_kappa,
-    equal_mass_bins,
-    expected_calibration_error,
-    reliability,
-)
+from judgeline.reliability.agreement import cohen_kappa
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +39,16 @@ class Diagnostics(NamedTuple):
     n: NDArray[np.int64]
 
 
+class Binned(NamedTuple):
+    """Battles in bins: `low` and `high` bounds, mean of `x`, mean of `y`, and battles `n`."""
+
+    low: Floats
+    high: Floats
+    mean_x: Floats
+    mean_y: Floats
+    n: NDArray[np.int64]
+
+
 _Row = tuple[str, str, float, str, int]
 
 
@@ -60,16 +65,12 @@ def diagnose_judge(
     l2: float = 0.01,
     seed: int = 0,
 ) -> Diagnostics:
-    """Return every diagnostic that the given columns allow.
+    """Return every diagnostic that the given columns allow; the others are absent, not NaN.
 
     Parameters
     ----------
     battles : CodedBattles
         Judged battles, n of them, with votes on some.
-    beta_folds : BetaFolds
-        Slopes per held-out model.
-    heldout : HeldOutRatings
-        Leave-one-out ratings.
     difference_ab, difference_ba : array_like, shape (n,), optional
         Score difference in either order, rubric points; NaN where unpublished. Position
         diagnostics need both.
@@ -81,11 +82,6 @@ def diagnose_judge(
         Penalty of the strengths behind the surrogacy test, per squared logit.
     seed : int
         Seed of the random subsets.
-
-    Returns
-    -------
-    Diagnostics
-        Rows by diagnostic; one that its columns do not allow is absent, not NaN.
     """
     score, human = battles.rubric_points(), _votes(battles)
     rows = [
@@ -164,7 +160,7 @@ def _reliability(score: Floats, human: Floats) -> Iterator[_Row]:
     pooled = fit_beta(score, human)
     if pooled.status != "ok":
         return
-    bins = reliability(score, human, pooled.beta)
+    bins = reliability_curve(score, human, pooled.beta)
     for predicted, observed, n in zip(bins.mean_x, bins.mean_y, bins.n, strict=True):
         yield "reliability", f"{predicted:.4f}", float(observed), "share", int(n)
     total = int(bins.n.sum())
@@ -252,3 +248,44 @@ def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> l
             rows.append(("beta_by_language", name, fit.beta, unit, fit.n_battles))
             rows.append(("beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles))
     return rows
+
+
+def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
+    """Return `n_bins` of about equally many battles, in order of `x`, with the means of `y`.
+
+    Battles with the same `x` share a bin, so that no figure depends on the order of rows, and bins
+    can be fewer.
+    """
+    values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if not values.size:
+        raise ValueError("no battles to put in bins")
+    order = np.argsort(values, kind="stable")
+    cuts = np.arange(1, n_bins) * values.size // n_bins
+    starts = np.searchsorted(values[order], values[order[cuts]], side="left")
+    parts = np.split(order, np.unique(starts[starts > 0]))
+    return Binned(
+        np.array([values[part].min() for part in parts]),
+        np.array([values[part].max() for part in parts]),
+        np.array([values[part].mean() for part in parts]),
+        np.array([targets[part].mean() for part in parts]),
+        np.array([part.size for part in parts]),
+    )
+
+
+def reliability_curve(score_difference: ArrayLike, human_outcome: ArrayLike, beta: float) -> Binned:
+    """Return predicted against observed preference on decisive battles, in ten bins.
+
+    `mean_x` is the mean of ``sigmoid(beta |s|)``, beta in logits per rubric point; `mean_y` the
+    share of votes for the side that the judge scored higher (half of the votes where scores are
+    equal). Source: M. P. Naeini, G. Cooper and M. Hauskrecht (2015), AAAI, on calibration in bins.
+    """
+    score, outcome = np.asarray(score_difference, float), np.asarray(human_outcome, float)
+    decisive = (outcome == 0) | (outcome == 1)
+    score, outcome = score[decisive], outcome[decisive]
+    agrees = np.where(score == 0, 0.5, (score > 0) == (outcome == 1))
+    return equal_mass_bins(expit(beta * np.abs(score)), agrees, n_bins=10)
+
+
+def expected_calibration_error(bins: Binned) -> float:
+    """Return the mean gap, in [0, 1], between predicted and observed preference over battles."""
+    return float((bins.n * np.abs(bins.mean_x - bins.mean_y)).sum() / bins.n.sum())

@@ -61,10 +61,10 @@ def bound_missing(
 ) -> MissingBounds:
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
-    Hard outcomes of a missing battle range from 0 to 1, soft ones from ``sigmoid(-reach beta)``
-    to ``sigmoid(reach beta)`` at the slope of the model's fold. The bounds hold the hard rating
-    as it stands; a soft one can lie outside, where the model's anchors are so far away that no
-    single verdict could express it.
+    Two rows a model, by name, hard first. Hard outcomes of a missing battle range from 0 to 1, soft
+    ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold.
+    The bounds hold the hard rating as it stands; a soft one can lie outside, where the model's
+    anchors are so far away that no single verdict could express it.
 
     Parameters
     ----------
@@ -78,11 +78,6 @@ def bound_missing(
         Penalty on squared strengths, per squared logit, as in the ratings.
     reach : float
         Largest absolute score difference that a verdict can have, in rubric points.
-
-    Returns
-    -------
-    MissingBounds
-        Two rows for each model of scored or missing battles, by name, hard first.
 
     Raises
     ------
@@ -128,17 +123,9 @@ def bound_missing(
 
 
 def width_limit(half_width: ArrayLike) -> Floats:
-    """Return how far apart bounds may be before what is missing outweighs what is uncertain.
+    """Return the largest width of bounds, in Elo points, beyond which they outweigh an interval.
 
-    Parameters
-    ----------
-    half_width : array_like, shape (n,)
-        How far a rating's interval reaches to either side, in Elo points; NaN where it has none.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Elo points: the half-width, or `MAX_WIDTH` where it is not finite.
+    It is the interval's `half_width` (n,), or `MAX_WIDTH` where that is not finite.
     """
     width = np.asarray(half_width, dtype=np.float64)
     return np.where(np.isfinite(width), width, MAX_WIDTH)

@@ -29,21 +29,11 @@ def battle_status(
 
     Parameters
     ----------
-    battle : array_like of int, shape (n,)
-        Which battle each answer belongs to, from 0.
-    order : array_like of str, shape (n,)
-        ``"AB"``, ``"BA"``, or ``"mean"`` for a published average over both.
-    replicate : array_like of int, shape (n,)
-        Repetition of the same call, from 0.
-    status : array_like of str, shape (n,)
-        ``ok``, or the failure class of the answer.
+    battle, order, replicate, status : array_like, shape (n,)
+        Of each answer: its battle, from 0; ``"AB"``, ``"BA"``, or ``"mean"`` for a published
+        average over both; the repetition of its call; ``ok``, or its failure class.
     n_battles : int
         Number of battles, those without any answer included.
-
-    Returns
-    -------
-    ndarray of str, shape (n_battles,)
-        Statuses in the order of the battles.
 
     Raises
     ------
@@ -86,26 +76,9 @@ def _require_answers(
 
 
 def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
-    """Return the quantile bin of each length, shortest first.
+    """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
 
-    Equal lengths share a bin, so bins can be fewer, and less even, than asked for.
-
-    Parameters
-    ----------
-    length : array_like, shape (n,)
-        Lengths in one unit, such as characters; NaN where unknown.
-    n_bins : int
-        Bins of nearly equal size, at least 1.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Bins from 0 without gaps; -1 where the length is unknown.
-
-    Raises
-    ------
-    ValueError
-        If `n_bins` is below 1.
+    Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
     """
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}")
@@ -121,7 +94,7 @@ def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
 def excess_p_values(
     n_missing: ArrayLike, n_battles: ArrayLike, *, all_missing: int, all_battles: int
 ) -> Floats:
-    """Return how surprising each model's missing battles are, corrected for looking at them all.
+    """Return p-values of each model's number of missing battles, corrected for looking at them all.
 
     If which battles are missing has nothing to do with who fought them (any `all_missing` of
     the battles are as likely as any other), the number of a model's own among them is
@@ -136,11 +109,6 @@ def excess_p_values(
         Battles without a score, and all battles, of each model.
     all_missing, all_battles : int
         The same over all models, each battle once.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Corrected p-values in [0, 1].
 
     Raises
     ------

@@ -1,8 +1,4 @@
-"""The judge gate: what a judge must do well enough before ratings made by it are shown.
-
-What belongs here: the criteria with their limits, and comparing measurements with them. What
-does not: how each is measured (`reliability`, `agreement`, `diagnostics`, `consistency`).
-"""
+"""The judge gate: criteria with limits, and the measurements of a judge against them."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -11,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.reliability.kappa import (
+from judgeline.reliability.agreement import (
     STRONG_JUDGE,
     icc_average,
     mean_pairwise_kappa,
@@ -88,7 +84,7 @@ def hold_to(
     thresholds: Mapping[str, float | None] | None = None,
     withhold: Collection[str] = WITHHOLD,
 ) -> Gate:
-    """Return how a judge stands against each criterion.
+    """Return how a judge stands against each criterion; a value on its threshold passes.
 
     Parameters
     ----------
@@ -98,11 +94,6 @@ def hold_to(
         Limits in the place of the default ones; None for no limit.
     withhold : collection of str
         Criteria whose failure withholds ratings.
-
-    Returns
-    -------
-    Gate
-        A value on its threshold passes.
 
     Raises
     ------
@@ -142,12 +133,7 @@ def _row(
 def failures(gate: Gate, *, withholding: bool) -> str:
     """Return the criteria that a judge fails, such as ``kappa 0.05 < 0.20``; empty for none.
 
-    Parameters
-    ----------
-    gate : Gate
-        How the judge stands.
-    withholding : bool
-        Whether to tell those that withhold ratings, or those that only inform.
+    Either those that withhold ratings are listed, or those that only inform.
     """
     failed = (gate.passed == 0) & (gate.withholds == withholding)
     return ", ".join(_words(gate, row) for row in np.flatnonzero(failed))
@@ -163,7 +149,9 @@ def _words(gate: Gate, row: int) -> str:
 
 
 def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[str, Measurement]:
-    """Return what the repeated runs of a judge say of its reliability.
+    """Return ``icc_average``, ``single_run_reliability`` and ``run_kappa`` of repeated runs.
+
+    A measurement that the runs do not determine is NaN, with the reason.
 
     Parameters
     ----------
@@ -172,12 +160,6 @@ def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[
         in every run are left out, and counted in the note.
     outcome : array_like, shape (battles, runs)
         A's share of the win in the same cells.
-
-    Returns
-    -------
-    dict of str to Measurement
-        ``icc_average``, ``single_run_reliability`` and ``run_kappa``; NaN with the reason where
-        the runs do not determine them.
 
     Raises
     ------

@@ -1,7 +1,4 @@
-"""Does a judge contradict itself: its scores its comparisons, or its comparisons each other.
-
-Counts only: what a judge whose ratios are high deserves is decided elsewhere.
-"""
+"""Contradictions of a judge: of its scores with its comparisons, and among its comparisons."""
 
 import math
 from collections.abc import Sequence
@@ -15,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+MOST_SUBSETS = 5_000_000
+"""Subsets of the answers to one question that are still counted: those of 58, by fives."""
+
 _MISSING, _CIRCULAR, _EQUALITY = 1, 2, 4
-_MAX_SUBSETS = 5_000_000
 _CHUNK_CELLS = 1 << 22
 
 
@@ -24,6 +23,9 @@ def score_conflicts(
     score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
 ) -> NDArray[np.bool_]:
     """Return which pairs have scores that contradict the comparison of the same two answers.
+
+    The sign of the score difference is not the sign of the comparison; a tie against a preference,
+    on either side, is a conflict too.
 
     Parameters
     ----------
@@ -33,12 +35,6 @@ def score_conflicts(
         A's share of the win when the judge compared the two: 1, 0.5 or 0.
     tolerance : float
         Scores at most this many points apart count as equal; 0 or more.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where the sign of the score difference is not the sign of the comparison. A tie
-        against a preference, on either side, is a conflict.
 
     Raises
     ------
@@ -69,34 +65,6 @@ def score_conflicts(
     return conflicts
 
 
-def conflict_ratio(
-    score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
-) -> float:
-    """Return the share of pairs whose scores contradict their comparison.
-
-    Parameters
-    ----------
-    score_a, score_b, outcome : array_like, shape (n,)
-        As in `score_conflicts`.
-    tolerance : float
-        Scores at most this many points apart count as equal.
-
-    Returns
-    -------
-    float
-        Conflict ratio in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If there is no pair, or as `score_conflicts` does.
-    """
-    conflicts = score_conflicts(score_a, score_b, outcome, tolerance=tolerance)
-    if not conflicts.size:
-        raise ValueError("no pair was both scored and compared: there is no conflict ratio")
-    return float(conflicts.mean())
-
-
 def _require_outcomes(values: Floats, name: str, *, missing: bool) -> None:
     known = np.isin(values, (0.0, 0.5, 1.0)) | (np.isnan(values) if missing else False)
     if not known.all():
@@ -124,17 +92,14 @@ def outcome_matrices(
 ) -> Comparisons:
     """Return one outcome matrix per question from comparisons listed one a row.
 
+    Questions and their answers are in sorted order; pairs without an outcome are NaN.
+
     Parameters
     ----------
     question, answer_a, answer_b : array_like, shape (n,)
         Names or numbers of the question and of its two answers.
     outcome : array_like, shape (n,)
         A's share of the win: 1, 0.5, 0, or NaN where the comparison gave none.
-
-    Returns
-    -------
-    Comparisons
-        Questions and their answers in sorted order; NaN for pairs without an outcome.
 
     Raises
     ------
@@ -200,8 +165,11 @@ def count_violations(
 ) -> ViolationCounts:
     """Return, exactly, how many subsets of each question's answers are not a weak order.
 
-    A subset is a weak order (a ranking with ties) unless three of its answers break a rule:
-    x >= y and y >= z, one of them strict, force x > z; x = y and y = z force x = z.
+    A subset is a weak order (a ranking with ties) unless three of its answers break a rule: x >= y
+    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. A set of four or more
+    breaks a rule if and only if one of the sets left by taking out any four fixed members, one at a
+    time, does: three culprits cannot include all four. So every size takes four look-ups a subset
+    in the table of the size below.
 
     Parameters
     ----------
@@ -212,22 +180,11 @@ def count_violations(
     sizes : sequence of int
         Sizes of subsets, each 3 or more.
 
-    Returns
-    -------
-    ViolationCounts
-        Counts of shape (Q, len(sizes)); zeros where a question has too few answers.
-
     Raises
     ------
     ValueError
         If there is no question, a matrix is not square, holds another value or is not
         antisymmetric, a size is below 3, or a question has over five million subsets.
-
-    Notes
-    -----
-    A set of four or more breaks a rule if and only if one of the sets left by taking out any
-    four fixed members, one at a time, does: three culprits cannot include all four. So every
-    size takes four look-ups a subset in the table of the size below.
 
     References
     ----------
@@ -242,9 +199,9 @@ def count_violations(
     order = np.array([len(matrix) for matrix in matrices])
     for n in np.unique(order[order >= min(sizes)]):
         largest = max(math.comb(n, size) for size in sizes)
-        if largest > _MAX_SUBSETS:
+        if largest > MOST_SUBSETS:
             raise ValueError(
-                f"{n} answers to one question have {largest} subsets, over {_MAX_SUBSETS}; "
+                f"{n} answers to one question have {largest} subsets, over {MOST_SUBSETS}; "
                 "ask for smaller sizes or compare fewer answers"
             )
         places = np.flatnonzero(order == n)
@@ -348,29 +305,15 @@ class ViolationRates(NamedTuple):
 
 
 def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) -> ViolationRates:
-    """Return non-transitivity ratios, pooled over the subsets of each category's questions.
+    """Return non-transitivity ratios, pooled over the subsets of each `category` of questions (Q,).
 
-    Parameters
-    ----------
-    counts : ViolationCounts
-        From `count_violations`, Q questions.
-    category : array_like, shape (Q,), optional
-        Category of each question; without it all questions are one category, "all".
-
-    Returns
-    -------
-    ViolationRates
-        One row per category in sorted order, shares in [0, 1].
+    Rows are by category in sorted order; without categories all questions are of one, "all".
 
     Raises
     ------
     ValueError
         If there is not one category per question, or no question has any subset with all its
         pairs compared, so that there is nothing to take a share of.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
     """
     n_questions = len(counts.n_subsets)
     if not counts.n_subsets.any():

@@ -57,6 +57,10 @@ def score_distribution(
 ) -> ScoreDistribution:
     """Return how probable each number on the scale is, from the position of the score.
 
+    Different tokens for one number ("8", " 8") are added up. Anything that is no digit ends a
+    number, a decimal point too: integers were asked for. Numbers off the scale, or with leading
+    zeros, are words like any other.
+
     Parameters
     ----------
     position : TokenPosition
@@ -71,22 +75,12 @@ def score_distribution(
     max_unresolved : float
         Probability of begun numbers without a following position that may be left out.
 
-    Returns
-    -------
-    ScoreDistribution
-        Numbers on the scale; different tokens for one number ("8", " 8") are added up.
-
     Raises
     ------
     ValueError
         If log-probabilities are missing, NaN, positive or add up to more than 1; if no
         number on the scale is listed; if a token may be only the first digits of a number
         and what follows it is not given; if a given following position is never reached.
-
-    Notes
-    -----
-    Anything that is no digit ends a number, a decimal point too: integers were asked for.
-    Numbers off the scale, or with leading zeros, are words like any other.
 
     References
     ----------
@@ -210,12 +204,13 @@ def expected_score(
     target: tuple[float, float],
     logit_temperature: float | None = None,
 ) -> float:
-    """Return the mean of the numbers that a judge could have said, moved to another scale.
+    """Return the mean of the numbers that a judge could have said, in points of the target scale.
+
+    The printed formula stretches the scale without moving its origin, so that on 1 to 100 a
+    sure 1 would not become the lowest target score. Here it does.
 
     Parameters
     ----------
-    distribution : ScoreDistribution
-        From `score_distribution`.
     target : (float, float)
         Ends of the scale of the result, in points: the lowest number maps to the first, the
         highest to the second.
@@ -224,20 +219,10 @@ def expected_score(
         of ``logit(probability) / logit_temperature`` over the listed probabilities, which
         favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's.
 
-    Returns
-    -------
-    float
-        Distribution-sensitive score in points of the target scale.
-
     Raises
     ------
     ValueError
         If the target scale does not ascend or the temperature is not positive.
-
-    Notes
-    -----
-    The printed formula stretches the scale without moving its origin, so that on 1 to 100 a
-    sure 1 would not become the lowest target score. Here it does.
 
     References
     ----------
@@ -278,17 +263,8 @@ def choice_probabilities(
 ) -> ChoiceProbabilities:
     """Return how probable each choice between two answers is, from the position of the choice.
 
-    Parameters
-    ----------
-    position : TokenPosition
-        Alternatives where the judge says its choice; other words may be among them.
-    labels : (str, str, str)
-        Tokens for the answer shown first, a tie, and the answer shown second.
-
-    Returns
-    -------
-    ChoiceProbabilities
-        A label that is not listed has probability 0; see how much is `covered`.
+    The labels are tokens for the answer shown first, a tie, and the answer shown second. One that
+    is not listed has probability 0; see how much is `covered`.
 
     Raises
     ------
@@ -326,7 +302,7 @@ def aggregate_orders(
     """Return likelihood-aware outcomes of battles judged in both orders.
 
     The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
-    is the outcome. Swapping A and B mirrors every result.
+    is the outcome, ``(m[1] + m[0] / 2) / 2`` the soft one. Swapping A and B mirrors every result.
 
     Parameters
     ----------
@@ -336,11 +312,6 @@ def aggregate_orders(
     tolerance : float
         Delta in [0, 1]: a tie if the two largest masses differ by less than twice this, or
         not at all.
-
-    Returns
-    -------
-    AggregatedOutcomes
-        Outcomes and soft outcomes ``(m[1] + m[0] / 2) / 2``, a probability.
 
     Raises
     ------
@@ -382,17 +353,7 @@ def _three_way(probabilities: ArrayLike, name: str) -> Floats:
 
 
 def perplexity(log_probs: ArrayLike) -> float:
-    """Return the perplexity of an answer: exp(-mean log-probability of its tokens).
-
-    Parameters
-    ----------
-    log_probs : array_like, shape (n,)
-        Natural log-probability of every token that the judge said.
-
-    Returns
-    -------
-    float
-        Perplexity, 1 or more; 1 is an answer that could not have been another.
+    """Return the perplexity of an answer, 1 or more: exp(-mean log-probability of its tokens).
 
     Raises
     ------
@@ -429,11 +390,6 @@ def perplexity_outcome(
         Perplexity of the judge's whole answer in either order, 1 or more.
     tolerance : float
         A tie if the perplexities are at most this far apart, even where both orders agree.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Outcomes in {1.0, 0.5, 0.0}; mirrored when A and B are swapped.
 
     Raises
     ------

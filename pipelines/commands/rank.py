@@ -24,7 +24,7 @@ from assets.columns import (
     votes_that_wait,
     with_waiting_votes,
 )
-from judgeline.diagnostics.judge import diagnose_judge
+from judgeline.diagnostics import diagnose_judge
 from judgeline.elo.beta import CONSTANT, BetaFolds, fit_beta, fit_beta_folds
 from judgeline.elo.connectivity import require_connected
 from judgeline.elo.rate import HEADLINE, HeldOutRatings, rate

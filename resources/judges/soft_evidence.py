@@ -7,7 +7,7 @@ import json
 import re
 from typing import NamedTuple
 
-from judgeline.trust.distributions import (
+from judgeline.trust import (
     ChoiceProbabilities,
     ScoreDistribution,
     TokenPosition,

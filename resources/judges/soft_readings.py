@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgeline.trust.distributions import ScoreDistribution, expected_score
+from judgeline.trust import ScoreDistribution, expected_score
 from judgeline.verdict import LETTERS
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import read_answer

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.reliability.kappa import icc_average, icc_single, single_run_reliability
+from judgeline.reliability.agreement import icc_average, single_run_reliability
 
 
 def published(panel: np.ndarray) -> dict[str, float]:
@@ -29,8 +29,9 @@ SHROUT_FLEISS = np.array(
 def test_both_give_what_shrout_and_fleiss_published() -> None:
     theirs = published(SHROUT_FLEISS)
     assert icc_average(SHROUT_FLEISS) == pytest.approx(theirs["ICC(C,k)"], abs=1e-10)
-    assert icc_single(SHROUT_FLEISS) == pytest.approx(theirs["ICC(C,1)"], abs=1e-10)
-    assert round(icc_single(SHROUT_FLEISS), 2) == 0.71
+    single = single_run_reliability(icc_average(SHROUT_FLEISS), SHROUT_FLEISS.shape[1])
+    assert single == pytest.approx(theirs["ICC(C,1)"], abs=1e-10)
+    assert round(single, 2) == 0.71
     assert round(icc_average(SHROUT_FLEISS), 2) == 0.91
 
 
@@ -46,7 +47,8 @@ def test_panels_of_any_shape_agree(n_prompts: int, n_runs: int, noise: float, se
     panel = rng.normal(size=(n_prompts, 1)) + noise * rng.normal(size=(n_prompts, n_runs))
     theirs = published(panel + rng.normal(size=n_runs))  # offsets of runs do not count
     assert icc_average(panel) == pytest.approx(theirs["ICC(C,k)"], abs=1e-9)
-    assert icc_single(panel) == pytest.approx(theirs["ICC(C,1)"], abs=1e-9)
+    ours = single_run_reliability(icc_average(panel), n_runs)
+    assert ours == pytest.approx(theirs["ICC(C,1)"], abs=1e-9)
     single = single_run_reliability(theirs["ICC(C,k)"], n_runs)
     assert single == pytest.approx(theirs["ICC(C,1)"], abs=1e-8)
 
