@@ -88,28 +88,11 @@ def fit_influences(
     """Return the influence of every battle on the ratings that it counts in.
 
     Rows are by model, then in the order of the battles; none of a model that has no rating, and
-    none of battles against models without votes, which are no anchors.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles over M models, with votes on some.
-    beta_folds : BetaFolds
-        Slope per held-out model, in the order of ``battles.models``.
-    method : str
-        ``human``, or a judge method of `judgeline.elo.rate.rate`. A rating that is mixed of
-        others adds up their influences; its outcomes are their mean.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    models : collection of str, optional
-        Models whose ratings to explain; all by default.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, nobody voted, or the slopes belong to other models.
-    RuntimeError
-        If an iteration does not converge.
+    none of battles against models without votes, which are no anchors. The `method` is ``human`` or
+    a judge method of `judgeline.elo.rate.rate`; a rating that is mixed of others adds up their
+    influences, and its outcomes are their mean. The penalty `l2` is per squared logit; `models` are
+    those to explain, all by default. An unknown method, no votes, or slopes of other models are a
+    `ValueError`.
     """
     found = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
     mixture = found.mixture(method)

@@ -67,21 +67,10 @@ def diagnose_judge(
 ) -> Diagnostics:
     """Return every diagnostic that the given columns allow; the others are absent, not NaN.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles, n of them, with votes on some.
-    difference_ab, difference_ba : array_like, shape (n,), optional
-        Score difference in either order, rubric points; NaN where unpublished. Position
-        diagnostics need both.
-    length_a, length_b : array_like, shape (n,), optional
-        Lengths of the completions in characters; verbosity needs both.
-    language : array_like of str, shape (n,), optional
-        Language of each battle; slopes per language need it.
-    l2 : float
-        Penalty of the strengths behind the surrogacy test, per squared logit.
-    seed : int
-        Seed of the random subsets.
+    Columns (n,) are by battle. Position needs the score differences of both orders, in rubric
+    points, NaN where unpublished; verbosity both lengths, in characters. The penalty `l2`, per
+    squared logit, is that of the strengths behind the surrogacy test; `seed` that of the random
+    subsets.
     """
     score, human = battles.rubric_points(), _votes(battles)
     rows = [

@@ -64,14 +64,11 @@ def bound_missing(
     Two rows a model, by name, hard first. Hard outcomes of a missing battle range from 0 to 1, soft
     ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold.
     The bounds hold the hard rating as it stands; a soft one can lie outside, where the model's
-    anchors are so far away that no single verdict could express it.
+    anchors are so far away that no single verdict could express it. Source: C. F. Manski (1990),
+    "Nonparametric Bounds on Treatment Effects", American Economic Review 80(2).
 
     Parameters
     ----------
-    battles : CodedBattles
-        The scored battles.
-    beta_folds : BetaFolds
-        Slope per held-out model of these battles, in logits per rubric point.
     missing_a, missing_b : array_like of str, shape (k,)
         The two models of every battle without a score; they may have no scored battle at all.
     l2 : float
@@ -84,13 +81,6 @@ def bound_missing(
     ValueError
         If a missing battle has one model or none, a scored one exceeds `reach`, or the ratings
         themselves cannot be fitted.
-    RuntimeError
-        If an iteration does not converge.
-
-    References
-    ----------
-    C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
-    80(2), on bounds that assume nothing about what is missing.
     """
     first, second = _pairs(missing_a, missing_b)
     _require_reach(battles, reach)

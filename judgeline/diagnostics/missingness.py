@@ -25,20 +25,9 @@ def battle_status(
 
     An order has failed if none of its replicates was read. A battle without a score takes the
     class of its first failed order, AB before BA, and there of the first replicate: one battle,
-    one class, so that classes add up to the battles.
-
-    Parameters
-    ----------
-    battle, order, replicate, status : array_like, shape (n,)
-        Of each answer: its battle, from 0; ``"AB"``, ``"BA"``, or ``"mean"`` for a published
-        average over both; the repetition of its call; ``ok``, or its failure class.
-    n_battles : int
-        Number of battles, those without any answer included.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, an order is unknown, or a battle lies outside the range.
+    one class, so that classes add up to the battles. Answers (n,) name their battle, from 0, their
+    order (``mean`` is a published average over both), replicate and status; another order, or a
+    battle outside `n_battles`, is a `ValueError`.
     """
     place, shown = np.asarray(battle, dtype=np.int64), np.asarray(order, dtype=str)
     repeat, fate = np.asarray(replicate, dtype=np.int64), np.asarray(status, dtype=str)
@@ -101,19 +90,7 @@ def excess_p_values(
     hypergeometric. The p-value is the chance of that many or more; Holm's correction keeps the
     chance of any false alarm over all models below the level, however the models' counts hang
     together (each battle is in two of them). Battles on one question may well fail together:
-    then p-values come out too small.
-
-    Parameters
-    ----------
-    n_missing, n_battles : array_like of int, shape (m,)
-        Battles without a score, and all battles, of each model.
-    all_missing, all_battles : int
-        The same over all models, each battle once.
-
-    Raises
-    ------
-    ValueError
-        If a model has more missing battles than battles, or more of either than there are.
+    then p-values come out too small. A part that exceeds its whole is a `ValueError`.
 
     References
     ----------

@@ -49,20 +49,18 @@ def anchored_elo(
 ) -> AnchoredElo:
     """Return Elo gaps to the reference with Jeffreys-Beta credible intervals.
 
-    The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and
-    ``b = L + T/2 + 1/2``: each prompt is taken for one independent win or loss. That is exact
-    without ties. Ties and soft preferences vary less than wins and losses of the same mean, so
-    that for them interval and standard error are too wide; `anchored_elo_of_preferences`
-    measures their spread instead. The gap is ``(400 / ln 10) logit(a / (a + b))``; interval from
-    the quantiles of the Beta, standard error by the delta method.
+    The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and ``b = L + T/2 +
+    1/2``: each prompt is taken for one independent win or loss. That is exact without ties. Ties
+    and soft preferences vary less than wins and losses of the same mean, so that for them interval
+    and standard error are too wide; `anchored_elo_of_preferences` measures their spread instead.
+    The gap is ``(400 / ln 10) logit(a / (a + b))``; the interval from the quantiles of the Beta,
+    half of the `miscoverage` on either side; the error by the delta method.
 
     Parameters
     ----------
     wins, ties, losses : array_like, one shape, usually (models,)
         Prompts that the judge gave to the model, to neither, to the reference; at least 0,
         not necessarily whole (`soft_counts`).
-    miscoverage : float
-        Posterior probability left outside the interval, half on either side.
 
     Raises
     ------
@@ -110,26 +108,20 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     happen to be near each other do not make it small. It assumes independent prompts and nothing
     about how a single preference is distributed. The standard error is the delta method's, the
     interval that of a Beta with this mean and variance: it stays inside (0, 1) and leans as the
-    Jeffreys one does.
+    Jeffreys one does. Source: P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd
+    ed., section 4.5, on shares whose variance differs from the binomial one.
 
     Parameters
     ----------
     preference : array_like, shape (..., prompts)
         Probability, in [0, 1], that the model's answer beats the reference's; 0.5 is a tie, NaN
         a prompt without a verdict.
-    miscoverage : float
-        Share of intervals that may miss, in (0, 1).
 
     Raises
     ------
     ValueError
         If a preference lies outside [0, 1], a model has fewer than two verdicts, or all its
         preferences are equal: they show no spread, and `anchored_elo` on counts is left.
-
-    References
-    ----------
-    P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd ed., section 4.5, on
-    shares whose variance differs from the binomial one.
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
@@ -155,26 +147,12 @@ def bootstrap_gap_std_error(
 ) -> float:
     """Return the spread of a model's gap, in Elo points, when its prompts are weighed at random.
 
-    The slow twin of the closed standard errors. The half prompt won and the half prompt lost of
-    Jeffreys' prior are weighed too: on wins and losses alone this is the Beta posterior of the
-    gap, drawn. It is 0 where all preferences are equal, which shows no spread rather than none.
-
-    Parameters
-    ----------
-    preference : array_like, shape (prompts,)
-        As in `anchored_elo_of_preferences`.
-    n_resamples : int
-        Draws, at least 2; their spread is known to about ``1 / sqrt(2 n_resamples)`` of itself.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, there are fewer than two resamples, no prompt has a verdict, or
-        a preference lies outside [0, 1].
-
-    References
-    ----------
-    D. B. Rubin (1981), "The Bayesian Bootstrap", Annals of Statistics 9(1).
+    The slow twin of the closed standard errors, by D. B. Rubin (1981), "The Bayesian Bootstrap",
+    Annals of Statistics 9(1). The half prompt won and the half prompt lost of Jeffreys' prior are
+    weighed too: on wins and losses alone this is the Beta posterior of the gap, drawn. It is 0
+    where all preferences are equal, which shows no spread rather than none. Preferences (prompts,)
+    are as in `anchored_elo_of_preferences`; the spread is known to about ``1 / sqrt(2
+    n_resamples)`` of itself.
     """
     values = _preferences(preference)
     if values.ndim != 1:
@@ -197,16 +175,9 @@ def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
     """Return ``sqrt((M - n) / (M - 1))`` for n prompts drawn from a population of M.
 
     Standard errors are multiplied by it when the claim is about those `n_population` prompts
-    themselves, drawn without replacement; for a claim about prompts at large the factor is 1.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two prompts in the population, or a sample is empty or larger.
-
-    References
-    ----------
-    W. G. Cochran (1977), Sampling Techniques, 3rd ed., section 2.6.
+    themselves, drawn without replacement; for a claim about prompts at large the factor is 1. An
+    empty sample or one larger than its population is a `ValueError`. Source: W. G. Cochran (1977),
+    Sampling Techniques, 3rd ed., section 2.6.
     """
     drawn = np.asarray(n_prompts, dtype=float)
     if n_population < 2:

@@ -69,20 +69,9 @@ class Abstention(NamedTuple):
 def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
     """Return how many models, and how many prompts, a reference is within reach of.
 
-    Win shares are the Jeffreys ones, of every model over its prompts and of every prompt over its
-    models.
-
-    Parameters
-    ----------
-    preference : array_like, shape (models, prompts)
-        Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
-        is no verdict. Every model and every prompt has at least one.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, a preference lies outside [0, 1], or a model or prompt has no
-        verdict.
+    Win shares are the Jeffreys ones of `preference` (models, prompts), of every model over its
+    prompts and of every prompt over its models. Preferences outside [0, 1], and a model or prompt
+    with NaN throughout, are a `ValueError`.
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 2:
@@ -106,24 +95,10 @@ def compare_references(gap: ArrayLike) -> ReferenceComparison:
     """Return how leaderboards under different references differ.
 
     A reference only moves the origin if strengths are one-dimensional: gaps then differ by a
-    constant, centred shifts are 0 and every tau is 1. What is found beyond the standard errors
-    is the reference's own doing.
-
-    Parameters
-    ----------
-    gap : array_like, shape (references, models)
-        Elo gaps of the same models, in the same order, under each reference; the reference
-        models left out of all rows.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two references or models, a gap is not finite, or all gaps
-        under a reference are equal, so that it ranks nothing.
-
-    References
-    ----------
-    M. G. Kendall (1945), Biometrika 33(3), for tau with ties.
+    constant, centred shifts are 0 and every tau (M. G. Kendall, 1945, Biometrika 33(3)) is 1. What
+    is found beyond the standard errors is the reference's own doing. Elo gaps (references, models)
+    are of the same models, the reference models left out of all rows; fewer than two of either, a
+    gap that is not finite, or a reference that ranks nothing is a `ValueError`.
     """
     gaps = np.asarray(gap, dtype=float)
     if gaps.ndim != 2 or min(gaps.shape) < 2:
@@ -151,8 +126,7 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
         Preference for the model's answer in [0, 1], at least two runs; NaN in all runs of a
         prompt that the model has no verdict on.
     max_spread : float
-        Largest standard deviation over the runs (ddof 1, in units of preference) that counts;
-        at least 0.
+        Largest standard deviation over the runs (ddof 1, in units of preference) that counts.
 
     Raises
     ------

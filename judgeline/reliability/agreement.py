@@ -12,24 +12,11 @@ STRONG_JUDGE = 0.90
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
-    """Return Cohen's kappa of two raters' outcomes in three classes: A, tie, B.
+    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20(1)) of two raters.
 
-    1 for perfect agreement, 0 for chance agreement; NaN when both raters put everything in one
-    same class, so that chance alone agrees throughout.
-
-    Parameters
-    ----------
-    first, second : array_like, shape (n,)
-        Outcomes in [0, 1]; above one half is A, below is B, one half a tie.
-
-    Raises
-    ------
-    ValueError
-        If there is no battle, the lengths differ or an outcome is NaN.
-
-    References
-    ----------
-    J. Cohen (1960), Educational and Psychological Measurement 20(1).
+    Outcomes (n,) in [0, 1] are of three classes: above one half A, below B, one half a tie. 1 is
+    perfect agreement, 0 chance agreement; NaN when both raters put everything in one same class, so
+    that chance alone agrees throughout. No battle, different lengths or NaN are a `ValueError`.
     """
     ours, theirs = _classes(first, "first"), _classes(second, "second")
     if ours.size != theirs.size or not ours.size:
@@ -49,22 +36,10 @@ def _classes(outcome: ArrayLike, name: str) -> NDArray[np.intp]:
 
 
 def mean_pairwise_kappa(outcome: ArrayLike) -> float:
-    """Return Cohen's kappa, averaged over all pairs of judges.
+    """Return Cohen's kappa of outcomes (judges, battles), averaged over all pairs of judges.
 
-    Parameters
-    ----------
-    outcome : array_like, shape (judges, battles)
-        Outcomes in [0, 1], at least two judges; above one half is a win, one half a tie.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two judges, an outcome is NaN, or two judges put everything in
-        one same class, where kappa is undefined.
-
-    References
-    ----------
-    R. J. Light (1971), Psychological Bulletin 76(5), on the mean over pairs of raters.
+    Fewer than two judges, NaN, or two judges that put everything in one same class, where kappa is
+    undefined, are a `ValueError`. Source: R. J. Light (1971), Psychological Bulletin 76(5).
     """
     rows = np.asarray(outcome, dtype=float)
     if rows.ndim != 2 or rows.shape[0] < 2:
@@ -81,23 +56,13 @@ def mean_pairwise_kappa(outcome: ArrayLike) -> float:
 
 
 def icc_average(panel: ArrayLike) -> float:
-    """Return ICC(3,k): the reliability of a judge's mean over the k runs of the panel.
+    """Return ICC(3,k), the reliability of a judge's mean over k runs, of a panel (prompts, runs).
 
     From the mean squares of the two-way analysis of variance it is
     ``(MS_prompts - MS_error) / MS_prompts``, consistency: constant offsets between runs do not
     count. At most 1; negative when runs differ more than prompts do. It assumes that runs differ
-    by no more than a constant and independent errors of one variance.
-
-    Parameters
-    ----------
-    panel : array_like, shape (prompts, runs)
-        Scores of one judge, at least two prompts and two runs, no cell missing.
-
-    Raises
-    ------
-    ValueError
-        If the panel is not two-dimensional, has one run or one prompt, misses a cell, or does
-        not vary between prompts.
+    by no more than a constant and independent errors of one variance. A panel with a missing cell,
+    one run or one prompt, or without variance between prompts is a `ValueError`.
 
     References
     ----------
@@ -157,13 +122,8 @@ def reliability_factor(kappa: float) -> float:
     pairwise kappa in the place of their correlation: a standard error of one judge comes in, and
     the floor that no number of such judges gets below goes out. It is therefore small for judges
     who disagree: it rewards pooling them and says nothing about whether they are right. It is
-    applied once and never together with `pooled_variance`.
-
-    Raises
-    ------
-    ValueError
-        If `kappa` is not in (0, 1]: judges who agree no more than by chance leave no rating to
-        put an error on.
+    applied once and never together with `pooled_variance`. A kappa outside (0, 1] is a
+    `ValueError`.
 
     References
     ----------
@@ -181,19 +141,9 @@ def reliability_factor(kappa: float) -> float:
 def pooled_variance(variance: float, correlation: float, n_judges: int) -> float:
     """Return ``s^2 (rho + (1 - rho) / J)``: the variance of the mean of J equally good ratings.
 
-    Parameters
-    ----------
-    variance : float
-        Variance of one judge's rating, in squared Elo points (or any squared unit).
-    correlation : float
-        Correlation rho between two judges' ratings of one model, in ``[-1 / (J - 1), 1]``.
-    n_judges : int
-        Judges J that are averaged, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If there is no judge, `variance` is negative, or no J judges can correlate like that.
+    `variance` is that of one judge's rating, in squared Elo points; `correlation` rho that between
+    two judges' ratings of one model. A negative variance, no judge, or a rho outside ``[-1 / (J -
+    1), 1]`` is a `ValueError`.
     """
     if n_judges < 1:
         raise ValueError(f"n_judges must be at least 1, got {n_judges}")

@@ -86,19 +86,9 @@ def hold_to(
 ) -> Gate:
     """Return how a judge stands against each criterion; a value on its threshold passes.
 
-    Parameters
-    ----------
-    measured : mapping of str to Measurement
-        Measurements by criterion; one that is absent was not measured.
-    thresholds : mapping of str to float or None, optional
-        Limits in the place of the default ones; None for no limit.
-    withhold : collection of str
-        Criteria whose failure withholds ratings.
-
-    Raises
-    ------
-    ValueError
-        If a name is no criterion, or a threshold is not finite.
+    An absent criterion was not measured. `thresholds` take the place of the default ones, None for
+    no limit; a failed criterion of `withhold` withholds ratings. A name that is no criterion, or a
+    threshold that is not finite, is a `ValueError`.
     """
     limits = {name: criterion.threshold for name, criterion in CRITERIA.items()}
     limits |= {name: math.nan if t is None else t for name, t in (thresholds or {}).items()}
@@ -151,20 +141,9 @@ def _words(gate: Gate, row: int) -> str:
 def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[str, Measurement]:
     """Return ``icc_average``, ``single_run_reliability`` and ``run_kappa`` of repeated runs.
 
-    A measurement that the runs do not determine is NaN, with the reason.
-
-    Parameters
-    ----------
-    score_difference : array_like, shape (battles, runs)
-        Score of A minus B in rubric points, NaN where a run has no score. Battles without a score
-        in every run are left out, and counted in the note.
-    outcome : array_like, shape (battles, runs)
-        A's share of the win in the same cells.
-
-    Raises
-    ------
-    ValueError
-        If the two do not have one shape of two dimensions.
+    Score differences, in rubric points, and outcomes are of one shape (battles, runs). Battles
+    without a score in every run are left out, and counted in the note. A measurement that the runs
+    do not determine is NaN, with the reason.
     """
     scores, outcomes = np.asarray(score_difference, float), np.asarray(outcome, float)
     if scores.ndim != 2 or scores.shape != outcomes.shape:

@@ -22,29 +22,13 @@ _CHUNK_CELLS = 1 << 22
 def score_conflicts(
     score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
 ) -> NDArray[np.bool_]:
-    """Return which pairs have scores that contradict the comparison of the same two answers.
+    """Return which pairs (n,) have scores that contradict the comparison of the same two answers.
 
-    The sign of the score difference is not the sign of the comparison; a tie against a preference,
-    on either side, is a conflict too.
-
-    Parameters
-    ----------
-    score_a, score_b : array_like, shape (n,)
-        Scores that the judge gave either answer alone, in points of any one scale.
-    outcome : array_like, shape (n,)
-        A's share of the win when the judge compared the two: 1, 0.5 or 0.
-    tolerance : float
-        Scores at most this many points apart count as equal; 0 or more.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a score is not finite, an outcome is none of the three values,
-        or the tolerance is negative.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
+    The sign of the score difference is not the sign of the comparison, A's share 1, 0.5 or 0; a tie
+    against a preference, on either side, is a conflict too. Scores that the judge gave either
+    answer alone, in points of any one scale, count as equal if at most `tolerance` apart. Different
+    lengths, a score that is not finite or another outcome are a `ValueError`. Source: Y. Wang et
+    al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
     """
     ours, theirs, share = (np.asarray(x, dtype=float) for x in (score_a, score_b, outcome))
     if ours.ndim != 1 or not ours.shape == theirs.shape == share.shape:
@@ -90,22 +74,11 @@ class Comparisons(NamedTuple):
 def outcome_matrices(
     question: ArrayLike, answer_a: ArrayLike, answer_b: ArrayLike, outcome: ArrayLike
 ) -> Comparisons:
-    """Return one outcome matrix per question from comparisons listed one a row.
+    """Return one outcome matrix per question from comparisons listed one a row (n,).
 
-    Questions and their answers are in sorted order; pairs without an outcome are NaN.
-
-    Parameters
-    ----------
-    question, answer_a, answer_b : array_like, shape (n,)
-        Names or numbers of the question and of its two answers.
-    outcome : array_like, shape (n,)
-        A's share of the win: 1, 0.5, 0, or NaN where the comparison gave none.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, an outcome is another value, an answer meets itself, or a pair of
-        a question is listed twice (in either order).
+    Questions and their answers are in sorted order; pairs without an outcome are NaN. Another
+    outcome than 1, 0.5, 0 or NaN, an answer that meets itself, or a pair of a question that is
+    listed twice (in either order) is a `ValueError`.
     """
     names = [np.asarray(column) for column in (question, answer_a, answer_b)]
     share = np.asarray(outcome, dtype=float)
@@ -169,7 +142,8 @@ def count_violations(
     and y >= z, one of them strict, force x > z; x = y and y = z force x = z. A set of four or more
     breaks a rule if and only if one of the sets left by taking out any four fixed members, one at a
     time, does: three culprits cannot include all four. So every size takes four look-ups a subset
-    in the table of the size below.
+    in the table of the size below. Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117,
+    non-transitivity ratio.
 
     Parameters
     ----------
@@ -185,10 +159,6 @@ def count_violations(
     ValueError
         If there is no question, a matrix is not square, holds another value or is not
         antisymmetric, a size is below 3, or a question has over five million subsets.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
     """
     matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
     if not matrices:
@@ -308,12 +278,7 @@ def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) 
     """Return non-transitivity ratios, pooled over the subsets of each `category` of questions (Q,).
 
     Rows are by category in sorted order; without categories all questions are of one, "all".
-
-    Raises
-    ------
-    ValueError
-        If there is not one category per question, or no question has any subset with all its
-        pairs compared, so that there is nothing to take a share of.
+    Another number of categories, or no subset at all to take a share of, is a `ValueError`.
     """
     n_questions = len(counts.n_subsets)
     if not counts.n_subsets.any():

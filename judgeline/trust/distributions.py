@@ -206,26 +206,12 @@ def expected_score(
 ) -> float:
     """Return the mean of the numbers that a judge could have said, in points of the target scale.
 
-    The printed formula stretches the scale without moving its origin, so that on 1 to 100 a
-    sure 1 would not become the lowest target score. Here it does.
-
-    Parameters
-    ----------
-    target : (float, float)
-        Ends of the scale of the result, in points: the lowest number maps to the first, the
-        highest to the second.
-    logit_temperature : float, optional
-        Without it, probabilities are divided by their sum. With it, weights are the softmax
-        of ``logit(probability) / logit_temperature`` over the listed probabilities, which
-        favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's.
-
-    Raises
-    ------
-    ValueError
-        If the target scale does not ascend or the temperature is not positive.
-
-    References
-    ----------
+    The lowest number maps to the first end of `target`, the highest to the second. The printed
+    formula stretches the scale without moving its origin, so that on 1 to 100 a sure 1 would not
+    become the lowest target score. Here it does. Probabilities are divided by their sum; with a
+    `logit_temperature`, weights are the softmax of ``logit(probability) / logit_temperature``,
+    which favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's. A
+    target that does not ascend, or a temperature that is not positive, is a `ValueError`. Source:
     Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
     """
     lowest, highest = target
@@ -264,13 +250,8 @@ def choice_probabilities(
     """Return how probable each choice between two answers is, from the position of the choice.
 
     The labels are tokens for the answer shown first, a tie, and the answer shown second. One that
-    is not listed has probability 0; see how much is `covered`.
-
-    Raises
-    ------
-    ValueError
-        If the labels are not distinct, none of them is listed with a probability above 0, or
-        log-probabilities are missing, NaN, positive or add up to more than 1.
+    is not listed has probability 0; see how much is `covered`. Labels that are not distinct or all
+    without a probability, and impossible log-probabilities, are a `ValueError`.
     """
     if len({*labels}) != 3:
         raise ValueError(f"three distinct labels are needed, got {labels}")
@@ -303,6 +284,7 @@ def aggregate_orders(
 
     The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
     is the outcome, ``(m[1] + m[0] / 2) / 2`` the soft one. Swapping A and B mirrors every result.
+    Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
 
     Parameters
     ----------
@@ -318,10 +300,6 @@ def aggregate_orders(
     ValueError
         If shapes differ from (n, 3), a value is NaN or negative, a row does not add up to 1,
         or the tolerance is outside [0, 1].
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
@@ -355,11 +333,8 @@ def _three_way(probabilities: ArrayLike, name: str) -> Floats:
 def perplexity(log_probs: ArrayLike) -> float:
     """Return the perplexity of an answer, 1 or more: exp(-mean log-probability of its tokens).
 
-    Raises
-    ------
-    ValueError
-        If there is no token, or a log-probability is NaN, positive, or so low that its
-        probability is no float: some servers write -9999 for tokens that they did not score.
+    No token, or a log-probability that is NaN, positive, or so low that its probability is no float
+    (some servers write -9999 for tokens that they did not score), is a `ValueError`.
     """
     logs = _log_probs(log_probs, "log-probabilities of the answer")
     if not logs.size:
@@ -382,24 +357,10 @@ def perplexity_outcome(
 ) -> Floats:
     """Return the outcome of the order in which the judge was less perplexed by its own answer.
 
-    Parameters
-    ----------
-    outcome_ab, outcome_ba : array_like, shape (n,)
-        A's share of the win, 1, 0.5 or 0, when A, respectively B, was shown first.
-    perplexity_ab, perplexity_ba : array_like, shape (n,)
-        Perplexity of the judge's whole answer in either order, 1 or more.
-    tolerance : float
-        A tie if the perplexities are at most this far apart, even where both orders agree.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, an outcome is none of the three values, a perplexity is below 1 or
-        not finite, or the tolerance is negative.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
+    Outcomes (n,) are A's share, 1, 0.5 or 0, perplexities those of the whole answer, 1 or more,
+    when A, respectively B, was shown first; other values are a `ValueError`. It is a tie if the
+    perplexities are at most `tolerance` apart, even where both orders agree. Source: Y. Wang et al.
+    (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
     """
     columns = {"outcome_ab": outcome_ab, "outcome_ba": outcome_ba}
     columns |= {"perplexity_ab": perplexity_ab, "perplexity_ba": perplexity_ba}

@@ -16,15 +16,11 @@ def text_hash(text: str) -> str:
 
 
 def identity_hash(content: Mapping[str, str]) -> str:
-    """Return one hash of everything that determines an answer, each part under its name.
+    """Return one hash, 64 hexadecimal digits, of named texts that determine an answer.
 
-    The order of the parts does not count; another name, text or division into parts gives
-    another of 64 hexadecimal digits.
-
-    Raises
-    ------
-    ValueError
-        If there is no content, or a part is no text: its written form would be a guess.
+    The order of the parts does not count; another name, text or division into parts gives another
+    hash. No content, or a part that is no text, is a `ValueError`: its written form would be a
+    guess.
     """
     if not content:
         raise ValueError("no content to identify")
@@ -42,12 +38,8 @@ def slug(name: str) -> str:
 
     It is safe as a partition key, a file name and a part of an address. Letters lose case and
     accents; every run of other characters becomes one dash: ``"Qwen/Qwen2.5 72B"`` becomes
-    ``"qwen-qwen2.5-72b"``. Different names can share a slug. A slug is its own slug.
-
-    Raises
-    ------
-    ValueError
-        If the name holds no Latin letter and no digit.
+    ``"qwen-qwen2.5-72b"``. Different names can share a slug. A slug is its own slug. A name without
+    a Latin letter or digit is a `ValueError`.
     """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     dashed = re.sub(r"[^a-z0-9._-]+", "-", plain)

@@ -31,20 +31,8 @@ def _without_nan(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over criteria of A's score minus B's, for one presentation order.
 
-    Parameters
-    ----------
-    scores_a, scores_b : array_like, shape (n, 6)
-        Rubric scores, 1 to 10, in the order of `CRITERIA`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Rubric points in [-9, 9]; positive favours A.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ from (n, 6), or a score is NaN or outside [1, 10].
+    Scores (n, 6) from 1 to 10 in the order of `CRITERIA` give rubric points (n,) in [-9, 9];
+    another shape, NaN or a score outside [1, 10] is a `ValueError`.
     """
     ours, theirs = _without_nan(scores_a, "scores_a"), _without_nan(scores_b, "scores_b")
     for name, scores in (("scores_a", ours), ("scores_b", theirs)):
@@ -58,10 +46,9 @@ def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np
 
 
 def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
-    """Return the score difference of battles judged in both orders: the mean of the two.
+    """Return the mean score difference, in rubric points, of battles judged in both orders.
 
-    Rubric points, score of A minus score of B, A respectively B shown first; shape (n,). NaN
-    raises `ValueError`: a battle counts as scored only if both orders parsed.
+    NaN is a `ValueError`: a battle counts as scored only if both orders parsed.
     """
     first = _without_nan(difference_ab, "difference_ab")
     return (first + _without_nan(difference_ba, "difference_ba")) / 2
@@ -76,19 +63,11 @@ def sign_outcome(score_difference: ArrayLike) -> NDArray[np.float64]:
 
 
 def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
-    """Return the judge's outcome, 1.0, 0.5 or 0.0, of battles judged in both orders.
+    """Return the judge's outcome, 1.0, 0.5 or 0.0, of battles (n,) judged in both orders.
 
     The sign of the mean difference decides; a mean of zero, or two orders of strictly
-    opposite signs, is a tie (the judge followed the position, not the completions).
-
-    Parameters
-    ----------
-    difference_ab, difference_ba : array_like, shape (n,)
-        Score of A minus score of B in either order, in rubric points.
-
-    References
-    ----------
-    Kargi and Salinas (2026), arXiv:2606.13221, section on hard labels.
+    opposite signs, is a tie (the judge followed the position, not the completions). Source: Kargi
+    and Salinas (2026), arXiv:2606.13221, section on hard labels.
     """
     first = np.asarray(difference_ab, dtype=float)
     second = np.asarray(difference_ba, dtype=float)

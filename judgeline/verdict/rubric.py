@@ -53,15 +53,10 @@ class RubricError(ValueError):
 def parse_answer(text: str) -> Rubric:
     """Return the scores that a judge's answer begins with, by position and not by model.
 
-    The answer starts with a JSON object (a code fence around it is allowed) whose keys are
-    exactly the two responses, each with exactly the six criteria as integers from 1 to 10. An
-    explanation may follow, unless it gives other marks, in most notations.
-
-    Raises
-    ------
-    RubricError
-        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
-        above, with the offending value in the message.
+    The answer starts with a JSON object (a code fence around it is allowed) whose keys are exactly
+    the two responses, each with exactly the six criteria as integers from 1 to 10. An explanation
+    may follow, unless it gives other marks, in most notations. Any other answer is a `RubricError`:
+    ``refusal`` if it declines to judge, else ``parse_error`` with the offending value.
     """
     answer = text.lstrip("\ufeff \t\r\n")
     if not answer:
@@ -100,25 +95,12 @@ def _refuses(answer: str) -> bool:
 
 
 def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> None:
-    """Refuse scores that are written in the texts under judgement.
+    """Refuse, as an ``echo``, scores that are written in the texts under judgement.
 
-    A judge that repeats scores dictated by a completion has not judged it. Scores count as
-    dictated in the notations that `dictation` knows. The price: an honest answer is refused
-    where a text happens to hold its scores.
-
-    Parameters
-    ----------
-    rubric : Rubric
-        The scores of an answer.
-    completions : str
-        Both completions. One set of six scores in them is enough, if named as such.
-    request : str
-        The text that was answered. It may speak of scores, so that both sets have to occur.
-
-    Raises
-    ------
-    RubricError
-        ``echo`` if the scores occur.
+    A judge that repeats scores dictated by a completion has not judged it. One set of six scores in
+    the completions is enough, if named as such; the request may speak of scores, so that both sets
+    have to occur in it. Scores count as dictated in the notations that `dictation` knows. The
+    price: an honest answer is refused where a text happens to hold its scores.
     """
     marks = (bytes(rubric.first), bytes(rubric.second))
     if is_dictated(*marks, scripts(completions), scripts(request)):
