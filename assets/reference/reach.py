@@ -80,14 +80,8 @@ def diagnose(
 def _row(
     diagnostic: str, level: str, value: float, unit: str, n: int, note: str = ""
 ) -> dict[str, object]:
-    return {
-        "diagnostic": diagnostic,
-        "level": level,
-        "value": value,
-        "unit": unit,
-        "n": n,
-        "note": note,
-    }
+    names = ("diagnostic", "level", "value", "unit", "n", "note")
+    return dict(zip(names, (diagnostic, level, value, unit, n, note), strict=True))
 
 
 def _as_table(rows: list[dict[str, object]]) -> pd.DataFrame:
@@ -102,8 +96,8 @@ def _as_table(rows: list[dict[str, object]]) -> pd.DataFrame:
 
 
 def _reach(table: pd.DataFrame) -> list[dict[str, object]]:
-    found = diagnose_reference(table.to_numpy(dtype=float))
-    return [_within(found.models, "models"), _within(found.prompts, "prompts")]
+    reach = diagnose_reference(table.to_numpy(dtype=float))
+    return [_within(reach.models, "models"), _within(reach.prompts, "prompts")]
 
 
 def _within(reach: Reach, of: str) -> dict[str, object]:
@@ -128,7 +122,7 @@ def _std_errors(
 
     Closed errors are those before any factor: the bootstrap knows of none.
     """
-    rows, ratios, told = [], [], []
+    rows, ratios, texts = [], [], []
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")
         twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
@@ -137,11 +131,11 @@ def _std_errors(
         n = int(np.isfinite(values).sum())
         rows.append(_row("std_error_ratio", model, ratio, "ratio to bootstrap", n, note))
         ratios.append(ratio)
-        told.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
+        texts.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
     off = np.abs(np.array(ratios) - 1)
     n = int(np.isfinite(off).sum())
     worst = float(np.nanmax(off)) if n else np.nan
-    furthest = told[int(np.nanargmax(off))] if n else ""
+    furthest = texts[int(np.nanargmax(off))] if n else ""
     overall = _row("std_error_difference", "", worst, "share of bootstrap", n, furthest)
     passed = worst <= STD_ERROR_TOLERANCE if n else pd.NA
     return [*rows, {**overall, "threshold": STD_ERROR_TOLERANCE, "passed": passed}]

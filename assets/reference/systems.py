@@ -88,8 +88,8 @@ def rate_by_systems(
 
 
 def _notes(apart: np.ndarray, unrated: np.ndarray) -> list[str]:
-    told = np.where(unrated, "no battle with the reference", "")
-    return np.where(apart, "no chain of battles to the other models", told).tolist()
+    notes = np.where(unrated, "no battle with the reference", "")
+    return np.where(apart, "no chain of battles to the other models", notes).tolist()
 
 
 def _code(battles: pd.DataFrame) -> tuple[list[str], _Coded, np.ndarray]:
@@ -254,12 +254,12 @@ def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
     both = base.merge(own, on=["judge", "model"], suffixes=("_base", "")).dropna(
         subset=["rating", "rating_base"]
     )
-    found = [
+    taus = [
         kendall(part["rating_base"], part["rating"])
         for _, part in both.groupby("judge")
         if not part[["rating", "rating_base"]].nunique().eq(1).any()
     ]
-    return float(np.mean(found)) if found else np.nan
+    return float(np.mean(taus)) if taus else np.nan
 
 
 def agreement_of(outcomes: Mapping[str, "pd.Series[float]"]) -> dict[str, float]:
@@ -269,12 +269,12 @@ def agreement_of(outcomes: Mapping[str, "pd.Series[float]"]) -> dict[str, float]
     corpus may ask for under ``reference.mean_kappa``.
     """
     shared = pd.DataFrame(dict(outcomes)).dropna()
-    told = {"n_shared_battles": float(len(shared))}
+    summary = {"n_shared_battles": float(len(shared))}
     if shared.shape[1] < 2 or shared.empty:
-        return told
+        return summary
     try:
         kappa = mean_pairwise_kappa(shared.to_numpy().T)
     except ValueError:  # two judges put everything in one class: kappa is undefined
-        return told
+        return summary
     factor = {"reliability_factor": reliability_factor(kappa)} if kappa > 0 else {}
-    return {**told, "mean_kappa": kappa, **factor}
+    return {**summary, "mean_kappa": kappa, **factor}

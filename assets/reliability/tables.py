@@ -116,13 +116,13 @@ def drift_table(
 
 def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:
     """Return first epoch and time of the unbroken series in which a statistic has moved."""
-    found = {}
+    series = {}
     for name, rows in drift.groupby("statistic", sort=False):
         still = rows["moved"].iloc[::-1].cumprod().astype(bool).iloc[::-1]
         if still.iloc[-1]:
             first = rows[still].iloc[0]
-            found[str(name)] = int(first["epoch"]), str(first["asked_at"])
-    return found
+            series[str(name)] = int(first["epoch"]), str(first["asked_at"])
+    return series
 
 
 def _compared(

@@ -184,16 +184,16 @@ def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_R
     if dense.empty:
         yield nothing
         return
-    found = outcome_matrices(*(dense[column].to_numpy() for column in dense))
-    if max(math.comb(len(answers), size) for answers in found.answers) > MOST_SUBSETS:
+    comparisons = outcome_matrices(*(dense[column].to_numpy() for column in dense))
+    if max(math.comb(len(answers), size) for answers in comparisons.answers) > MOST_SUBSETS:
         yield nothing
         return
-    counts = count_violations(found.outcomes, sizes=(size,))
+    counts = count_violations(comparisons.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
         yield nothing
         return
-    yield from _rows(counts, np.full(len(found.questions), ALL), size)
-    labels = categories.reindex(found.questions).to_numpy(dtype=object)
+    yield from _rows(counts, np.full(len(comparisons.questions), ALL), size)
+    labels = categories.reindex(comparisons.questions).to_numpy(dtype=object)
     if len({*labels}) > 1:
         yield from _rows(counts, labels, size)
 

@@ -187,10 +187,10 @@ def _require_between(values: Floats, ends: tuple[float, float], column: str) -> 
 
 def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
     parsed = verdicts[verdicts["status"].eq("ok")]
-    found = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
-    if len(found) > 1:
+    kinds = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
+    if len(kinds) > 1:
         raise ValueError(
-            f"{what}_verdicts rest on {' and '.join(found)}: numbers of two kinds are not compared "
+            f"{what}_verdicts rest on {' and '.join(kinds)}: numbers of two kinds are not compared "
             "with each other; set log_probabilities of the judge to on or off, and remake them"
         )
     return parsed

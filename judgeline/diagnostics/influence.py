@@ -94,22 +94,22 @@ def fit_influences(
     those to explain, all by default. An unknown method, no votes, or slopes of other models are a
     `ValueError`.
     """
-    found = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
-    mixture = found.mixture(method)
+    placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+    mixture = placements.mixture(method)
     parts = []
-    for model, own in enumerate(OwnBattles.of_all(battles, found.voted, None)):
+    for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
         if models is not None and battles.models[model] not in models:
             continue
         weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
-        if np.isfinite([*weights.values(), *_strengths(found, weights, model)]).all():
-            parts.append(_of_one(own, model, weights, battles, found, l2))
+        if np.isfinite([*weights.values(), *_strengths(placements, weights, model)]).all():
+            parts.append(_of_one(own, model, weights, battles, placements, l2))
     if not parts:
         return _NOTHING
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _strengths(found: Placements, bases: Iterable[str], model: int) -> list[float]:
-    return [float(found.placed[base].strength[model]) for base in bases]
+def _strengths(placements: Placements, bases: Iterable[str], model: int) -> list[float]:
+    return [float(placements.placed[base].strength[model]) for base in bases]
 
 
 def _of_one(
@@ -117,7 +117,7 @@ def _of_one(
     model: int,
     weights: Mapping[str, float],
     battles: CodedBattles,
-    found: Placements,
+    placements: Placements,
     l2: float,
 ) -> BattleInfluences:
     """Return the influences of one model's battles on a rating with these weights on its bases.
@@ -125,20 +125,22 @@ def _of_one(
     A battle moves a rating by gap twice: by the vote that it predicts, and by the strength by hard
     outcomes with which all of the model's votes are predicted.
     """
-    shares = np.array([found.shares[base](model, own) for base in weights])
+    shares = np.array([placements.shares[base](model, own) for base in weights])
     counted = np.flatnonzero(np.isfinite(shares).all(axis=0))
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
 
-    def told(base: str) -> tuple[Floats, Floats]:
-        anchors = found.placed[base].anchors[model][(np.cumsum(found.voted) - 1)[opponent]]
-        share = found.shares[base](model, own)[counted]
-        return influence_of(share, float(found.placed[base].strength[model]), anchors, l2=l2)
+    def of_base(base: str) -> tuple[Floats, Floats]:
+        anchors = placements.placed[base].anchors[model][
+            (np.cumsum(placements.voted) - 1)[opponent]
+        ]
+        share = placements.shares[base](model, own)[counted]
+        return influence_of(share, float(placements.placed[base].strength[model]), anchors, l2=l2)
 
-    expected, influence = (np.array(parts) for parts in zip(*map(told, weights), strict=True))
+    expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))
     total = np.array(list(weights.values())) @ influence
     if "gap" in weights:
-        total += weights["gap"] * found.gaps["gap"].per_hard_logit[model] * told("hard")[1]
+        total += weights["gap"] * placements.gaps["gap"].per_hard_logit[model] * of_base("hard")[1]
     names = np.array(battles.models)
     return BattleInfluences(
         np.full(counted.size, names[model]),

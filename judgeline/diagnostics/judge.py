@@ -197,46 +197,38 @@ def _budgets(battles: CodedBattles, score: Floats, human: Floats, seed: int) -> 
             yield "beta_sd_at_budget", f"{budget}", spread, "logits per rubric point", size
 
 
-def _position(first: Floats, second: Floats) -> list[_Row]:
+def _position(first: Floats, second: Floats) -> Iterator[_Row]:
     both = np.isfinite(first) & np.isfinite(second)
     first, second = first[both], second[both]
     if not first.size:
-        return []
+        return
     towards_first = np.concatenate([first, -second])
     chosen = towards_first[towards_first != 0]
-    rows: list[_Row] = [
-        ("position_first_score", "", float(towards_first.mean()), "rubric points", first.size)
-    ]
+    yield "position_first_score", "", float(towards_first.mean()), "rubric points", first.size
     if chosen.size:
-        share = float((chosen > 0).mean())
-        rows.append(("position_first_preferred", "", share, "share", chosen.size))
+        yield "position_first_preferred", "", float((chosen > 0).mean()), "share", chosen.size
     decisive = (first != 0) & (second != 0)
     if decisive.any():
         flips = float((first[decisive] * second[decisive] < 0).mean())
-        rows.append(("position_flip_rate", "", flips, "share", int(decisive.sum())))
-    return rows
+        yield "position_flip_rate", "", flips, "share", int(decisive.sum())
 
 
-def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> list[_Row]:
+def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> Iterator[_Row]:
     near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (length_a != length_b)
     near &= np.isfinite(length_a) & np.isfinite(length_b)
-    if not near.any():
-        return []
-    longer = (score[near] > 0) == (length_a[near] > length_b[near])
-    return [("verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum()))]
+    if near.any():
+        longer = (score[near] > 0) == (length_a[near] > length_b[near])
+        yield "verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum())
 
 
-def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> list[_Row]:
-    rows: list[_Row] = []
-    known = [name for name in language.tolist() if isinstance(name, str)]
-    for name in sorted(set(known)):
+def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> Iterator[_Row]:
+    unit = "logits per rubric point"
+    for name in sorted({name for name in language.tolist() if isinstance(name, str)}):
         mine = language == name
         fit = fit_beta(score[mine], human[mine])
         if fit.status == "ok" and fit.n_battles >= LEAST_LANGUAGE_VOTES:
-            unit = "logits per rubric point"
-            rows.append(("beta_by_language", name, fit.beta, unit, fit.n_battles))
-            rows.append(("beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles))
-    return rows
+            yield "beta_by_language", name, fit.beta, unit, fit.n_battles
+            yield "beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles
 
 
 def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:

@@ -37,11 +37,11 @@ def battle_status(
     failed = np.flatnonzero(~read[key])
     failed = failed[np.lexsort((repeat[failed], key[failed]))]
     battles, first = np.unique(place[failed], return_index=True)
-    found = np.full(n_battles, NOT_JUDGED, dtype=np.result_type(fate, np.array([NOT_JUDGED])))
-    found[battles] = fate[failed[first]]
+    statuses = np.full(n_battles, NOT_JUDGED, dtype=np.result_type(fate, np.array([NOT_JUDGED])))
+    statuses[battles] = fate[failed[first]]
     first_shown, second_shown, published = read.reshape(n_battles, len(_ORDERS)).T
-    found[(first_shown & second_shown) | published] = SCORED
-    return found
+    statuses[(first_shown & second_shown) | published] = SCORED
+    return statuses
 
 
 def _require_answers(

@@ -127,11 +127,11 @@ def detect_drift(
         raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
     votes = np.asarray(human_outcome, dtype=float)
     _require_alike(baseline, now, votes)
-    told = dict(_changes(baseline, now, votes, runs))
+    changes = dict(_changes(baseline, now, votes, runs))
     limit = false_alarm / len(UNITS)
     rows = [
         (name, UNITS[name], *change[:-1], change.p_value <= limit, change.note)
-        for name, change in told.items()
+        for name, change in changes.items()
     ]
     return Drift(*(np.array(column) for column in zip(*rows, strict=True)))
 

@@ -77,10 +77,10 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     if not np.isin(values, (0, 1)).all():
         odd = float(values[~np.isin(values, (0, 1))][0])
         raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
-    told = mean_change(first, second)
-    if math.isnan(told.z):
-        return told
-    return told._replace(p_value=_sign_test(second - first, only_rises=False))
+    test = mean_change(first, second)
+    if math.isnan(test.z):
+        return test
+    return test._replace(p_value=_sign_test(second - first, only_rises=False))
 
 
 def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
@@ -149,9 +149,9 @@ def beta_change(
     B. Efron (1969), JASA 64(328), on t under symmetry.
     """
     votes = np.asarray(human_outcome, dtype=float)
-    kept = known_in_all(score_before, score_after, votes)
-    first, second = (np.asarray(score, dtype=float)[kept] for score in (score_before, score_after))
-    votes = votes[kept]
+    known = known_in_all(score_before, score_after, votes)
+    first, second = (np.asarray(score, dtype=float)[known] for score in (score_before, score_after))
+    votes = votes[known]
     n_battles = fit_beta(first, votes).n_battles  # names a vote without a meaning
     if n_battles < LEAST_BATTLES:
         return too_few(n_battles, "with a decisive vote ")
@@ -161,15 +161,15 @@ def beta_change(
     note = _without_slope(slopes)
     if not math.isfinite(common.beta) or not all(margin.any() for margin in margins):
         return refused(note, n_battles, slopes[0].beta)
-    told = mean_change(*(_pull(common.beta, margin) for margin in margins))
+    test = mean_change(*(_pull(common.beta, margin) for margin in margins))
     change = slopes[1].beta - slopes[0].beta
-    std_error = told.std_error * _per_pull(slopes, told, change)
-    return told._replace(
+    std_error = test.std_error * _per_pull(slopes, test, change)
+    return test._replace(
         baseline=slopes[0].beta,
         now=slopes[1].beta,
         change=change,
         std_error=std_error,
-        note="; ".join(filter(None, [note, told.note])),
+        note="; ".join(filter(None, [note, test.note])),
     )
 
 
@@ -204,16 +204,16 @@ def _pull(beta: float, margin: Floats) -> Floats:
     return pull
 
 
-def _per_pull(slopes: list[BetaFit], told: PairedChange, change: float) -> float:
+def _per_pull(slopes: list[BetaFit], test: PairedChange, change: float) -> float:
     """Return by how much slopes differ for a difference of one between mean pulls."""
-    if abs(told.z) > _NO_CHANGE:
-        return change / told.change
-    return told.n_battles * sum(fit.std_error**2 for fit in slopes) / 2  # the limit at no change
+    if abs(test.z) > _NO_CHANGE:
+        return change / test.change
+    return test.n_battles * sum(fit.std_error**2 for fit in slopes) / 2  # the limit at no change
 
 
 def _paired(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
-    kept = known_in_all(before, after)
-    return np.asarray(before, dtype=float)[kept], np.asarray(after, dtype=float)[kept]
+    known = known_in_all(before, after)
+    return np.asarray(before, dtype=float)[known], np.asarray(after, dtype=float)[known]
 
 
 def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
@@ -221,8 +221,8 @@ def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
     arrays = [np.asarray(column, dtype=float) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
-    kept: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
-    return kept
+    known: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
+    return known
 
 
 def _tested(
@@ -241,9 +241,9 @@ def _alike(baseline: float, now: float, difference: Floats, only_rises: bool) ->
         return PairedChange(
             baseline, now, 0.0, 0.0, math.nan, math.nan, n, "nothing differs from the baseline"
         )
-    told = "every battle changed by the same: a change without spread has no standard error"
+    note = "every battle changed by the same: a change without spread has no standard error"
     change, p_value = now - baseline, _sign_test(difference, only_rises)
-    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, told)
+    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, note)
 
 
 def _sign_test(difference: Floats, only_rises: bool) -> float:

@@ -105,12 +105,12 @@ def score_distribution(
             f"the first digits of a number up to {high}: give the following position of each, "
             f"ask on a scale of one token, or raise max_unresolved ({max_unresolved:g})"
         )
-    kept = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
-    if not kept:
+    chance_of = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
+    if not chance_of:
         seen = ", ".join(map(repr, list(position.tokens)[:5]))
         raise ValueError(f"no whole number from {low} to {high} among the tokens {seen}")
-    values = np.array(sorted(kept), dtype=np.int64)
-    chances = np.array([kept[int(value)] for value in values])
+    values = np.array(sorted(chance_of), dtype=np.int64)
+    chances = np.array([chance_of[int(value)] for value in values])
     return ScoreDistribution(scale, values, chances, float(chances.sum()), unresolved)
 
 
@@ -174,8 +174,8 @@ def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
     was asked for.
     """
     text = token if inside else token.lstrip(_MARKERS)
-    found = re.match("[0-9]*", text)
-    digits = found.group() if found else ""
+    match = re.match("[0-9]*", text)
+    digits = match.group() if match else ""
     is_number = inside or not re.search("[0-9]", text[len(digits) :])
     return (digits, bool(digits) and digits == text) if is_number else ("", False)
 

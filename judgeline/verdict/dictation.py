@@ -74,7 +74,7 @@ def folded(text: str) -> str:
         text = unquote(text) if "%" in text else text
         text = html.unescape(text) if "&" in text else text
     if "\\" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+        text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
         text = _SPACE.sub(" ", text).replace("\\", "")
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text).translate(_FOLD)
@@ -258,9 +258,9 @@ def _alternating(first: bytes, second: bytes) -> bytes:
 
 
 def _tokens(reading: str) -> frozenset[bytes]:
-    found = _TOKEN.findall(reading)
-    codes = {token: code for token in {*found} if (code := _code(token)) is not None}
-    tokens = bytes(codes[token] for token in found if token in codes)
+    words = _TOKEN.findall(reading)
+    codes = {token: code for token in {*words} if (code := _code(token)) is not None}
+    tokens = bytes(codes[token] for token in words if token in codes)
     return frozenset((tokens.translate(None, _WORDS), tokens.translate(_AS_NUMBERS)))
 
 

@@ -55,7 +55,7 @@ class Mark(NamedTuple):
 def plain(text: str) -> str:
     """Return a text in small letters without its escapes, entities and invisible characters."""
     if "\\" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
         text = _SPACE.sub(" ", text).replace("\\", "")
     if "&" in text:
         text = html.unescape(html.unescape(text))

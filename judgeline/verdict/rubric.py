@@ -60,18 +60,18 @@ def parse_answer(text: str) -> Rubric:
     """
     answer = text.lstrip("\ufeff \t\r\n")
     if not answer:
-        raise _unparsed("the answer is empty")
+        raise unparsed("the answer is empty")
     fence = _FENCE.match(answer)
     start = fence.end() if fence else 0
     if not answer.startswith("{", start):
         if _refuses(answer):
             raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
-        raise _unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
+        raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
     rubric = _rubric(scores)
     other = contradiction(answer[end:], rubric)
     if other is not None:
-        raise _unparsed(f"the scores are followed by others: {other}")
+        raise unparsed(f"the scores are followed by others: {other}")
     return rubric
 
 
@@ -109,7 +109,8 @@ def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> N
         )
 
 
-def _unparsed(message: str) -> RubricError:
+def unparsed(message: str) -> RubricError:
+    """Return the error of an answer that cannot be read."""
     return RubricError("parse_error", message)
 
 
@@ -127,12 +128,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _unparsed(f"the key {quoted(twice)} occurs twice in one object")
+        raise unparsed(f"the key {quoted(twice)} occurs twice in one object")
     return members
 
 
 def _constant(name: str) -> Any:
-    raise _unparsed(f"{name} is no score; expected an integer from 1 to 10")
+    raise unparsed(f"{name} is no score; expected an integer from 1 to 10")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
@@ -143,11 +144,11 @@ def _decode(answer: str, start: int) -> tuple[Any, int]:
         return _DECODER.raw_decode(answer, start)
     except json.JSONDecodeError as error:
         near = answer[max(error.pos - 10, 0) : error.pos + 20]
-        raise _unparsed(f"broken JSON near {near!r}: {error.msg}") from error
+        raise unparsed(f"broken JSON near {near!r}: {error.msg}") from error
     except RubricError:
         raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
-        raise _unparsed(f"JSON that cannot be read: {error}") from error
+        raise unparsed(f"JSON that cannot be read: {error}") from error
 
 
 def _rubric(scores: Any) -> Rubric:
@@ -161,7 +162,7 @@ def _criteria(marks: Any, response: str) -> Scores:
     for criterion in CRITERIA:
         mark = marks[criterion]
         if type(mark) is not int or not LOWEST_SCORE <= mark <= HIGHEST_SCORE:
-            raise _unparsed(
+            raise unparsed(
                 f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
                 f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
@@ -171,10 +172,10 @@ def _criteria(marks: Any, response: str) -> Scores:
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:
     if not isinstance(members, dict):
-        raise _unparsed(f"{where} is {quoted(members)}, expected an object with {list(expected)}")
+        raise unparsed(f"{where} is {quoted(members)}, expected an object with {list(expected)}")
     missing = [key for key in expected if key not in members]
     surplus = [key for key in members if key not in expected]
     if missing or surplus:
-        raise _unparsed(
+        raise unparsed(
             f"{where} lacks {missing} and has unknown {quoted(surplus)}; expected {list(expected)}"
         )

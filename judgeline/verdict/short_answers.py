@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from judgeline.verdict.rubric import RubricError, declines, quoted
+from judgeline.verdict.rubric import RubricError, declines, quoted, unparsed
 
 LETTERS: tuple[str, str, str] = ("A", "C", "B")
 """What a judge says for the completion shown first, a tie, and the one shown second."""
@@ -30,20 +30,17 @@ def parse_score(text: str, *, scale: tuple[int, int]) -> int:
     """
     low, high = scale
     line = _first_line(text)
-    found = _NUMBER.match(line)
-    if found is None:
+    match = _NUMBER.match(line)
+    if match is None:
         raise _unread(line, f"a whole number from {low} to {high} alone")
-    if re.search(r"\d", line[found.end() :]):
-        raise RubricError("parse_error", f"the first line holds several numbers: {quoted(line)}")
-    number = found[1]
+    if re.search(r"\d", line[match.end() :]):
+        raise unparsed(f"the first line holds several numbers: {quoted(line)}")
+    number = match[1]
     _require_no_list(text, line, number)
     # a number of thousands of digits cannot be read, and is on no scale
     is_whole = number == "0" or (not number.startswith("0") and number.isascii())
     if not is_whole or len(number) > len(str(high)) or not low <= int(number) <= high:
-        raise RubricError(
-            "parse_error",
-            f"the score is {quoted(number)}, expected an integer from {low} to {high}",
-        )
+        raise _off_scale(number, scale)
     return int(number)
 
 
@@ -55,15 +52,13 @@ def parse_object(text: str, key: str) -> tuple[Any, str]:
     try:
         pairs = json.loads(answer, object_pairs_hook=list)
     except (ValueError, RecursionError) as error:
-        raise RubricError("parse_error", f"broken JSON: {quoted(str(error))}") from error
+        raise unparsed(f"broken JSON: {quoted(str(error))}") from error
     names = [name for name, _ in pairs]
     if sorted(names) != sorted({key, "reason"}):
-        raise RubricError(
-            "parse_error", f"the answer has the keys {quoted(names)}, expected {key} and reason"
-        )
+        raise unparsed(f"the answer has the keys {quoted(names)}, expected {key} and reason")
     members = dict(pairs)
     if not isinstance(members["reason"], str):
-        raise RubricError("parse_error", f"the reason is {quoted(members['reason'])}, not a text")
+        raise unparsed(f"the reason is {quoted(members['reason'])}, not a text")
     return members[key], members["reason"].strip()
 
 
@@ -72,10 +67,7 @@ def parse_score_object(text: str, *, scale: tuple[int, int]) -> int:
     value, _ = parse_object(text, "score")
     low, high = scale
     if type(value) is not int or not low <= value <= high:
-        raise RubricError(
-            "parse_error",
-            f"the score is {quoted(value)}, expected an integer from {low} to {high}",
-        )
+        raise _off_scale(value, scale)
     return value
 
 
@@ -83,7 +75,7 @@ def parse_choice_object(text: str) -> str:
     """Return the letter under ``choice`` of an answer that is a JSON object."""
     value, _ = parse_object(text, "choice")
     if not isinstance(value, str) or value not in LETTERS:
-        raise RubricError("parse_error", f"the choice is {quoted(value)}, expected A, B or C")
+        raise unparsed(f"the choice is {quoted(value)}, expected A, B or C")
     return value
 
 
@@ -97,10 +89,10 @@ def reason_of_score(text: str) -> str:
     if answer.startswith("{"):
         return parse_object(answer, "score")[1]
     line = _first_line(text)
-    found = _NUMBER.match(line)
-    if found is None:
+    match = _NUMBER.match(line)
+    if match is None:
         raise _unread(line, "a whole number alone")
-    return answer[found.end() :].lstrip(" \t-\u2013\u2014").strip()
+    return answer[match.end() :].lstrip(" \t-\u2013\u2014").strip()
 
 
 def parse_choice(text: str) -> str:
@@ -111,19 +103,19 @@ def parse_choice(text: str) -> str:
     one that speaks of A and then, in a later line, of B.
     """
     line = _first_line(text)
-    found = _LETTER.match(line)
-    if found is None:
+    match = _LETTER.match(line)
+    if match is None:
         raise _unread(line, "one of the letters A, B and C alone")
-    if re.search(r"\b[ABC]\b", line[found.end() :]):
-        raise RubricError("parse_error", f"the first line holds several letters: {quoted(line)}")
-    _require_no_list(text, line, found[1])
-    return found[1]
+    if re.search(r"\b[ABC]\b", line[match.end() :]):
+        raise unparsed(f"the first line holds several letters: {quoted(line)}")
+    _require_no_list(text, line, match[1])
+    return match[1]
 
 
 def _first_line(text: str) -> str:
     answer = text.lstrip("\ufeff \t\r\n")
     if not answer:
-        raise RubricError("parse_error", "the answer is empty")
+        raise unparsed("the answer is empty")
     return answer.splitlines()[0].rstrip()
 
 
@@ -134,10 +126,15 @@ def _require_no_list(text: str, line: str, mark: str) -> None:
     following = str(int(mark) + 1) if mark.isdigit() else chr(ord(mark) + 1)
     opening = re.compile(rf"\s*{following}(?:[.):]|{_DASH})")
     if any(map(opening.match, text.strip("\ufeff \t\r\n").splitlines()[1:])):
-        raise RubricError("parse_error", f"the first line opens a list: {quoted(line)}")
+        raise unparsed(f"the first line opens a list: {quoted(line)}")
+
+
+def _off_scale(value: object, scale: tuple[int, int]) -> RubricError:
+    low, high = scale
+    return unparsed(f"the score is {quoted(value)}, expected an integer from {low} to {high}")
 
 
 def _unread(line: str, wanted: str) -> RubricError:
     if declines(line):
         return RubricError("refusal", f"the judge declined: {quoted(line)}")
-    return RubricError("parse_error", f"the answer starts with {quoted(line)}, expected {wanted}")
+    return unparsed(f"the answer starts with {quoted(line)}, expected {wanted}")

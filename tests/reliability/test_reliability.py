@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from sklearn.metrics import cohen_kappa_score
@@ -205,3 +205,44 @@ def test_judges_can_only_oppose_each_other_so_far() -> None:
         pooled_variance(-1.0, 0.5, 3)
     with pytest.raises(ValueError, match="n_judges must be at least 1, got 0"):
         pooled_variance(1.0, 0.5, 0)
+
+
+def published(panel: np.ndarray) -> dict[str, float]:
+    """ICC by type, as pingouin computes them from a table with a row per score."""
+    pd = pytest.importorskip("pandas")
+    pingouin = pytest.importorskip("pingouin")
+    prompts, runs = np.indices(panel.shape)
+    long = pd.DataFrame(
+        {"prompt": prompts.ravel(), "run": runs.ravel(), "score": panel.ravel().astype(float)}
+    )
+    table = pingouin.intraclass_corr(long, targets="prompt", raters="run", ratings="score")
+    return dict(zip(table["Type"], table["ICC"], strict=True))
+
+
+def test_both_give_what_shrout_and_fleiss_published() -> None:
+    theirs = published(SHROUT_FLEISS)
+    assert icc_average(SHROUT_FLEISS) == pytest.approx(theirs["ICC(C,k)"], abs=1e-10)
+    assert icc_single(SHROUT_FLEISS) == pytest.approx(theirs["ICC(C,1)"], abs=1e-10)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    n_prompts=st.integers(5, 40),  # pingouin refuses fewer
+    n_runs=st.integers(2, 6),
+    noise=st.floats(0.05, 3),
+    seed=st.integers(0, 10_000),
+)
+def test_panels_of_any_shape_agree(n_prompts: int, n_runs: int, noise: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    panel = rng.normal(size=(n_prompts, 1)) + noise * rng.normal(size=(n_prompts, n_runs))
+    theirs = published(panel + rng.normal(size=n_runs))  # offsets of runs do not count
+    assert icc_average(panel) == pytest.approx(theirs["ICC(C,k)"], abs=1e-9)
+    assert icc_single(panel) == pytest.approx(theirs["ICC(C,1)"], abs=1e-9)
+    single = single_run_reliability(theirs["ICC(C,k)"], n_runs)
+    assert single == pytest.approx(theirs["ICC(C,1)"], abs=1e-8)
+
+
+def test_the_other_forms_of_icc_would_be_told_apart() -> None:
+    theirs = published(SHROUT_FLEISS)
+    assert abs(icc_average(SHROUT_FLEISS) - theirs["ICC(A,k)"]) > 0.1
+    assert abs(icc_average(SHROUT_FLEISS) - theirs["ICC(1,k)"]) > 0.1
