@@ -75,8 +75,8 @@ def _count(
     """Return one row per level and status that occurs there."""
     keyed = levels.rename("level").to_frame()
     n_battles, n_verdicts = (
-        keyed.join(told, how="inner").groupby(["level", "status"], observed=True).size()
-        for told in (fates, answers)
+        keyed.join(statuses, how="inner").groupby(["level", "status"], observed=True).size()
+        for statuses in (fates, answers)
     )
     counted = pd.DataFrame({"n_battles": n_battles, "n_verdicts": n_verdicts})
     table = counted.fillna(0).astype("int64").reset_index().astype({"level": str})

@@ -89,8 +89,7 @@ def meetings(battles: pd.DataFrame, share: "pd.Series[float]") -> pd.DataFrame:
     Both sides of a battle are a row; battles of the same models on one question count once, by
     their mean, since prompts are the unit of a gap. Battles without a share are left out.
     """
-    found = battles["battle_id"].map(share)
-    known = battles.assign(preference=found)[found.notna().to_numpy()]
+    known = battles.assign(preference=battles["battle_id"].map(share)).dropna(subset="preference")
     sides = [
         known[["question_id", ours, theirs]]
         .set_axis(["question_id", "model", "opponent"], axis=1)

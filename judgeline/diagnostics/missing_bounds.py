@@ -62,25 +62,13 @@ def bound_missing(
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
     Two rows a model, by name, hard first. Hard outcomes of a missing battle range from 0 to 1, soft
-    ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold.
-    The bounds hold the hard rating as it stands; a soft one can lie outside, where the model's
-    anchors are so far away that no single verdict could express it. Source: C. F. Manski (1990),
-    "Nonparametric Bounds on Treatment Effects", American Economic Review 80(2).
-
-    Parameters
-    ----------
-    missing_a, missing_b : array_like of str, shape (k,)
-        The two models of every battle without a score; they may have no scored battle at all.
-    l2 : float
-        Penalty on squared strengths, per squared logit, as in the ratings.
-    reach : float
-        Largest absolute score difference that a verdict can have, in rubric points.
-
-    Raises
-    ------
-    ValueError
-        If a missing battle has one model or none, a scored one exceeds `reach`, or the ratings
-        themselves cannot be fitted.
+    ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold;
+    `reach` is the largest score difference that a verdict can have, in rubric points. The bounds
+    hold the hard rating as it stands; a soft one can lie outside, where the model's anchors are so
+    far away that no single verdict could express it. Missing battles (k,) are between two models
+    each, which may have no scored battle at all; `l2` is per squared logit, as in the ratings. A
+    missing battle without two models, or a scored one beyond `reach`, is a `ValueError`. Source: C.
+    F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review 80(2).
     """
     first, second = _pairs(missing_a, missing_b)
     _require_reach(battles, reach)

@@ -54,19 +54,9 @@ def anchored_elo(
     and soft preferences vary less than wins and losses of the same mean, so that for them interval
     and standard error are too wide; `anchored_elo_of_preferences` measures their spread instead.
     The gap is ``(400 / ln 10) logit(a / (a + b))``; the interval from the quantiles of the Beta,
-    half of the `miscoverage` on either side; the error by the delta method.
-
-    Parameters
-    ----------
-    wins, ties, losses : array_like, one shape, usually (models,)
-        Prompts that the judge gave to the model, to neither, to the reference; at least 0,
-        not necessarily whole (`soft_counts`).
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a count is negative or not finite, a model has no prompt at all, or
-        `miscoverage` is not strictly between 0 and 1.
+    half of the `miscoverage` on either side; the error by the delta method. Counts are of one
+    shape, usually (models,), and not necessarily whole (`soft_counts`); one that is negative or not
+    finite, or a model without prompts, is a `ValueError`.
 
     References
     ----------
@@ -111,17 +101,9 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     Jeffreys one does. Source: P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd
     ed., section 4.5, on shares whose variance differs from the binomial one.
 
-    Parameters
-    ----------
-    preference : array_like, shape (..., prompts)
-        Probability, in [0, 1], that the model's answer beats the reference's; 0.5 is a tie, NaN
-        a prompt without a verdict.
-
-    Raises
-    ------
-    ValueError
-        If a preference lies outside [0, 1], a model has fewer than two verdicts, or all its
-        preferences are equal: they show no spread, and `anchored_elo` on counts is left.
+    Preferences (..., prompts) are probabilities that the model's answer beats the reference's; 0.5
+    is a tie, NaN a prompt without a verdict. One outside [0, 1], a model with fewer than two
+    verdicts, or with equal ones that show no spread, is a `ValueError`.
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)

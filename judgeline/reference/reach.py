@@ -118,21 +118,10 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     """Return the leaderboard without the prompts on which a judge's runs disagree.
 
     Prompts are dropped by what the judge did on them, not at random: the remaining ones are
-    easier to judge, and a shift is to be expected. It is reported for that reason.
-
-    Parameters
-    ----------
-    preference : array_like, shape (models, prompts, runs)
-        Preference for the model's answer in [0, 1], at least two runs; NaN in all runs of a
-        prompt that the model has no verdict on.
-    max_spread : float
-        Largest standard deviation over the runs (ddof 1, in units of preference) that counts.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, a prompt has some runs but not all, `max_spread` is negative, or
-        a model keeps no prompt.
+    easier to judge, and a shift is to be expected. It is reported for that reason. Preferences
+    (models, prompts, runs) lie in [0, 1], NaN in all runs of a prompt that the model has no verdict
+    on; `max_spread` is the largest standard deviation over the runs (ddof 1) that counts. Another
+    shape, a prompt with some runs but not all, or a model that keeps no prompt is a `ValueError`.
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 3 or values.shape[2] < 2:

@@ -95,10 +95,12 @@ def detect_drift(
 
     If nothing changed, each battle's two judgements are exchangeable; if, further, calls are
     independent of each other, any statistic at all has moved with probability at most about
-    `false_alarm` (Bonferroni over all of them, whether or not they can be had). It holds for one
-    epoch: of w epochs without a change, `w * false_alarm` are expected to raise a false alarm,
-    and since all are held against one baseline, those come together. A statistic that cannot be
-    had has no value, and its note says why.
+    `false_alarm` (Bonferroni over all of them, whether or not they can be had: O. J. Dunn, 1961,
+    JASA 56(293)). It holds for one epoch: of w epochs without a change, `w * false_alarm` are
+    expected to raise a false alarm, and since all are held against one baseline, those come
+    together. A statistic that cannot be had has no value, and its note says why. On the reason to
+    look: L. Chen, M. Zaharia and J. Zou (2023), "How is ChatGPT's behavior changing over time?",
+    arXiv:2307.09009.
 
     Parameters
     ----------
@@ -109,19 +111,6 @@ def detect_drift(
     runs : array_like, shape (n, k), optional
         Score differences of runs of the time of the baseline, its own the first, in rubric
         points; NaN where a battle was not judged so often.
-    false_alarm : float
-        Probability of any alarm without a change, in (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If numbers of battles differ, an outcome has no meaning, or `false_alarm` is no
-        probability.
-
-    References
-    ----------
-    L. Chen, M. Zaharia and J. Zou (2023), "How is ChatGPT's behavior changing over time?",
-    arXiv:2307.09009, on why. O. J. Dunn (1961), JASA 56(293), on Bonferroni's bound.
     """
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")

@@ -49,7 +49,7 @@ CRITERIA: dict[str, Criterion] = {
     # Ours, of triples: a coin without ties breaks a quarter of them.
     "non_transitivity_ratio": Criterion(AT_MOST, 0.1),
 }
-"""Criteria by name, in the order in which they are told."""
+"""Criteria by name, in the order of every table."""
 
 WITHHOLD: tuple[str, ...] = ("single_run_reliability", "kappa", "parse_rate")
 """Criteria whose failure withholds ratings by default; the others inform."""

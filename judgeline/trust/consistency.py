@@ -145,20 +145,9 @@ def count_violations(
     in the table of the size below. Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117,
     non-transitivity ratio.
 
-    Parameters
-    ----------
-    outcomes : sequence of array_like, shapes (n, n)
-        Per question, row i, column j: share of the win of answer i over j: 1, 0.5, 0, or NaN
-        where the two were not compared. The two triangles mirror each other; the diagonal is
-        not read.
-    sizes : sequence of int
-        Sizes of subsets, each 3 or more.
-
-    Raises
-    ------
-    ValueError
-        If there is no question, a matrix is not square, holds another value or is not
-        antisymmetric, a size is below 3, or a question has over five million subsets.
+    An outcome matrix (n, n) holds, in row i and column j, the share of the win of answer i over j:
+    1, 0.5, 0, or NaN where the two were not compared. The two triangles mirror each other, else it
+    is a `ValueError`; so are a size below 3, no question, or more than `MOST_SUBSETS`.
     """
     matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
     if not matrices:

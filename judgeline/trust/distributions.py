@@ -282,24 +282,13 @@ def aggregate_orders(
 ) -> AggregatedOutcomes:
     """Return likelihood-aware outcomes of battles judged in both orders.
 
-    The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
-    is the outcome, ``(m[1] + m[0] / 2) / 2`` the soft one. Swapping A and B mirrors every result.
+    The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass is the
+    outcome, ``(m[1] + m[0] / 2) / 2`` the soft one; a tie if the two largest masses differ by less
+    than twice the `tolerance` in [0, 1], or not at all. Swapping A and B mirrors every result.
     Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
 
-    Parameters
-    ----------
-    probabilities_ab, probabilities_ba : array_like, shape (n, 3)
-        Probabilities of the answer shown first, a tie, and the answer shown second, when A,
-        respectively B, was shown first. Rows add up to 1, as from `choice_probabilities`.
-    tolerance : float
-        Delta in [0, 1]: a tie if the two largest masses differ by less than twice this, or
-        not at all.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ from (n, 3), a value is NaN or negative, a row does not add up to 1,
-        or the tolerance is outside [0, 1].
+    Probabilities (n, 3) are those of the answer shown first, a tie, and the answer shown second,
+    when A, respectively B, was shown first. Rows add up to 1, else it is a `ValueError`.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
