@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from assets.partitions import corpus_and_judge
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.candidates.accepting import contents
 from resources.candidates.folder import folder_of, list_files
 from resources.config.catalog import Catalog

@@ -24,8 +24,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 from upath import UPath
 
-from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.rubric import RESPONSES
+from judgeline.verdict import CRITERIA, RESPONSES
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from judgeline.trust.consistency import count_violations
+from judgeline.trust import count_violations
 
 # The twin is the one that the tests trust.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))

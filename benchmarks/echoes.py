@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from judgeline.verdict.dictation import lists, scripts, stated
+from judgeline.verdict import is_dictated, scripts
 
 Scores = tuple[bytes, bytes]
 
@@ -60,12 +60,7 @@ def main() -> None:
         texts = scripts(one + two + one), scripts(question)
         for kind, sets in scores(rng).items():
             asked[kind] += len(sets)
-            refused[kind] += sum(
-                bool(stated(texts[0], own))
-                or stated(texts[1], own) == {*own}
-                or any(lists(text, *own) for text in texts)
-                for own in sets
-            )
+            refused[kind] += sum(is_dictated(*marks, *texts) for marks in sets)
     for kind, n in asked.items():
         print(f"{kind:30} {refused[kind]:6,} of {n:9,} refused ({refused[kind] / n:.4%})")
 

@@ -39,7 +39,7 @@ from judgeline.intervals import (
     rate_pooled,
 )
 from judgeline.io import read_judged_battles
-from judgeline.reliability.agreement import cohen_kappa
+from judgeline.reliability import cohen_kappa
 
 Weigh = Callable[[np.ndarray], np.ndarray]
 METHODS = ("hard", "soft", "average", "gap", "auto")

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA
 from resources.config.paths import ROOT
 
 sys.path.append(str(ROOT / "tests" / "e2e"))

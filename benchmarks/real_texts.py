@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from judgeline.verdict.identity import text_hash
+from judgeline.verdict import text_hash
 from resources.config.paths import ROOT
 
 LEFT_OUT = ("NullModel",)

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.diagnostics.judge import diagnose_judge
+from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import (
     CONSTANT,
     HEADLINE,

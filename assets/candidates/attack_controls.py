@@ -15,7 +15,7 @@ from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import WITHHELD, withheld_reason
-from judgeline.reliability.gate import failures
+from judgeline.reliability import failures
 from resources.config.candidate_options import CandidateOptions
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions

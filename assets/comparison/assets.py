@@ -27,7 +27,7 @@ from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.report import COMPANIONS, COMPARISON_COLUMNS, JudgeTables, write_report
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home

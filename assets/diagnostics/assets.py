@@ -8,7 +8,7 @@ from assets.columns import as_coded, as_columns, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import reliability
 from assets.settings import corpus_of
-from judgeline.diagnostics.judge import diagnose_judge
+from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate

@@ -9,7 +9,7 @@ from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, j
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import corpus_of
-from judgeline.diagnostics.influence import fit_influences
+from judgeline.diagnostics import fit_influences
 from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions

@@ -11,7 +11,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.diagnostics.missingness import RETRY
 from assets.partitions import of_corpus
 from assets.settings import corpus_of
-from judgeline.diagnostics.missing_bounds import MAX_WIDTH, bound_missing, width_limit
+from judgeline.diagnostics import MAX_WIDTH, bound_missing, width_limit
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.intervals import rank_models
 from resources.config.catalog import Catalog

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.diagnostics.accounting import account_for
+from assets.diagnostics.tables import account_for
 from assets.partitions import of_corpus
-from judgeline.diagnostics.missingness import SCORED, excess_p_values
+from judgeline.diagnostics import SCORED, excess_p_values
 from resources.tables.expectations import evaluate
 
 MAX_CHANCE = 0.01

@@ -31,7 +31,7 @@ from judgeline.intervals import (
     with_votes,
     withhold,
 )
-from judgeline.reliability.gate import failures
+from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

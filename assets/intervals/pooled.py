@@ -30,7 +30,7 @@ from judgeline.intervals import (
     rank_models,
     rate_pooled,
 )
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import LEAST_SHARE

@@ -10,7 +10,7 @@ from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
 from judgeline.elo import connected_components, cut_models
 from judgeline.io import PLAIN, REPLY_DTYPES, VERDICT_DTYPES, are_plain, score_battles
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget

@@ -1,16 +1,19 @@
-"""Reference-anchored ratings of a corpus: who is the reference, and how far the others are from it.
+"""Reference-anchored ratings of a corpus: the reference, preferences over it, and gaps to it.
 
 What belongs here: from tables of battles and outcomes to the arrays of the core, and back. What
-does not: the formulas (`judgeline.reference.gaps`), and whether the reference serves
+does not: the formulas (`judgeline.reference`), and whether the reference serves
 (`assets.reference.reach`).
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from judgeline.reference.gaps import (
+from judgeline.io import score_battles
+from judgeline.reference import (
+    REACH,
     AnchoredElo,
     anchored_elo,
     anchored_elo_of_preferences,
@@ -18,8 +21,7 @@ from judgeline.reference.gaps import (
     narrow_intervals,
     soft_counts,
 )
-from judgeline.reference.reach import REACH
-from judgeline.reliability.kappa import reliability_factor
+from judgeline.reliability import reliability_factor
 from resources.config.corpora import ReferenceOptions
 from resources.suggest import unknown_name
 
@@ -45,7 +47,7 @@ RATING_COLUMNS: tuple[str, ...] = (
 
 
 class Reference(NamedTuple):
-    """The reference model, and why it is that one."""
+    """The reference model, and the reason for the choice."""
 
     model: str
     why: str
@@ -56,18 +58,6 @@ def choose_reference(battles: pd.DataFrame, named: str | None) -> Reference:
 
     That is the model whose least-met opponent it met most often; of several, the one with most
     battles, then the first by name. The hub of a star-shaped corpus is the only one to meet all.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        With ``model_a`` and ``model_b``, at least one row.
-    named : str or None
-        The configured reference.
-
-    Raises
-    ------
-    ValueError
-        If the configured reference has no battle.
     """
     met = _times_met(battles)
     if named is not None:
@@ -99,8 +89,7 @@ def meetings(battles: pd.DataFrame, share: "pd.Series[float]") -> pd.DataFrame:
     Both sides of a battle are a row; battles of the same models on one question count once, by
     their mean, since prompts are the unit of a gap. Battles without a share are left out.
     """
-    found = battles["battle_id"].map(share)
-    known = battles.assign(preference=found)[found.notna().to_numpy()]
+    known = battles.assign(preference=battles["battle_id"].map(share)).dropna(subset="preference")
     sides = [
         known[["question_id", ours, theirs]]
         .set_axis(["question_id", "model", "opponent"], axis=1)
@@ -125,33 +114,12 @@ def rate_against(
     *,
     miscoverage: float,
 ) -> pd.DataFrame:
-    """Return the ratings of models by their preferences over a reference.
+    """Return ratings of models, in Elo points, by preferences as `against` returns them.
 
     Wins and losses get the Jeffreys-Beta error. With ties or probabilities among them, preferences
     vary less than that Beta does, and get the error of their own spread instead; a departure from
     the method as published, which has the Beta throughout. That Beta also stays where all
     preferences are equal.
-
-    Parameters
-    ----------
-    table : DataFrame, shape (models, questions)
-        As `against` returns it.
-    reference, source : str
-        The reference model, and where its preferences come from.
-    options : ReferenceOptions
-        Factors that narrow errors; none unless they are asked for.
-    miscoverage : float
-        Share of intervals that may miss, in (0, 1).
-
-    Returns
-    -------
-    DataFrame
-        `RATING_COLUMNS`; gaps, bounds and errors in Elo points relative to the reference.
-
-    Raises
-    ------
-    ValueError
-        If a model has more prompts than the configured population.
     """
     rows = [
         {
@@ -170,7 +138,7 @@ def rate_against(
 
 
 def no_ratings() -> pd.DataFrame:
-    """Return ratings of no model, with the columns and types of a table that has some."""
+    """Return ratings of no model."""
     texts = dict.fromkeys(("model", "reference_model", "source", "flags"), "str")
     counts = dict.fromkeys(("n_prompts", "wins", "ties", "losses"), "int64")
     kinds = {**dict.fromkeys(RATING_COLUMNS, "float64"), **texts, **counts, "rank": "Int64"}
@@ -202,13 +170,7 @@ _TAKEN = ("win_share", "gap", "lower", "upper", "std_error")
 
 
 def narrowing(options: ReferenceOptions, n_prompts: int) -> float:
-    """Return what errors are multiplied by: 1 unless the corpus asks for a factor.
-
-    Raises
-    ------
-    ValueError
-        If there are more prompts than the configured population.
-    """
+    """Return the factor of standard errors: 1 unless the corpus asks for another."""
     factor = 1.0 if options.mean_kappa is None else reliability_factor(options.mean_kappa)
     if options.n_population is None:
         return factor
@@ -231,3 +193,96 @@ def _flags(known: np.ndarray, elo: AnchoredElo) -> str:
         "all-losses": bool((known < 0.5).all()),
     }
     return ";".join(name for name, holds in marks.items() if holds)
+
+
+LIKELIHOOD, RUBRIC = "likelihood", "rubric"
+"""Where preferences come from: the judge's own probabilities, or outcomes of its rubric scores."""
+
+LEAST_COVERED = 0.8
+"""Battles that the preferred source has to cover, as a share of those that the other one covers.
+It is preferred for what one battle tells; a tenth of the battles would tell less than all do."""
+
+
+class Preferences(NamedTuple):
+    """A's share of the win by ``battle_id``, NaN where unknown, where it comes from and why."""
+
+    source: str
+    share: "pd.Series[float]"
+    why: str
+
+
+def battles_with(battles: pd.DataFrame, model: str) -> "pd.Series[str]":
+    """Return the ``battle_id`` of the battles that a model is in, on either side."""
+    is_in = battles["model_a"].eq(model) | battles["model_b"].eq(model)
+    return battles.loc[is_in, "battle_id"]
+
+
+def preferences_of(
+    soft_outcomes: pd.DataFrame,
+    scored_battles: pd.DataFrame | None,
+    with_reference: "pd.Series[str]",
+) -> Preferences | None:
+    """Return a judge's own probabilities if they cover enough, else outcomes of its rubric scores.
+
+    Probabilities say more of a battle, but only of those that have one: they are taken where they
+    cover at least `LEAST_COVERED` of the battles with the reference that rubric scores cover.
+    Preferences come from one source, never a mixture; None where neither covers such a battle.
+    """
+    own = soft_outcomes[soft_outcomes["source"].eq(LIKELIHOOD)].set_index("battle_id")
+    shares = {LIKELIHOOD: own["soft_outcome"].astype(float)}
+    if scored_battles is not None and len(scored_battles):
+        shares[RUBRIC] = scored_battles.set_index("battle_id")["judge_outcome"].astype(float)
+    covered = {
+        source: int(with_reference.isin(share.dropna().index).sum())
+        for source, share in shares.items()
+    }
+    source = covering(covered, prefer=LIKELIHOOD)
+    if source is None:
+        return None
+    counts = ", ".join(f"{name} {n:,}" for name, n in covered.items())
+    why = (
+        f"{source}. Battles with the reference: {len(with_reference):,}; with preferences: "
+        f"{counts}. Probabilities ({LIKELIHOOD}) are taken where they cover at least "
+        f"{LEAST_COVERED:.0%} of what the rubric covers"
+    )
+    return Preferences(source, shares[source], why)
+
+
+def covering(covered: Mapping[str, int], *, prefer: str) -> str | None:
+    """Return the preferred source if it covers `LEAST_COVERED` of what the best one does.
+
+    Otherwise it is the source that covers most battles; None where none covers any.
+    """
+    most = max(covered, key=lambda source: covered[source], default=prefer)
+    if not covered.get(most):
+        return None
+    return prefer if covered.get(prefer, 0) >= LEAST_COVERED * covered[most] else most
+
+
+def preferences_by_run(
+    battles: pd.DataFrame, source: str, verdicts: pd.DataFrame, choice_verdicts: pd.DataFrame
+) -> pd.DataFrame:
+    """Return A's share of the win by battle (rows) and run of the judge (columns).
+
+    A run that did not answer in every order is NaN; without any run there is no column.
+    """
+    if source == LIKELIHOOD:
+        return _chosen(choice_verdicts)
+    runs = {
+        replicate: score_battles(battles, run).set_index("battle_id")["judge_outcome"]
+        for replicate, run in verdicts.groupby("replicate")
+    }
+    return pd.DataFrame(runs)
+
+
+def _chosen(choice_verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over orders of A's probability with half that of a tie."""
+    answered_well = choice_verdicts[choice_verdicts["status"].eq("ok")]
+    known = answered_well.dropna(subset=["p_a", "p_tie", "p_b"])
+    share = known["p_a"] + known["p_tie"] / 2
+    by_run = known.assign(share=share).groupby(["battle_id", "replicate"])["share"]
+    asked = choice_verdicts.groupby("battle_id")["order"].nunique()
+    answered = by_run.size()
+    complete = answered.eq(asked.reindex(answered.index.get_level_values(0)).to_numpy())
+    means = by_run.mean()[complete].reset_index()
+    return means.pivot_table("share", index="battle_id", columns="replicate")

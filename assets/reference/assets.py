@@ -9,23 +9,20 @@ import pandas as pd
 from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.reference.anchoring import (
+    Preferences,
     Reference,
     against,
+    battles_with,
     choose_reference,
     meetings,
     no_ratings,
+    preferences_by_run,
+    preferences_of,
     rate_against,
 )
-from assets.reference.preferences import Preferences, battles_with, preferences_of
-from assets.reference.reach import (
-    DIAGNOSTIC_COLUMNS,
-    STD_ERROR_TOLERANCE,
-    diagnose,
-    no_diagnostics,
-)
-from assets.reference.runs import preferences_by_run
+from assets.reference.reach import DIAGNOSTIC_COLUMNS, STD_ERROR_TOLERANCE, diagnose, no_diagnostics
 from assets.settings import corpus_of
-from judgeline.reference.reach import LEAST_WITHIN, REACH
+from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import ReferenceOptions

@@ -5,13 +5,13 @@ import pandas as pd
 
 from assets.reference.anchoring import against, rate_against
 from judgeline.elo import keyed_rng, spearman
-from judgeline.reference.bootstrap import bootstrap_gap_std_error
-from judgeline.reference.gaps import anchored_elo
-from judgeline.reference.reach import (
+from judgeline.reference import (
     LEAST_WITHIN,
     REACH,
     Reach,
     abstain,
+    anchored_elo,
+    bootstrap_gap_std_error,
     compare_references,
     diagnose_reference,
 )
@@ -59,20 +59,9 @@ def diagnose(
 ) -> pd.DataFrame:
     """Return every diagnostic of a reference, those that could not be had with the reason.
 
-    Parameters
-    ----------
-    table : DataFrame, shape (models, questions)
-        Preferences over the reference, as `assets.reference.anchoring.against` returns them.
-    ratings : DataFrame
-        As `assets.reference.anchoring.rate_against` made them of it.
-    met : DataFrame
-        All meetings of models, as `assets.reference.anchoring.meetings` returns them.
-    runs : ndarray, shape (models, questions, runs)
-        The same preferences by run of the judge; NaN where a run is missing.
-    seed : int
-        Of the bootstrap.
-    stream : tuple of str
-        Names of its random streams, such as corpus and judge.
+    `table` is as `against` returns it, `ratings` as `rate_against` made them of it, `met` as
+    `meetings` returns them; `runs` (models, questions, runs) are the preferences of `table` by
+    run, NaN where one is missing; `stream` names the bootstrap's streams, by corpus and judge.
     """
     reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
     plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
@@ -90,14 +79,8 @@ def diagnose(
 def _row(
     diagnostic: str, level: str, value: float, unit: str, n: int, note: str = ""
 ) -> dict[str, object]:
-    return {
-        "diagnostic": diagnostic,
-        "level": level,
-        "value": value,
-        "unit": unit,
-        "n": n,
-        "note": note,
-    }
+    names = ("diagnostic", "level", "value", "unit", "n", "note")
+    return dict(zip(names, (diagnostic, level, value, unit, n, note), strict=True))
 
 
 def _as_table(rows: list[dict[str, object]]) -> pd.DataFrame:
@@ -112,8 +95,8 @@ def _as_table(rows: list[dict[str, object]]) -> pd.DataFrame:
 
 
 def _reach(table: pd.DataFrame) -> list[dict[str, object]]:
-    found = diagnose_reference(table.to_numpy(dtype=float))
-    return [_within(found.models, "models"), _within(found.prompts, "prompts")]
+    reach = diagnose_reference(table.to_numpy(dtype=float))
+    return [_within(reach.models, "models"), _within(reach.prompts, "prompts")]
 
 
 def _within(reach: Reach, of: str) -> dict[str, object]:
@@ -138,7 +121,7 @@ def _std_errors(
 
     Closed errors are those before any factor: the bootstrap knows of none.
     """
-    rows, ratios, told = [], [], []
+    rows, ratios, texts = [], [], []
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")
         twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
@@ -147,11 +130,11 @@ def _std_errors(
         n = int(np.isfinite(values).sum())
         rows.append(_row("std_error_ratio", model, ratio, "ratio to bootstrap", n, note))
         ratios.append(ratio)
-        told.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
+        texts.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
     off = np.abs(np.array(ratios) - 1)
     n = int(np.isfinite(off).sum())
     worst = float(np.nanmax(off)) if n else np.nan
-    furthest = told[int(np.nanargmax(off))] if n else ""
+    furthest = texts[int(np.nanargmax(off))] if n else ""
     overall = _row("std_error_difference", "", worst, "share of bootstrap", n, furthest)
     passed = worst <= STD_ERROR_TOLERANCE if n else pd.NA
     return [*rows, {**overall, "threshold": STD_ERROR_TOLERANCE, "passed": passed}]

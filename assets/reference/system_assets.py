@@ -9,16 +9,17 @@ import pandas as pd
 from assets.conditions import OF_CORPUS, corpus_check, fans_in
 from assets.gates import is_settled, judge_checks
 from assets.partitions import by_judge, of_every_judge
-from assets.reference.anchoring import choose_reference
-from assets.reference.preferences import LIKELIHOOD, RUBRIC, covering
-from assets.reference.system_comparison import (
+from assets.reference.anchoring import LIKELIHOOD, RUBRIC, choose_reference, covering
+from assets.reference.systems import (
+    N_SHUFFLES,
     SYSTEM_COLUMNS,
+    SYSTEMS,
     agreement_of,
     compare_systems,
     no_systems,
+    rate_by_systems,
     summarise_systems,
 )
-from assets.reference.systems import N_SHUFFLES, SYSTEMS, rate_by_systems
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
 from resources.config.catalog import Catalog

@@ -1,4 +1,4 @@
-"""One judge's outcomes rated by four systems, all on the Elo scale, for a fair comparison.
+"""Judges' outcomes rated by four systems, on one centred Elo scale, for a fair comparison.
 
 What belongs here: our Bradley-Terry fit and reference-anchored gaps beside Glicko-2 and TrueSkill
 from libraries. The latter two see battles one after the other and depend on their order, which
@@ -6,7 +6,7 @@ means nothing here: models do not change. They are run on several shuffles and a
 spread over shuffles is reported.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, pi, sqrt
 from typing import NamedTuple
 
@@ -15,7 +15,15 @@ import pandas as pd
 
 from assets.reference.anchoring import meetings
 from assets.reference.reach import gaps_against
-from judgeline.elo import ELO_PER_LOGIT, connected_components, fit_strengths, keyed_rng
+from judgeline.elo import (
+    ELO_ORIGIN,
+    ELO_PER_LOGIT,
+    connected_components,
+    fit_strengths,
+    kendall,
+    keyed_rng,
+)
+from judgeline.reliability import mean_pairwise_kappa, reliability_factor
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 
@@ -47,26 +55,9 @@ def rate_by_systems(
 ) -> pd.DataFrame:
     """Return the rating of every model by every system, in Elo points with an arbitrary origin.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        ``question_id``, ``battle_id``, ``model_a``, ``model_b`` and ``outcome``, A's share of the
-        win: 1, 0.5 or 0.
-    reference : str
-        The model that reference-anchored gaps are relative to; its own is 0.
-    l2 : float
-        Penalty of the Bradley-Terry fit.
-    seed : int
-        Of the shuffles.
-    stream : sequence of str
-        Names of the random stream, such as corpus and judge.
-
-    Returns
-    -------
-    DataFrame
-        ``model``, ``system``, ``rating``, ``order_spread`` (standard deviation over shuffles, Elo
-        points; NaN where order does not matter), ``n_battles`` and ``note``. A model without a
-        chain of battles to the others has no rating, and the note says so.
+    ``order_spread`` is the standard deviation over shuffles, NaN where order does not matter. A
+    model without a chain of battles to the others has no rating, and ``note`` says so.
+    ``outcome`` of the battles is A's share of the win; the gap of `reference` is 0.
     """
     names, coded, apart = _code(battles)
     rng = keyed_rng(seed, *stream, "rating-systems")
@@ -100,8 +91,8 @@ def rate_by_systems(
 
 
 def _notes(apart: np.ndarray, unrated: np.ndarray) -> list[str]:
-    told = np.where(unrated, "no battle with the reference", "")
-    return np.where(apart, "no chain of battles to the other models", told).tolist()
+    notes = np.where(unrated, "no battle with the reference", "")
+    return np.where(apart, "no chain of battles to the other models", notes).tolist()
 
 
 def _code(battles: pd.DataFrame) -> tuple[list[str], _Coded, np.ndarray]:
@@ -144,20 +135,8 @@ def glicko2_ratings(
 ) -> Floats:
     """Return Glicko-2 ratings after all battles, in rating periods of equal size, in order.
 
-    Its scale is the Elo scale: 173.7178 points to the logit, as 400 / ln 10.
-
-    Parameters
-    ----------
-    first, second : ndarray of int, shape (n,)
-        Places of the models.
-    outcome : ndarray, shape (n,)
-        Share of the first one's win.
-    n_models : int
-        Models there are.
-
-    References
-    ----------
-    M. E. Glickman (2012), "Example of the Glicko-2 system", glicko.net/glicko/glicko2.pdf.
+    Its scale is the Elo scale: 173.7178 points to the logit, as 400 / ln 10. Source: M. E. Glickman
+    (2012), "Example of the Glicko-2 system", glicko.net/glicko/glicko2.pdf.
     """
     from glicko2.math import mu_to_rating, rating_to_mu, rd_to_phi, update_rating
 
@@ -180,24 +159,7 @@ def trueskill_ratings(
     """Return TrueSkill ratings after all battles, one at a time, in order; in Elo points.
 
     Skills do not drift. The probability of a draw is the share of ties, with half a tie and half
-    a decision added. Above 0.5 the first one wins, below it the second.
-
-    Parameters
-    ----------
-    first, second : ndarray of int, shape (n,)
-        Places of the models.
-    outcome : ndarray, shape (n,)
-        Share of the first one's win.
-    n_models : int
-        Models there are.
-
-    Raises
-    ------
-    RuntimeError
-        If an upset is so great that its probability rounds to zero.
-
-    References
-    ----------
+    a decision added. An upset whose probability rounds to zero is a `RuntimeError`. Source:
     R. Herbrich, T. Minka and T. Graepel (2006), "TrueSkill: A Bayesian Skill Rating System",
     NIPS 19.
     """
@@ -217,3 +179,105 @@ def trueskill_ratings(
             ) from error
         held[a], held[b] = after_a, after_b
     return _ELO_PER_SKILL * np.array([skill.mu for skill in held])
+
+
+SYSTEM_COLUMNS: tuple[str, ...] = (
+    "system",
+    "judge",
+    "model",
+    "rating",
+    "order_spread",
+    "judge_spread",
+    "n_battles",
+    "note",
+)
+"""Columns of the rating systems: one row per system, judge and model."""
+
+
+def compare_systems(rated: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the ratings of all judges by all systems, centred alike, with their spread.
+
+    Within a judge and system the mean of those models that all judges rate by all systems is 1500
+    Elo points. ``judge_spread`` is the standard deviation (ddof 1) of a model's rating over
+    judges; NaN for a single judge, or a model that a judge has no rating of.
+    """
+    if not rated:
+        return no_systems()
+    table = pd.concat([part.assign(judge=judge) for judge, part in rated.items()])
+    missing = table.groupby("model")["rating"].apply(lambda ratings: ratings.isna().any())
+    complete = table.groupby("model").size().eq(len(rated) * len(SYSTEMS)) & ~missing
+    common = table["rating"].where(table["model"].map(complete))
+    if common.isna().all():
+        common = table["rating"]
+    keys = [table["judge"], table["system"]]
+    centred = table["rating"] - common.groupby(keys).transform("mean") + ELO_ORIGIN
+    table = table.assign(rating=centred)
+    by_model = table.groupby(["system", "model"])["rating"]
+    spread = by_model.transform("std").where(by_model.transform("count").eq(len(rated)))
+    return table.assign(judge_spread=spread)[list(SYSTEM_COLUMNS)].reset_index(drop=True)
+
+
+def no_systems() -> pd.DataFrame:
+    """Return ratings of no judge."""
+    texts = dict.fromkeys(("system", "judge", "model", "note"), "str")
+    kinds = {**dict.fromkeys(SYSTEM_COLUMNS, "float64"), **texts, "n_battles": "int64"}
+    return pd.DataFrame({name: pd.Series(dtype=kinds[name]) for name in SYSTEM_COLUMNS})
+
+
+def summarise_systems(systems: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per system: how it orders and spreads models, and how far judges differ.
+
+    ``model_spread`` is the standard deviation of ratings over models, mean over judges: how wide
+    the system's ruler is. ``relative_spread`` is the mean ``judge_spread`` over it, so that a
+    system does not look steady by moving everyone towards the middle. ``kendall`` compares its
+    order with Bradley-Terry's, mean over judges.
+    """
+    rows = []
+    for system in [name for name in SYSTEMS if systems["system"].eq(name).any()]:
+        own = systems[systems["system"].eq(system)]
+        width = float(own.groupby("judge")["rating"].std().mean())
+        between = float(own.drop_duplicates("model")["judge_spread"].mean())
+        rows.append(
+            {
+                "system": system,
+                "n_judges": own["judge"].nunique(),
+                "n_models": own.loc[own["rating"].notna(), "model"].nunique(),
+                "kendall": _kendall(systems, own),
+                "model_spread": width,
+                "judge_spread": between,
+                "relative_spread": between / width if width else np.nan,
+                "order_spread": float(own["order_spread"].mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
+    base = systems[systems["system"].eq(SYSTEMS[0])]
+    both = base.merge(own, on=["judge", "model"], suffixes=("_base", "")).dropna(
+        subset=["rating", "rating_base"]
+    )
+    taus = [
+        kendall(part["rating_base"], part["rating"])
+        for _, part in both.groupby("judge")
+        if not part[["rating", "rating_base"]].nunique().eq(1).any()
+    ]
+    return float(np.mean(taus)) if taus else np.nan
+
+
+def agreement_of(outcomes: Mapping[str, "pd.Series[float]"]) -> dict[str, float]:
+    """Return judges' mean pairwise kappa on the battles all of them judged, and its factor.
+
+    Where kappa is defined there is ``mean_kappa`` and, above 0, the ``reliability_factor`` that a
+    corpus may ask for under ``reference.mean_kappa``.
+    """
+    shared = pd.DataFrame(dict(outcomes)).dropna()
+    summary = {"n_shared_battles": float(len(shared))}
+    if shared.shape[1] < 2 or shared.empty:
+        return summary
+    try:
+        kappa = mean_pairwise_kappa(shared.to_numpy().T)
+    except ValueError:  # two judges put everything in one class: kappa is undefined
+        return summary
+    factor = {"reliability_factor": reliability_factor(kappa)} if kappa > 0 else {}
+    return {**summary, "mean_kappa": kappa, **factor}

@@ -12,8 +12,8 @@ from assets.corpus.assets import choose
 from assets.figures import drift_over_epochs
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge, if_there, of_corpus
-from assets.reliability.drift_tables import drift_table, moved_since
-from judgeline.reliability.drift import FALSE_ALARM
+from assets.reliability.tables import drift_table, moved_since
+from judgeline.reliability import FALSE_ALARM
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget, JointBudget

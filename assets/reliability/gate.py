@@ -9,11 +9,11 @@ import pandas as pd
 from assets.columns import as_columns, as_table
 from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import if_there
-from assets.reliability.panel_tables import by_run
+from assets.reliability.tables import by_run
 from assets.settings import corpus_of
 from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
 from judgeline.intervals import withheld_reason
-from judgeline.reliability.gate import Gate, Measurement, failures, hold_to, panel_measurements
+from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
 from resources.config.catalog import Catalog
 
 _DIAGNOSTICS = {

@@ -10,7 +10,7 @@ from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge, of_corpus
-from assets.reliability.panel_tables import by_run, empty_panel, panel_table, repeated
+from assets.reliability.tables import by_run, empty_panel, panel_table, repeated
 from assets.settings import JUDGE, corpus_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

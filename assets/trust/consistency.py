@@ -1,4 +1,4 @@
-"""Tables of how often a judge contradicts itself; the counting is in `judgeline.trust.consistency`.
+"""Tables of how often a judge contradicts itself; the counting is in `judgeline.trust`.
 
 Two measures. Conflicts: the judge scored two completions alone and compared them, and the signs
 differ. Violations: among the answers to one question its comparisons are no ranking with ties.
@@ -15,14 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from assets.trust.scoring import SCORE_SOURCES
-from judgeline.trust.consistency import (
+from judgeline.trust import (
+    MOST_SUBSETS,
     ViolationCounts,
     count_violations,
     outcome_matrices,
     score_conflicts,
     violation_rates,
 )
-from judgeline.verdict.outcomes import CRITERIA, criterion_difference, hard_outcome, sign_outcome
+from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign_outcome
 
 CONSISTENCY_DTYPES: dict[str, str] = {
     "measure": "str",
@@ -44,28 +45,16 @@ COMPARISONS = ("likelihood", "choice", "rubric")
 
 SIZES = (3, 4, 5)
 OVERALL, ALL = "overall", "all"
-MOST_SUBSETS = 5_000_000
-"""Subsets of the answers to one question that are still counted: those of 58, by fives."""
 
 _UNKNOWN = "unknown"
 _Row = dict[str, Any]
 
 
 def rubric_outcomes(battles: pd.DataFrame, verdicts: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the outcome of every battle by the rubric, overall and by each criterion alone.
+    """Return by dimension, overall and each criterion alone, the rubric's outcome by ``battle_id``.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        Battles by ``battle_id``.
-    verdicts : DataFrame
-        Rubric verdicts of one judge; failed ones do not count, replicates are averaged.
-
-    Returns
-    -------
-    dict of str to Series
-        By dimension, A's share of the win by ``battle_id``, for battles judged in both orders
-        (or whose published mean is known): the rule of `judgeline.verdict.outcomes.hard_outcome`.
+    Failed verdicts do not count, replicates are averaged; battles judged in both orders (or whose
+    published mean is known) have an outcome by the rule of `hard_outcome`.
     """
     ours, theirs = ([f"{criterion}_{side}" for criterion in CRITERIA] for side in "ab")
     parsed = verdicts[verdicts["status"].eq("ok")].dropna(subset=[*ours, *theirs])
@@ -97,25 +86,14 @@ def consistency_table(
 ) -> pd.DataFrame:
     """Return conflict ratios and non-transitivity ratios of one judge, overall and by language.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        With ``battle_id``, ``question_id``, ``model_a``, ``model_b``, ``language``, and possibly
-        ``category``, which then takes the place of the language.
-    outcomes : mapping of (str, str) to Series
-        By source and dimension: A's share of the win, 1, 0.5 or 0, by ``battle_id``.
-    score_differences : mapping of str to Series
-        By source of scores: A minus B in points, by ``battle_id``.
-    tolerance : float
-        Scores at most so many points apart are equal.
+    A column ``category`` of the battles takes the place of the language. Outcomes are A's share of
+    the win by ``battle_id``, by source and dimension; score differences are A minus B in points.
+    Scores at most `tolerance` points apart are equal.
 
-    Returns
-    -------
-    DataFrame
-        `CONSISTENCY_DTYPES`. ``n`` counts what a ratio is a share of: battles both scored and
-        compared, or subsets of ``size`` answers whose pairs were all compared. Where it is 0 the
-        ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
-        Several battles of one pair on one question are one comparison, the sign of their mean.
+    In `CONSISTENCY_DTYPES`, ``n`` counts what a ratio is a share of: battles both scored and
+    compared, or subsets of ``size`` answers whose pairs were all compared. Where it is 0 the
+    ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
+    Several battles of one pair on one question are one comparison, the sign of their mean.
     """
     keyed = _keyed(battles)
     rows = [*_conflicts(keyed, outcomes, score_differences, tolerance)]
@@ -206,16 +184,16 @@ def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_R
     if dense.empty:
         yield nothing
         return
-    found = outcome_matrices(*(dense[column].to_numpy() for column in dense))
-    if max(math.comb(len(answers), size) for answers in found.answers) > MOST_SUBSETS:
+    comparisons = outcome_matrices(*(dense[column].to_numpy() for column in dense))
+    if max(math.comb(len(answers), size) for answers in comparisons.answers) > MOST_SUBSETS:
         yield nothing
         return
-    counts = count_violations(found.outcomes, sizes=(size,))
+    counts = count_violations(comparisons.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
         yield nothing
         return
-    yield from _rows(counts, np.full(len(found.questions), ALL), size)
-    labels = categories.reindex(found.questions).to_numpy(dtype=object)
+    yield from _rows(counts, np.full(len(comparisons.questions), ALL), size)
+    labels = categories.reindex(comparisons.questions).to_numpy(dtype=object)
     if len({*labels}) > 1:
         yield from _rows(counts, labels, size)
 

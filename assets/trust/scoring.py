@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from judgeline.trust.distributions import aggregate_orders, perplexity_outcome
-from judgeline.verdict.outcomes import hard_outcome, sign_outcome
+from judgeline.trust import aggregate_orders, perplexity_outcome
+from judgeline.verdict import hard_outcome, sign_outcome
 from resources.judges.forms.completions import completion_ids
 from resources.judges.soft_annotation import TARGET_SCALE
 
@@ -43,46 +43,18 @@ def soft_outcomes(
     scale: tuple[int, int],
     tolerance: float = 0.0,
 ) -> pd.DataFrame:
-    """Return the outcomes of battles by what a judge chose, and by how it scored either side.
+    """Return the outcomes of battles by a judge's choices, and by its scores of either side.
 
     Replicates are averaged first, perplexities on the log scale. A source counts a battle only
-    if it has both orders, or the published mean of both; respectively both scores. Verdicts that
-    failed count nowhere.
+    if it has both orders, or the published mean of both; respectively both scores. Failed verdicts
+    count nowhere. The plain choice follows `hard_outcome`: opposite choices are a tie, a
+    choice in one order and a tie in the other is that choice. Source: Y. Wang et al. (2025),
+    "TrustJudge", arXiv:2509.21117.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        Battles by ``battle_id``, with ``question_id``, both models, and texts if there are scores.
-    choice_verdicts, score_verdicts : DataFrame
-        Those of one judge; either may be empty. Those on other battles do not count.
-    scale : (int, int)
-        Lowest and highest number of the judge's scale, on which the scores were asked.
-    tolerance : float
-        Delta in [0, 1], the same for all: masses of the two likeliest choices less than twice
-        this apart are a tie, and so are perplexities and scores (in points) at most this apart.
-
-    Returns
-    -------
-    DataFrame
-        `SOFT_DTYPES`, by source in the order of `SOURCES`, then in that of `battles`. Outcomes
-        are A's share of the win: 1, 0.5, 0, as ``soft_outcome`` any number between (source
-        ``likelihood`` alone). Score differences are A minus B in points of 1 to 10.
-
-    Raises
-    ------
-    ValueError
-        If scores are of another scale, or verdicts of several judges, of unknown orders, of
-        several kinds of evidence, with impossible numbers, or both averaged and in single orders
-        come in.
-
-    Notes
-    -----
-    The plain choice follows `hard_outcome`: opposite choices are a tie, a
-    choice in one order and a tie in the other is that choice.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117.
+    `scale` is the judge's, on which the scores were asked; score differences are A minus B in
+    points of 1 to 10. `tolerance` is delta in [0, 1], the same for all: masses of the two likeliest
+    choices less than twice this apart are a tie, and so are perplexities and scores (in points) at
+    most this apart.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
@@ -215,10 +187,10 @@ def _require_between(values: Floats, ends: tuple[float, float], column: str) -> 
 
 def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
     parsed = verdicts[verdicts["status"].eq("ok")]
-    found = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
-    if len(found) > 1:
+    kinds = sorted(set(parsed["evidence"].dropna()) & set(_KINDS))
+    if len(kinds) > 1:
         raise ValueError(
-            f"{what}_verdicts rest on {' and '.join(found)}: numbers of two kinds are not compared "
+            f"{what}_verdicts rest on {' and '.join(kinds)}: numbers of two kinds are not compared "
             "with each other; set log_probabilities of the judge to on or off, and remake them"
         )
     return parsed

@@ -1,1 +1,37 @@
-"""Diagnostics of judges: position, length, missing verdicts, and influence."""
+"""Diagnostics of a judge: its biases, influential battles, and missing verdicts."""
+
+from judgeline.diagnostics.influence import fit_influences
+from judgeline.diagnostics.judge import (
+    Diagnostics,
+    diagnose_judge,
+    expected_calibration_error,
+    reliability_curve,
+)
+from judgeline.diagnostics.missing_bounds import (
+    MAX_WIDTH,
+    MissingBounds,
+    bound_missing,
+    width_limit,
+)
+from judgeline.diagnostics.missingness import (
+    SCORED,
+    battle_status,
+    excess_p_values,
+    length_bins,
+)
+
+__all__ = [
+    "MAX_WIDTH",
+    "SCORED",
+    "Diagnostics",
+    "MissingBounds",
+    "battle_status",
+    "bound_missing",
+    "diagnose_judge",
+    "excess_p_values",
+    "expected_calibration_error",
+    "fit_influences",
+    "length_bins",
+    "reliability_curve",
+    "width_limit",
+]

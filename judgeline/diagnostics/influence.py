@@ -1,9 +1,8 @@
-"""What each battle does to the rating of a model that was placed among fixed anchors.
+"""Influence of each battle on the rating of a model that was placed among fixed anchors.
 
 A placed model's strength solves one equation: its wins, less those expected of it, equal the
 pull of the penalty. Leaving a battle out moves the solution by about one Newton step of the
-equation without it, so that what every battle does to the rating can be stated, ranked and traced
-to its verdicts.
+equation without it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -52,41 +51,18 @@ _NOTHING = BattleInfluences(
 def influence_of(
     outcome: ArrayLike, strength: float, anchors: ArrayLike, *, l2: float
 ) -> tuple[Floats, Floats]:
-    """Return what a model was expected to win in each battle, and what each does to its rating.
+    """Return expected shares of the win (n,), and influences (n,) in Elo points.
 
-    Parameters
-    ----------
-    outcome : array_like, shape (n,)
-        The model's share of the win.
-    strength : float
-        Where the model was placed by these battles, in logits.
-    anchors : array_like, shape (n,)
-        Strength of its opponent in each, in logits, held fixed.
-    l2 : float
-        Penalty on the squared strength, per squared logit.
+    The influence is ``(outcome - expected) / (sum p (1 - p) + 2 l2)``, the sum over all other
+    battles: one Newton step of the placement without the battle, from where it is with it. The step
+    and the true change are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
+    only battle carries all that parts the rating from the penalty's centre; without a penalty
+    nothing else holds the rating, and its influence is NaN.
 
-    Returns
-    -------
-    expected : ndarray, shape (n,)
-        ``sigmoid(strength - anchor)``.
-    influence : ndarray, shape (n,)
-        ``(outcome - expected) / (sum p (1 - p) + 2 l2)`` in Elo points, the sum over all other
-        battles: one Newton step of the placement without the battle, from where it is with it.
-        True and told are within a factor ``exp(|lost|)`` of each other, ``lost`` in logits. An
-        only battle is told to carry all that parts the rating from the penalty's centre; without
-        a penalty nothing else holds the rating, and its influence is NaN.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    References
-    ----------
-    R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2, and
-    D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
+    Sources: R. D. Cook and S. Weisberg (1982), Residuals and Influence in Regression, section 5.2,
+    and D. Pregibon (1981), The Annals of Statistics 9(4): the one-step approximation to leaving a
     case out. (Dividing by the information of all battles would be the infinitesimal jackknife,
-    which tells half of it where there are two.)
+    which is half of it where there are two.)
     """
     share, fixed = np.asarray(outcome, dtype=float), np.asarray(anchors, dtype=float)
     if share.shape != fixed.shape or share.ndim != 1:
@@ -110,50 +86,29 @@ def fit_influences(
 ) -> BattleInfluences:
     """Return the influence of every battle on the ratings that it counts in.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles over M models, with votes on some.
-    beta_folds : BetaFolds
-        Slope per held-out model, in the order of ``battles.models``.
-    method : str
-        ``human``, or a judge method of `judgeline.elo.rate`. A rating that is mixed of
-        others adds up their influences; its outcomes are their mean.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-    models : collection of str, optional
-        Models whose ratings to explain; all by default.
-
-    Returns
-    -------
-    BattleInfluences
-        Rows by model, then in the order of the battles; none of a model that has no rating, and
-        none of battles against models without votes, which are no anchors. Empty where no model
-        has a rating by the method.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method, nobody voted, or the slopes belong to other models.
-    RuntimeError
-        If an iteration does not converge.
+    Rows are by model, then in the order of the battles; none of a model that has no rating, and
+    none of battles against models without votes, which are no anchors. The `method` is ``human`` or
+    a judge method of `judgeline.elo.rate.rate`; a rating that is mixed of others adds up their
+    influences, and its outcomes are their mean. The penalty `l2` is per squared logit; `models` are
+    those to explain, all by default. An unknown method, no votes, or slopes of other models are a
+    `ValueError`.
     """
-    found = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
-    mixture = found.mixture(method)
+    placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
+    mixture = placements.mixture(method)
     parts = []
-    for model, own in enumerate(OwnBattles.of_all(battles, found.voted, None)):
+    for model, own in enumerate(OwnBattles.of_all(battles, placements.voted, None)):
         if models is not None and battles.models[model] not in models:
             continue
         weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
-        if np.isfinite([*weights.values(), *_strengths(found, weights, model)]).all():
-            parts.append(_of_one(own, model, weights, battles, found, l2))
+        if np.isfinite([*weights.values(), *_strengths(placements, weights, model)]).all():
+            parts.append(_of_one(own, model, weights, battles, placements, l2))
     if not parts:
         return _NOTHING
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _strengths(found: Placements, bases: Iterable[str], model: int) -> list[float]:
-    return [float(found.placed[base].strength[model]) for base in bases]
+def _strengths(placements: Placements, bases: Iterable[str], model: int) -> list[float]:
+    return [float(placements.placed[base].strength[model]) for base in bases]
 
 
 def _of_one(
@@ -161,7 +116,7 @@ def _of_one(
     model: int,
     weights: Mapping[str, float],
     battles: CodedBattles,
-    found: Placements,
+    placements: Placements,
     l2: float,
 ) -> BattleInfluences:
     """Return the influences of one model's battles on a rating with these weights on its bases.
@@ -169,20 +124,22 @@ def _of_one(
     A battle moves a rating by gap twice: by the vote that it predicts, and by the strength by hard
     outcomes with which all of the model's votes are predicted.
     """
-    shares = np.array([found.shares[base](model, own) for base in weights])
+    shares = np.array([placements.shares[base](model, own) for base in weights])
     counted = np.flatnonzero(np.isfinite(shares).all(axis=0))
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
 
-    def told(base: str) -> tuple[Floats, Floats]:
-        anchors = found.placed[base].anchors[model][(np.cumsum(found.voted) - 1)[opponent]]
-        share = found.shares[base](model, own)[counted]
-        return influence_of(share, float(found.placed[base].strength[model]), anchors, l2=l2)
+    def of_base(base: str) -> tuple[Floats, Floats]:
+        anchors = placements.placed[base].anchors[model][
+            (np.cumsum(placements.voted) - 1)[opponent]
+        ]
+        share = placements.shares[base](model, own)[counted]
+        return influence_of(share, float(placements.placed[base].strength[model]), anchors, l2=l2)
 
-    expected, influence = (np.array(parts) for parts in zip(*map(told, weights), strict=True))
+    expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))
     total = np.array(list(weights.values())) @ influence
     if "gap" in weights:
-        total += weights["gap"] * found.gaps["gap"].per_hard_logit[model] * told("hard")[1]
+        total += weights["gap"] * placements.gaps["gap"].per_hard_logit[model] * of_base("hard")[1]
     names = np.array(battles.models)
     return BattleInfluences(
         np.full(counted.size, names[model]),

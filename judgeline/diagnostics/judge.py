@@ -5,19 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.surrogacy import fit_surrogacy
-from judgeline.reliability.agreement import (
-    Binned,
-    cohen_kappa,
-    equal_mass_bins,
-    expected_calibration_error,
-    reliability,
-)
+from judgeline.reliability.agreement import cohen_kappa
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +39,16 @@ class Diagnostics(NamedTuple):
     n: NDArray[np.int64]
 
 
+class Binned(NamedTuple):
+    """Battles in bins: `low` and `high` bounds, mean of `x`, mean of `y`, and battles `n`."""
+
+    low: Floats
+    high: Floats
+    mean_x: Floats
+    mean_y: Floats
+    n: NDArray[np.int64]
+
+
 _Row = tuple[str, str, float, str, int]
 
 
@@ -60,32 +65,12 @@ def diagnose_judge(
     l2: float = 0.01,
     seed: int = 0,
 ) -> Diagnostics:
-    """Return every diagnostic that the given columns allow.
+    """Return every diagnostic that the given columns allow; the others are absent, not NaN.
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        Judged battles, n of them, with votes on some.
-    beta_folds : BetaFolds
-        Slopes per held-out model.
-    heldout : HeldOutRatings
-        Leave-one-out ratings.
-    difference_ab, difference_ba : array_like, shape (n,), optional
-        Score difference in either order, rubric points; NaN where unpublished. Position
-        diagnostics need both.
-    length_a, length_b : array_like, shape (n,), optional
-        Lengths of the completions in characters; verbosity needs both.
-    language : array_like of str, shape (n,), optional
-        Language of each battle; slopes per language need it.
-    l2 : float
-        Penalty of the strengths behind the surrogacy test, per squared logit.
-    seed : int
-        Seed of the random subsets.
-
-    Returns
-    -------
-    Diagnostics
-        Rows by diagnostic; one that its columns do not allow is absent, not NaN.
+    Columns (n,) are by battle. Position needs the score differences of both orders, in rubric
+    points, NaN where unpublished; verbosity both lengths, in characters. The penalty `l2`, per
+    squared logit, is that of the strengths behind the surrogacy test; `seed` that of the random
+    subsets.
     """
     score, human = battles.rubric_points(), _votes(battles)
     rows = [
@@ -164,7 +149,7 @@ def _reliability(score: Floats, human: Floats) -> Iterator[_Row]:
     pooled = fit_beta(score, human)
     if pooled.status != "ok":
         return
-    bins = reliability(score, human, pooled.beta)
+    bins = reliability_curve(score, human, pooled.beta)
     for predicted, observed, n in zip(bins.mean_x, bins.mean_y, bins.n, strict=True):
         yield "reliability", f"{predicted:.4f}", float(observed), "share", int(n)
     total = int(bins.n.sum())
@@ -212,43 +197,76 @@ def _budgets(battles: CodedBattles, score: Floats, human: Floats, seed: int) -> 
             yield "beta_sd_at_budget", f"{budget}", spread, "logits per rubric point", size
 
 
-def _position(first: Floats, second: Floats) -> list[_Row]:
+def _position(first: Floats, second: Floats) -> Iterator[_Row]:
     both = np.isfinite(first) & np.isfinite(second)
     first, second = first[both], second[both]
     if not first.size:
-        return []
+        return
     towards_first = np.concatenate([first, -second])
     chosen = towards_first[towards_first != 0]
-    rows: list[_Row] = [
-        ("position_first_score", "", float(towards_first.mean()), "rubric points", first.size)
-    ]
+    yield "position_first_score", "", float(towards_first.mean()), "rubric points", first.size
     if chosen.size:
-        share = float((chosen > 0).mean())
-        rows.append(("position_first_preferred", "", share, "share", chosen.size))
+        yield "position_first_preferred", "", float((chosen > 0).mean()), "share", chosen.size
     decisive = (first != 0) & (second != 0)
     if decisive.any():
         flips = float((first[decisive] * second[decisive] < 0).mean())
-        rows.append(("position_flip_rate", "", flips, "share", int(decisive.sum())))
-    return rows
+        yield "position_flip_rate", "", flips, "share", int(decisive.sum())
 
 
-def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> list[_Row]:
+def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> Iterator[_Row]:
     near = (np.abs(score) <= NEAR_TIE) & (score != 0) & (length_a != length_b)
     near &= np.isfinite(length_a) & np.isfinite(length_b)
-    if not near.any():
-        return []
-    longer = (score[near] > 0) == (length_a[near] > length_b[near])
-    return [("verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum()))]
+    if near.any():
+        longer = (score[near] > 0) == (length_a[near] > length_b[near])
+        yield "verbosity_longer_preferred", "", float(longer.mean()), "share", int(near.sum())
 
 
-def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> list[_Row]:
-    rows: list[_Row] = []
-    known = [name for name in language.tolist() if isinstance(name, str)]
-    for name in sorted(set(known)):
+def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> Iterator[_Row]:
+    unit = "logits per rubric point"
+    for name in sorted({name for name in language.tolist() if isinstance(name, str)}):
         mine = language == name
         fit = fit_beta(score[mine], human[mine])
         if fit.status == "ok" and fit.n_battles >= LEAST_LANGUAGE_VOTES:
-            unit = "logits per rubric point"
-            rows.append(("beta_by_language", name, fit.beta, unit, fit.n_battles))
-            rows.append(("beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles))
-    return rows
+            yield "beta_by_language", name, fit.beta, unit, fit.n_battles
+            yield "beta_by_language_std_error", name, fit.std_error, unit, fit.n_battles
+
+
+def equal_mass_bins(x: ArrayLike, y: ArrayLike, *, n_bins: int) -> Binned:
+    """Return `n_bins` of about equally many battles, in order of `x`, with the means of `y`.
+
+    Battles with the same `x` share a bin, so that no figure depends on the order of rows, and bins
+    can be fewer.
+    """
+    values, targets = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if not values.size:
+        raise ValueError("no battles to put in bins")
+    order = np.argsort(values, kind="stable")
+    cuts = np.arange(1, n_bins) * values.size // n_bins
+    starts = np.searchsorted(values[order], values[order[cuts]], side="left")
+    parts = np.split(order, np.unique(starts[starts > 0]))
+    return Binned(
+        np.array([values[part].min() for part in parts]),
+        np.array([values[part].max() for part in parts]),
+        np.array([values[part].mean() for part in parts]),
+        np.array([targets[part].mean() for part in parts]),
+        np.array([part.size for part in parts]),
+    )
+
+
+def reliability_curve(score_difference: ArrayLike, human_outcome: ArrayLike, beta: float) -> Binned:
+    """Return predicted against observed preference on decisive battles, in ten bins.
+
+    `mean_x` is the mean of ``sigmoid(beta |s|)``, beta in logits per rubric point; `mean_y` the
+    share of votes for the side that the judge scored higher (half of the votes where scores are
+    equal). Source: M. P. Naeini, G. Cooper and M. Hauskrecht (2015), AAAI, on calibration in bins.
+    """
+    score, outcome = np.asarray(score_difference, float), np.asarray(human_outcome, float)
+    decisive = (outcome == 0) | (outcome == 1)
+    score, outcome = score[decisive], outcome[decisive]
+    agrees = np.where(score == 0, 0.5, (score > 0) == (outcome == 1))
+    return equal_mass_bins(expit(beta * np.abs(score)), agrees, n_bins=10)
+
+
+def expected_calibration_error(bins: Binned) -> float:
+    """Return the mean gap, in [0, 1], between predicted and observed preference over battles."""
+    return float((bins.n * np.abs(bins.mean_x - bins.mean_y)).sum() / bins.n.sum())

@@ -60,41 +60,14 @@ def bound_missing(
 ) -> MissingBounds:
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
-    Hard outcomes of a missing battle range from 0 to 1, soft ones from ``sigmoid(-reach beta)``
-    to ``sigmoid(reach beta)`` at the slope of the model's fold. The bounds hold the hard rating
-    as it stands; a soft one can lie outside, where the model's anchors are so far away that no
-    single verdict could express it.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The scored battles.
-    beta_folds : BetaFolds
-        Slope per held-out model of these battles, in logits per rubric point.
-    missing_a, missing_b : array_like of str, shape (k,)
-        The two models of every battle without a score; they may have no scored battle at all.
-    l2 : float
-        Penalty on squared strengths, per squared logit, as in the ratings.
-    reach : float
-        Largest absolute score difference that a verdict can have, in rubric points.
-
-    Returns
-    -------
-    MissingBounds
-        Two rows for each model of scored or missing battles, by name, hard first.
-
-    Raises
-    ------
-    ValueError
-        If a missing battle has one model or none, a scored one exceeds `reach`, or the ratings
-        themselves cannot be fitted.
-    RuntimeError
-        If an iteration does not converge.
-
-    References
-    ----------
-    C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
-    80(2), on bounds that assume nothing about what is missing.
+    Two rows a model, by name, hard first. Hard outcomes of a missing battle range from 0 to 1, soft
+    ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold;
+    `reach` is the largest score difference that a verdict can have, in rubric points. The bounds
+    hold the hard rating as it stands; a soft one can lie outside, where the model's anchors are so
+    far away that no single verdict could express it. Missing battles (k,) are between two models
+    each, which may have no scored battle at all; `l2` is per squared logit, as in the ratings. A
+    missing battle without two models, or a scored one beyond `reach`, is a `ValueError`. Source: C.
+    F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review 80(2).
     """
     first, second = _pairs(missing_a, missing_b)
     _require_reach(battles, reach)
@@ -127,17 +100,9 @@ def bound_missing(
 
 
 def width_limit(half_width: ArrayLike) -> Floats:
-    """Return how far apart bounds may be before what is missing outweighs what is uncertain.
+    """Return the largest width of bounds, in Elo points, beyond which they outweigh an interval.
 
-    Parameters
-    ----------
-    half_width : array_like, shape (n,)
-        How far a rating's interval reaches to either side, in Elo points; NaN where it has none.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Elo points: the half-width, or `MAX_WIDTH` where it is not finite.
+    It is the interval's `half_width` (n,), or `MAX_WIDTH` where that is not finite.
     """
     width = np.asarray(half_width, dtype=np.float64)
     return np.where(np.isfinite(width), width, MAX_WIDTH)

@@ -25,30 +25,9 @@ def battle_status(
 
     An order has failed if none of its replicates was read. A battle without a score takes the
     class of its first failed order, AB before BA, and there of the first replicate: one battle,
-    one class, so that classes add up to the battles.
-
-    Parameters
-    ----------
-    battle : array_like of int, shape (n,)
-        Which battle each answer belongs to, from 0.
-    order : array_like of str, shape (n,)
-        ``"AB"``, ``"BA"``, or ``"mean"`` for a published average over both.
-    replicate : array_like of int, shape (n,)
-        Repetition of the same call, from 0.
-    status : array_like of str, shape (n,)
-        ``ok``, or the failure class of the answer.
-    n_battles : int
-        Number of battles, those without any answer included.
-
-    Returns
-    -------
-    ndarray of str, shape (n_battles,)
-        Statuses in the order of the battles.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, an order is unknown, or a battle lies outside the range.
+    one class, so that classes add up to the battles. Answers (n,) name their battle, from 0, their
+    order (``mean`` is a published average over both), replicate and status; another order, or a
+    battle outside `n_battles`, is a `ValueError`.
     """
     place, shown = np.asarray(battle, dtype=np.int64), np.asarray(order, dtype=str)
     repeat, fate = np.asarray(replicate, dtype=np.int64), np.asarray(status, dtype=str)
@@ -58,11 +37,11 @@ def battle_status(
     failed = np.flatnonzero(~read[key])
     failed = failed[np.lexsort((repeat[failed], key[failed]))]
     battles, first = np.unique(place[failed], return_index=True)
-    found = np.full(n_battles, NOT_JUDGED, dtype=np.result_type(fate, np.array([NOT_JUDGED])))
-    found[battles] = fate[failed[first]]
+    statuses = np.full(n_battles, NOT_JUDGED, dtype=np.result_type(fate, np.array([NOT_JUDGED])))
+    statuses[battles] = fate[failed[first]]
     first_shown, second_shown, published = read.reshape(n_battles, len(_ORDERS)).T
-    found[(first_shown & second_shown) | published] = SCORED
-    return found
+    statuses[(first_shown & second_shown) | published] = SCORED
+    return statuses
 
 
 def _require_answers(
@@ -86,26 +65,9 @@ def _require_answers(
 
 
 def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
-    """Return the quantile bin of each length, shortest first.
+    """Return the quantile bin of each length (n,), shortest first from 0; -1 where it is NaN.
 
-    Equal lengths share a bin, so bins can be fewer, and less even, than asked for.
-
-    Parameters
-    ----------
-    length : array_like, shape (n,)
-        Lengths in one unit, such as characters; NaN where unknown.
-    n_bins : int
-        Bins of nearly equal size, at least 1.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Bins from 0 without gaps; -1 where the length is unknown.
-
-    Raises
-    ------
-    ValueError
-        If `n_bins` is below 1.
+    Equal lengths share a bin, so bins can be fewer, and less even, than the `n_bins` asked for.
     """
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}")
@@ -121,31 +83,14 @@ def length_bins(length: ArrayLike, *, n_bins: int = 4) -> NDArray[np.int64]:
 def excess_p_values(
     n_missing: ArrayLike, n_battles: ArrayLike, *, all_missing: int, all_battles: int
 ) -> Floats:
-    """Return how surprising each model's missing battles are, corrected for looking at them all.
+    """Return p-values of each model's number of missing battles, corrected for looking at them all.
 
     If which battles are missing has nothing to do with who fought them (any `all_missing` of
     the battles are as likely as any other), the number of a model's own among them is
     hypergeometric. The p-value is the chance of that many or more; Holm's correction keeps the
     chance of any false alarm over all models below the level, however the models' counts hang
     together (each battle is in two of them). Battles on one question may well fail together:
-    then p-values come out too small.
-
-    Parameters
-    ----------
-    n_missing, n_battles : array_like of int, shape (m,)
-        Battles without a score, and all battles, of each model.
-    all_missing, all_battles : int
-        The same over all models, each battle once.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Corrected p-values in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If a model has more missing battles than battles, or more of either than there are.
+    then p-values come out too small. A part that exceeds its whole is a `ValueError`.
 
     References
     ----------

@@ -18,7 +18,7 @@ from judgeline.elo.ratings import HeldOutRatings, tabulate
 from judgeline.elo.resampling import RatingSettings, require_clusters
 from judgeline.elo.sums import OutcomeTally, tally_outcomes
 from judgeline.elo.targets import own_target, place_targets
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict.identity import POOLED
 
 Floats = NDArray[np.float64]
 

@@ -29,7 +29,6 @@ from judgeline.io.outcome_codes import (
 )
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import read_softelo
-from judgeline.verdict.outcomes import hard_outcome, sign_outcome
 
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
 _TEXTS = ("verdict", "judge_verdict")
@@ -428,6 +427,8 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
 
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
     """Return what the scores say: a tie where the two orders contradict each other."""
+    from judgeline.verdict import hard_outcome, sign_outcome
+
     outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
     if {"difference_ab", "difference_ba"} <= set(kept):
         orders = kept[["difference_ab", "difference_ba"]].to_numpy(dtype=float)

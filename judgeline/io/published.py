@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.slugs import slug
+from judgeline.verdict import slug
 
 _NAMES = """
 aa Afar; ab Abkhazian, Abkhaz; ae Avestan; af Afrikaans; ak Akan; am Amharic; an Aragonese;

@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.io.schema import SCORE_COLUMNS
-from judgeline.verdict.outcomes import (
+from judgeline.verdict import (
     CRITERIA,
     criterion_difference,
     hard_outcome,

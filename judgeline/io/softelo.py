@@ -30,8 +30,7 @@ from judgeline.io.schema import (
     set_aside,
     typed,
 )
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA, text_hash
 
 RECORDED = "recorded"
 """Slug of the judge of the sample, whose name is not published."""

@@ -1,1 +1,35 @@
 """Reference-anchored Elo: gaps to one reference model, and how far they reach."""
+
+from judgeline.reference.gaps import (
+    AnchoredElo,
+    anchored_elo,
+    anchored_elo_of_preferences,
+    bootstrap_gap_std_error,
+    finite_population_factor,
+    narrow_intervals,
+    soft_counts,
+)
+from judgeline.reference.reach import (
+    LEAST_WITHIN,
+    REACH,
+    Reach,
+    abstain,
+    compare_references,
+    diagnose_reference,
+)
+
+__all__ = [
+    "LEAST_WITHIN",
+    "REACH",
+    "AnchoredElo",
+    "Reach",
+    "abstain",
+    "anchored_elo",
+    "anchored_elo_of_preferences",
+    "bootstrap_gap_std_error",
+    "compare_references",
+    "diagnose_reference",
+    "finite_population_factor",
+    "narrow_intervals",
+    "soft_counts",
+]

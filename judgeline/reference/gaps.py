@@ -49,31 +49,14 @@ def anchored_elo(
 ) -> AnchoredElo:
     """Return Elo gaps to the reference with Jeffreys-Beta credible intervals.
 
-    The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and
-    ``b = L + T/2 + 1/2``: each prompt is taken for one independent win or loss. That is exact
-    without ties. Ties and soft preferences vary less than wins and losses of the same mean, so
-    that for them interval and standard error are too wide; `anchored_elo_of_preferences`
-    measures their spread instead.
-
-    Parameters
-    ----------
-    wins, ties, losses : array_like, one shape, usually (models,)
-        Prompts that the judge gave to the model, to neither, to the reference; at least 0,
-        not necessarily whole (`soft_counts`).
-    miscoverage : float
-        Posterior probability left outside the interval, half on either side.
-
-    Returns
-    -------
-    AnchoredElo
-        Gap ``(400 / ln 10) logit(a / (a + b))``; interval from the quantiles of the Beta, mapped
-        the same way; standard error by the delta method.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, a count is negative or not finite, a model has no prompt at all, or
-        `miscoverage` is not strictly between 0 and 1.
+    The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and ``b = L + T/2 +
+    1/2``: each prompt is taken for one independent win or loss. That is exact without ties. Ties
+    and soft preferences vary less than wins and losses of the same mean, so that for them interval
+    and standard error are too wide; `anchored_elo_of_preferences` measures their spread instead.
+    The gap is ``(400 / ln 10) logit(a / (a + b))``; the interval from the quantiles of the Beta,
+    half of the `miscoverage` on either side; the error by the delta method. Counts are of one
+    shape, usually (models,), and not necessarily whole (`soft_counts`); one that is negative or not
+    finite, or a model without prompts, is a `ValueError`.
 
     References
     ----------
@@ -97,24 +80,10 @@ def anchored_elo(
 
 
 def soft_counts(preference: ArrayLike) -> Counts:
-    """Return fractional wins and losses of soft preferences, without ties.
+    """Return fractional wins and losses of soft preferences (..., prompts), without ties.
 
-    Parameters
-    ----------
-    preference : array_like, shape (..., prompts)
-        Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
-        is no verdict.
-
-    Returns
-    -------
-    Counts, each of shape (...,)
-        Sums of the preferences and of their complements over the prompts with a verdict. A tie
-        given as 0.5 is half a win and half a loss, as in `anchored_elo`.
-
-    Raises
-    ------
-    ValueError
-        If there is no prompt axis or a preference lies outside [0, 1].
+    NaN is no verdict. A tie given as 0.5 is half a win and half a loss, as in `anchored_elo`; a
+    preference outside [0, 1] raises `ValueError`.
     """
     values = _preferences(preference)
     wins = np.nansum(values, axis=-1)
@@ -129,32 +98,12 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     happen to be near each other do not make it small. It assumes independent prompts and nothing
     about how a single preference is distributed. The standard error is the delta method's, the
     interval that of a Beta with this mean and variance: it stays inside (0, 1) and leans as the
-    Jeffreys one does.
+    Jeffreys one does. Source: P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd
+    ed., section 4.5, on shares whose variance differs from the binomial one.
 
-    Parameters
-    ----------
-    preference : array_like, shape (..., prompts)
-        Probability, in [0, 1], that the model's answer beats the reference's; 0.5 is a tie, NaN
-        a prompt without a verdict.
-    miscoverage : float
-        Share of intervals that may miss, in (0, 1).
-
-    Returns
-    -------
-    AnchoredElo, of shape (...,)
-        Gaps, intervals and standard errors in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If a preference lies outside [0, 1], a model has fewer than two verdicts, or all its
-        preferences are equal (only ties, say, as the reference against itself): they do not
-        show how much they vary, and `anchored_elo` on counts is the estimate that is left.
-
-    References
-    ----------
-    P. McCullagh and J. A. Nelder (1989), Generalized Linear Models, 2nd ed., section 4.5, on
-    shares whose variance differs from the binomial one.
+    Preferences (..., prompts) are probabilities that the model's answer beats the reference's; 0.5
+    is a tie, NaN a prompt without a verdict. One outside [0, 1], a model with fewer than two
+    verdicts, or with equal ones that show no spread, is a `ValueError`.
     """
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
@@ -175,32 +124,42 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     )
 
 
+def bootstrap_gap_std_error(
+    preference: ArrayLike, *, n_resamples: int, rng: np.random.Generator
+) -> float:
+    """Return the spread of a model's gap, in Elo points, when its prompts are weighed at random.
+
+    The slow twin of the closed standard errors, by D. B. Rubin (1981), "The Bayesian Bootstrap",
+    Annals of Statistics 9(1). The half prompt won and the half prompt lost of Jeffreys' prior are
+    weighed too: on wins and losses alone this is the Beta posterior of the gap, drawn. It is 0
+    where all preferences are equal, which shows no spread rather than none. Preferences (prompts,)
+    are as in `anchored_elo_of_preferences`; the spread is known to about ``1 / sqrt(2
+    n_resamples)`` of itself.
+    """
+    values = _preferences(preference)
+    if values.ndim != 1:
+        raise ValueError(f"preference must have shape (prompts,), got {values.shape}")
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2 to show a spread, got {n_resamples}")
+    known = values[~np.isnan(values)]
+    if not known.size:
+        raise ValueError("no prompt has a verdict: there is nothing to resample")
+    if known.min() == known.max():
+        return 0.0
+    prompts = np.append(known, [1.0, 0.0])
+    weight = np.append(np.ones(known.size), [JEFFREYS, JEFFREYS])
+    drawn = rng.standard_gamma(weight, size=(n_resamples, prompts.size))
+    gaps = ELO_PER_LOGIT * np.log((drawn @ prompts) / (drawn @ (1 - prompts)))
+    return float(gaps.std(ddof=1))
+
+
 def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
-    """Return what standard errors shrink by when prompts are drawn from a finite population.
+    """Return ``sqrt((M - n) / (M - 1))`` for n prompts drawn from a population of M.
 
-    Applies when the claim is about those `n_population` prompts themselves and the sample was
-    drawn from them without replacement; for a claim about prompts at large it is 1.
-
-    Parameters
-    ----------
-    n_prompts : array_like
-        Prompts drawn, between 1 and `n_population`.
-    n_population : int
-        Prompts there are, at least 2.
-
-    Returns
-    -------
-    ndarray, shape of `n_prompts`
-        ``sqrt((M - n) / (M - 1))`` in [0, 1]: 1 for one prompt, 0 for all of them.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two prompts in the population, or a sample is empty or larger.
-
-    References
-    ----------
-    W. G. Cochran (1977), Sampling Techniques, 3rd ed., section 2.6.
+    Standard errors are multiplied by it when the claim is about those `n_population` prompts
+    themselves, drawn without replacement; for a claim about prompts at large the factor is 1. An
+    empty sample or one larger than its population is a `ValueError`. Source: W. G. Cochran (1977),
+    Sampling Techniques, 3rd ed., section 2.6.
     """
     drawn = np.asarray(n_prompts, dtype=float)
     if n_population < 2:
@@ -213,25 +172,10 @@ def finite_population_factor(n_prompts: ArrayLike, n_population: int) -> Floats:
 
 
 def narrow_intervals(elo: AnchoredElo, factor: ArrayLike) -> AnchoredElo:
-    """Return the same gaps with standard errors and intervals multiplied by a factor.
+    """Return the same gaps with errors and intervals, in Elo points, multiplied by a factor.
 
-    Parameters
-    ----------
-    elo : AnchoredElo
-        Gaps and intervals.
-    factor : array_like, broadcast against `elo`
-        In [0, 1]: `finite_population_factor`, `judgeline.reliability.kappa.reliability_factor` or a
-        product of the two.
-
-    Returns
-    -------
-    AnchoredElo
-        Both bounds approach the gap in proportion, on the Elo scale.
-
-    Raises
-    ------
-    ValueError
-        If a factor lies outside [0, 1].
+    The factor in [0, 1], else `ValueError`, is `finite_population_factor`,
+    `judgeline.reliability.reliability_factor` or a product of the two.
     """
     scale = np.asarray(factor, dtype=float)
     wrong = scale[~((scale >= 0) & (scale <= 1))]

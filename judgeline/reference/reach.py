@@ -52,7 +52,7 @@ class ReferenceComparison(NamedTuple):
 
 
 class Abstention(NamedTuple):
-    """What is left when a judge abstains where its runs disagree.
+    """Leaderboard of a judge that abstains where its runs disagree.
 
     `kept` (models, prompts) marks prompts that count still; `coverage` (models,) is their
     share; `gap` (models,) is the Elo gap on them, `shift` (models,) that minus the gap on all
@@ -66,72 +66,12 @@ class Abstention(NamedTuple):
     centred_shift: Floats
 
 
-def share_within_reach(
-    win_share: ArrayLike,
-    *,
-    reach: tuple[float, float] = REACH,
-    least_within: float = LEAST_WITHIN,
-) -> Reach:
-    """Return how many win shares lie where the reference tells them apart.
-
-    Parameters
-    ----------
-    win_share : array_like, shape (n,)
-        Win shares against the reference, of models or of prompts; the reference itself left out.
-    reach : (float, float)
-        Bounds of the shares that count as within reach, both included.
-    least_within : float
-        Share of them below which the reference is flagged.
-
-    Returns
-    -------
-    Reach
-        Marks, their share, and whether that is at least `least_within`.
-
-    Raises
-    ------
-    ValueError
-        If there is no share, one lies outside [0, 1] or is NaN, or the bounds are not
-        ``0 <= low < high <= 1``.
-
-    References
-    ----------
-    "Robust LLM-based Scoring via Reference-Anchored Elo Estimation" (2025).
-    """
-    shares = np.asarray(win_share, dtype=float)
-    if shares.ndim != 1 or not shares.size:
-        raise ValueError(f"win_share must have shape (n,) with n > 0, got {shares.shape}")
-    wrong = shares[~((shares >= 0) & (shares <= 1))]
-    if wrong.size:
-        raise ValueError(f"win_share holds {wrong[0]:g}; shares lie in [0, 1]")
-    low, high = reach
-    if not 0 <= low < high <= 1:
-        raise ValueError(f"reach must be 0 <= low < high <= 1, got {reach}")
-    within = (shares >= low) & (shares <= high)
-    share = float(within.mean())
-    return Reach(within, share, share >= least_within)
-
-
 def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
     """Return how many models, and how many prompts, a reference is within reach of.
 
-    Parameters
-    ----------
-    preference : array_like, shape (models, prompts)
-        Probability, in [0, 1], that the model's answer beats the reference's; NaN where there
-        is no verdict. Every model and every prompt has at least one.
-
-    Returns
-    -------
-    ReferenceReach
-        From the Jeffreys win shares of every model over its prompts, and of every prompt over
-        its models.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, a preference lies outside [0, 1], or a model or prompt has no
-        verdict.
+    Win shares are the Jeffreys ones of `preference` (models, prompts), of every model over its
+    prompts and of every prompt over its models. Preferences outside [0, 1], and a model or prompt
+    with NaN throughout, are a `ValueError`.
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 2:
@@ -141,38 +81,24 @@ def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
         if silent.size:
             raise ValueError(f"{name} {silent[0]} has no verdict; leave it out")
     models, prompts = (anchored_elo(*soft_counts(side)) for side in (values, values.T))
-    return ReferenceReach(
-        share_within_reach(models.win_share), share_within_reach(prompts.win_share)
-    )
+    return ReferenceReach(_within_reach(models.win_share), _within_reach(prompts.win_share))
+
+
+def _within_reach(win_share: Floats) -> Reach:
+    """Return which shares lie in `REACH`, as "Robust LLM-based Scoring" (2025) asks for."""
+    within = (win_share >= REACH[0]) & (win_share <= REACH[1])
+    share = float(within.mean())
+    return Reach(within, share, share >= LEAST_WITHIN)
 
 
 def compare_references(gap: ArrayLike) -> ReferenceComparison:
     """Return how leaderboards under different references differ.
 
     A reference only moves the origin if strengths are one-dimensional: gaps then differ by a
-    constant, centred shifts are 0 and every tau is 1. What is found beyond the standard errors
-    is the reference's own doing.
-
-    Parameters
-    ----------
-    gap : array_like, shape (references, models)
-        Elo gaps of the same models, in the same order, under each reference; the reference
-        models left out of all rows.
-
-    Returns
-    -------
-    ReferenceComparison
-        Kendall's tau-b between leaderboards and shifts from the first, in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two references or models, a gap is not finite, or all gaps
-        under a reference are equal, so that it ranks nothing.
-
-    References
-    ----------
-    M. G. Kendall (1945), Biometrika 33(3), for tau with ties.
+    constant, centred shifts are 0 and every tau (M. G. Kendall, 1945, Biometrika 33(3)) is 1. What
+    is found beyond the standard errors is the reference's own doing. Elo gaps (references, models)
+    are of the same models, the reference models left out of all rows; fewer than two of either, a
+    gap that is not finite, or a reference that ranks nothing is a `ValueError`.
     """
     gaps = np.asarray(gap, dtype=float)
     if gaps.ndim != 2 or min(gaps.shape) < 2:
@@ -192,27 +118,10 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
     """Return the leaderboard without the prompts on which a judge's runs disagree.
 
     Prompts are dropped by what the judge did on them, not at random: the remaining ones are
-    easier to judge, and a shift is to be expected. It is reported for that reason.
-
-    Parameters
-    ----------
-    preference : array_like, shape (models, prompts, runs)
-        Preference for the model's answer in [0, 1], at least two runs; NaN in all runs of a
-        prompt that the model has no verdict on.
-    max_spread : float
-        Largest standard deviation over the runs (ddof 1, in units of preference) that counts;
-        at least 0.
-
-    Returns
-    -------
-    Abstention
-        Prompts kept, coverage, gaps and shifts.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another, a prompt has some runs but not all, `max_spread` is negative, or
-        a model keeps no prompt.
+    easier to judge, and a shift is to be expected. It is reported for that reason. Preferences
+    (models, prompts, runs) lie in [0, 1], NaN in all runs of a prompt that the model has no verdict
+    on; `max_spread` is the largest standard deviation over the runs (ddof 1) that counts. Another
+    shape, a prompt with some runs but not all, or a model that keeps no prompt is a `ValueError`.
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 3 or values.shape[2] < 2:

@@ -1,1 +1,43 @@
-"""Reliability of judges: agreement, the gate, and drift between two epochs."""
+"""Reliability: agreement of judges, the gate, and drift."""
+
+from judgeline.reliability.agreement import (
+    cohen_kappa,
+    icc_average,
+    mean_pairwise_kappa,
+    pooled_variance,
+    reliability_factor,
+    single_run_reliability,
+)
+from judgeline.reliability.drift import FALSE_ALARM, UNITS, Drift, Judgement, detect_drift
+from judgeline.reliability.gate import (
+    CRITERIA,
+    WITHHOLD,
+    Gate,
+    Measurement,
+    failures,
+    hold_to,
+    panel_measurements,
+)
+from judgeline.reliability.paired import LEAST_BATTLES
+
+__all__ = [
+    "CRITERIA",
+    "FALSE_ALARM",
+    "LEAST_BATTLES",
+    "UNITS",
+    "WITHHOLD",
+    "Drift",
+    "Gate",
+    "Judgement",
+    "Measurement",
+    "cohen_kappa",
+    "detect_drift",
+    "failures",
+    "hold_to",
+    "icc_average",
+    "mean_pairwise_kappa",
+    "panel_measurements",
+    "pooled_variance",
+    "reliability_factor",
+    "single_run_reliability",
+]

@@ -1,8 +1,7 @@
 """Whether a judge still judges as it did: the same battles, judged at a baseline and now.
 
 A hosted model can change under its name. Each statistic here is compared with itself at the
-baseline, in standard errors of the change; `paired` and `paired_slopes` have
-the tests.
+baseline, in standard errors of the change; `paired` has the tests.
 """
 
 from collections.abc import Iterator
@@ -14,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from judgeline.reliability.paired import (
     LEAST_BATTLES,
     PairedChange,
+    beta_change,
     call_change,
     mean_change,
     refused,
     repeat_change,
     share_change,
 )
-from judgeline.reliability.paired_slopes import beta_change
 from judgeline.verdict.outcomes import hard_outcome
 
 FALSE_ALARM = 0.01
@@ -92,13 +91,16 @@ def detect_drift(
     runs: ArrayLike | None = None,
     false_alarm: float = FALSE_ALARM,
 ) -> Drift:
-    """Return which statistics of a judge have moved since the baseline.
+    """Return which statistics of a judge have moved since the baseline, a row each.
 
     If nothing changed, each battle's two judgements are exchangeable; if, further, calls are
     independent of each other, any statistic at all has moved with probability at most about
-    `false_alarm` (Bonferroni over all of them, whether or not they can be had). It holds for one
-    epoch: of w epochs without a change, `w * false_alarm` are expected to raise a false alarm,
-    and since all are held against one baseline, those come together.
+    `false_alarm` (Bonferroni over all of them, whether or not they can be had: O. J. Dunn, 1961,
+    JASA 56(293)). It holds for one epoch: of w epochs without a change, `w * false_alarm` are
+    expected to raise a false alarm, and since all are held against one baseline, those come
+    together. A statistic that cannot be had has no value, and its note says why. On the reason to
+    look: L. Chen, M. Zaharia and J. Zou (2023), "How is ChatGPT's behavior changing over time?",
+    arXiv:2307.09009.
 
     Parameters
     ----------
@@ -109,34 +111,16 @@ def detect_drift(
     runs : array_like, shape (n, k), optional
         Score differences of runs of the time of the baseline, its own the first, in rubric
         points; NaN where a battle was not judged so often.
-    false_alarm : float
-        Probability of any alarm without a change, in (0, 1).
-
-    Returns
-    -------
-    Drift
-        A row per statistic. One that cannot be had has no value, and its note says why.
-
-    Raises
-    ------
-    ValueError
-        If numbers of battles differ, an outcome has no meaning, or `false_alarm` is no
-        probability.
-
-    References
-    ----------
-    L. Chen, M. Zaharia and J. Zou (2023), "How is ChatGPT's behavior changing over time?",
-    arXiv:2307.09009, on why. O. J. Dunn (1961), JASA 56(293), on Bonferroni's bound.
     """
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
     votes = np.asarray(human_outcome, dtype=float)
     _require_alike(baseline, now, votes)
-    told = dict(_changes(baseline, now, votes, runs))
+    changes = dict(_changes(baseline, now, votes, runs))
     limit = false_alarm / len(UNITS)
     rows = [
         (name, UNITS[name], *change[:-1], change.p_value <= limit, change.note)
-        for name, change in told.items()
+        for name, change in changes.items()
     ]
     return Drift(*(np.array(column) for column in zip(*rows, strict=True)))
 

@@ -1,8 +1,4 @@
-"""The judge gate: what a judge must do well enough before ratings made by it are shown.
-
-What belongs here: the criteria with their limits, and comparing measurements with them. What
-does not: how each is measured (`reliability`, `agreement`, `diagnostics`, `consistency`).
-"""
+"""The judge gate: criteria with limits, and the measurements of a judge against them."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -11,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.reliability.kappa import (
+from judgeline.reliability.agreement import (
     STRONG_JUDGE,
     icc_average,
     mean_pairwise_kappa,
@@ -53,7 +49,7 @@ CRITERIA: dict[str, Criterion] = {
     # Ours, of triples: a coin without ties breaks a quarter of them.
     "non_transitivity_ratio": Criterion(AT_MOST, 0.1),
 }
-"""Criteria by name, in the order in which they are told."""
+"""Criteria by name, in the order of every table."""
 
 WITHHOLD: tuple[str, ...] = ("single_run_reliability", "kappa", "parse_rate")
 """Criteria whose failure withholds ratings by default; the others inform."""
@@ -88,26 +84,11 @@ def hold_to(
     thresholds: Mapping[str, float | None] | None = None,
     withhold: Collection[str] = WITHHOLD,
 ) -> Gate:
-    """Return how a judge stands against each criterion.
+    """Return how a judge stands against each criterion; a value on its threshold passes.
 
-    Parameters
-    ----------
-    measured : mapping of str to Measurement
-        Measurements by criterion; one that is absent was not measured.
-    thresholds : mapping of str to float or None, optional
-        Limits in the place of the default ones; None for no limit.
-    withhold : collection of str
-        Criteria whose failure withholds ratings.
-
-    Returns
-    -------
-    Gate
-        A value on its threshold passes.
-
-    Raises
-    ------
-    ValueError
-        If a name is no criterion, or a threshold is not finite.
+    An absent criterion was not measured. `thresholds` take the place of the default ones, None for
+    no limit; a failed criterion of `withhold` withholds ratings. A name that is no criterion, or a
+    threshold that is not finite, is a `ValueError`.
     """
     limits = {name: criterion.threshold for name, criterion in CRITERIA.items()}
     limits |= {name: math.nan if t is None else t for name, t in (thresholds or {}).items()}
@@ -142,12 +123,7 @@ def _row(
 def failures(gate: Gate, *, withholding: bool) -> str:
     """Return the criteria that a judge fails, such as ``kappa 0.05 < 0.20``; empty for none.
 
-    Parameters
-    ----------
-    gate : Gate
-        How the judge stands.
-    withholding : bool
-        Whether to tell those that withhold ratings, or those that only inform.
+    Either those that withhold ratings are listed, or those that only inform.
     """
     failed = (gate.passed == 0) & (gate.withholds == withholding)
     return ", ".join(_words(gate, row) for row in np.flatnonzero(failed))
@@ -163,26 +139,11 @@ def _words(gate: Gate, row: int) -> str:
 
 
 def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[str, Measurement]:
-    """Return what the repeated runs of a judge say of its reliability.
+    """Return ``icc_average``, ``single_run_reliability`` and ``run_kappa`` of repeated runs.
 
-    Parameters
-    ----------
-    score_difference : array_like, shape (battles, runs)
-        Score of A minus B in rubric points, NaN where a run has no score. Battles without a score
-        in every run are left out, and counted in the note.
-    outcome : array_like, shape (battles, runs)
-        A's share of the win in the same cells.
-
-    Returns
-    -------
-    dict of str to Measurement
-        ``icc_average``, ``single_run_reliability`` and ``run_kappa``; NaN with the reason where
-        the runs do not determine them.
-
-    Raises
-    ------
-    ValueError
-        If the two do not have one shape of two dimensions.
+    Score differences, in rubric points, and outcomes are of one shape (battles, runs). Battles
+    without a score in every run are left out, and counted in the note. A measurement that the runs
+    do not determine is NaN, with the reason.
     """
     scores, outcomes = np.asarray(score_difference, float), np.asarray(outcome, float)
     if scores.ndim != 2 or scores.shape != outcomes.shape:

@@ -11,23 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, stdtr
+from scipy.special import bdtrc, expit, stdtr
+
+from judgeline.elo.beta import BetaFit, fit_beta
 
 LEAST_BATTLES = 20
 """Battles judged both times, from which on a change is estimated."""
 
 _ROUNDING = 1e-9  # differences this much alike, relative to their size, are equal
 _DECIMALS = 9  # of distances, in rubric points
+_NO_CHANGE = 1e-9  # standard errors, below which a change is lost in rounding
 
 Floats = NDArray[np.float64]
 
 
 class PairedChange(NamedTuple):
-    """A statistic at the baseline and now, and its change.
+    """A statistic at the baseline and now, and its change, in the unit of the statistic.
 
-    `baseline`, `now`, `change` and `std_error`, that of the change, are in the unit of the
-    statistic; `z` is the change in standard errors; `p_value` the probability of one at least as
-    large without a change. What cannot be had is NaN, and `note` says why.
+    `std_error` is that of the change and `z` the change in standard errors; `p_value` the
+    probability of one at least as large without a change. What cannot be had is NaN, and `note`
+    says why.
     """
 
     baseline: float
@@ -46,29 +49,10 @@ def refused(note: str, n_battles: int, baseline: float = math.nan) -> PairedChan
 
 
 def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False) -> PairedChange:
-    """Return the change of a mean, tested by Student's t on the differences.
+    """Return the change of a mean (n,), tested by Student's t on the differences.
 
-    Parameters
-    ----------
-    before, after : array_like, shape (n,)
-        A quantity of each battle at the baseline and now; battles with NaN are left out.
-    only_rises : bool
-        Whether only a rise counts.
-
-    Returns
-    -------
-    PairedChange
-        In the unit of the quantity. Equal differences have no standard error: where all are
-        zero there is no p-value, else it is that of their signs.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    References
-    ----------
-    B. Efron (1969), "Student's t-test under symmetry conditions", JASA 64(328): differences
+    Battles with NaN are left out. Equal differences have no standard error: where all are zero
+    there is no p-value, else it is that of their signs. B. Efron (1969), JASA 64(328): differences
     that are symmetric about zero, however distributed, keep the tails of t from growing.
     """
     first, second = _paired(before, after)
@@ -85,60 +69,28 @@ def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False
 def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     """Return the change of a share, tested exactly on the battles that changed sides.
 
-    Parameters
-    ----------
-    before, after : array_like, shape (n,)
-        1 for a battle that counts, 0 for one that does not; those with NaN are left out.
-
-    Returns
-    -------
-    PairedChange
-        Shares; `p_value` is McNemar's in its exact form, doubled for both directions.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a value is none of 1, 0 and NaN.
-
-    References
-    ----------
-    Q. McNemar (1947), Psychometrika 12(2).
+    A battle (n,) counts, 1, or not, 0; NaN is left out. `p_value` is McNemar's in its exact form,
+    doubled for both directions: Q. McNemar (1947), Psychometrika 12(2).
     """
     first, second = _paired(before, after)
     values = np.concatenate([first, second])
     if not np.isin(values, (0, 1)).all():
         odd = float(values[~np.isin(values, (0, 1))][0])
         raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
-    told = mean_change(first, second)
-    if math.isnan(told.z):
-        return told
-    return told._replace(p_value=_sign_test(second - first, only_rises=False))
+    test = mean_change(first, second)
+    if math.isnan(test.z):
+        return test
+    return test._replace(p_value=_sign_test(second - first, only_rises=False))
 
 
 def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
     """Return how much further the judge is from its earlier runs than those from each other.
 
-    Without a change the runs and now are exchangeable, battle by battle, so that the mean
-    distance from now to the runs is expected to be the mean distance between two of them. Only
-    a larger one counts. Its differences are skewed to the right, which makes t too small rather
-    than too large.
-
-    Parameters
-    ----------
-    now : array_like, shape (n,)
-        Score differences now, in rubric points; battles with NaN anywhere are left out.
-    runs : array_like, shape (n, k)
-        Those of k runs of the time of the baseline, the baseline's own included.
-
-    Returns
-    -------
-    PairedChange
-        Rubric points between two judgements of one battle: between runs, and to now.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two runs, or the numbers of battles differ.
+    Rubric points between two judgements of one battle: between runs (n, k) as the baseline, to the
+    score differences of now (n,). Without a change the runs and now are exchangeable, battle by
+    battle, so that the mean distance from now to the runs is expected to be the mean distance
+    between two of them. Only a larger one counts. Its differences are skewed to the right, which
+    makes t too small rather than too large.
     """
     latest, earlier = np.asarray(now, dtype=float), np.asarray(runs, dtype=float)
     if earlier.ndim != 2 or earlier.shape[1] < 2 or latest.shape != earlier.shape[:1]:
@@ -161,26 +113,7 @@ def call_change(
     two calls in one order exchanges the two distances, so that their difference is symmetric
     about zero. It is an energy distance and not negative in expectation, so that only a larger
     one counts. What is the same in all calls, such as a lead of the first position, cancels.
-
-    Parameters
-    ----------
-    ab_before, ba_before, ab_after, ba_after : array_like, shape (n,)
-        Score of A minus B with A, respectively B, shown first, in rubric points; battles with
-        NaN anywhere are left out.
-
-    Returns
-    -------
-    PairedChange
-        Rubric points between two calls: of one time as the baseline, of different times as now.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    References
-    ----------
-    G. J. Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on
+    Source: G. J. Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on
     distances", Journal of Statistical Planning and Inference 143(8).
     """
     known_in_all(ab_before, ba_before, ab_after, ba_after)
@@ -193,9 +126,94 @@ def call_change(
     return mean_change(*sums, only_rises=True)
 
 
+def beta_change(
+    score_before: ArrayLike, score_after: ArrayLike, human_outcome: ArrayLike
+) -> PairedChange:
+    """Return the change of a judge's slope on the same votes, in logits per rubric point.
+
+    Unlike the slope that calibrates ratings, this one may be negative: a judge that turned against
+    people has changed as far as a judge can, and no alarm may hang on its slope being above zero.
+    The test is a score test: with the margin ``m = s (2 y - 1)`` and the one slope ``b`` that fits
+    both judgements together, a battle's pull on it is ``m sigma(-b m)``, and without a change the
+    pulls of its two judgements have one mean. Exchanging a battle's judgements leaves ``b`` as it
+    is and turns the sign of the difference, which is thus exactly symmetric, whatever the number of
+    battles; neither slope needs to exist. `std_error` is that of the sum of differences times the
+    change per unit of that sum, the mean inverse information of both fits between ``b`` and their
+    slopes, so that `z` is the score's and ``change / std_error`` at once.
+
+    Only decisive votes, 1 and 0, count. A slope that has no end, since scores predict every vote or
+    contradict every one, is NaN with a note, and so are change and error; the test stands. Where
+    that is so both times, in one direction, there is no test, nor where all scores are equal.
+
+    Sources: D. D. Boos (1992), "On Generalized Score Tests", The American Statistician 46(4);
+    B. Efron (1969), JASA 64(328), on t under symmetry.
+    """
+    votes = np.asarray(human_outcome, dtype=float)
+    known = known_in_all(score_before, score_after, votes)
+    first, second = (np.asarray(score, dtype=float)[known] for score in (score_before, score_after))
+    votes = votes[known]
+    n_battles = fit_beta(first, votes).n_battles  # names a vote without a meaning
+    if n_battles < LEAST_BATTLES:
+        return too_few(n_battles, "with a decisive vote ")
+    decisive = votes != 0.5
+    margins = [score[decisive] * (2 * votes[decisive] - 1) for score in (first, second)]
+    slopes, common = [_slope(margin) for margin in margins], _slope(np.concatenate(margins))
+    note = _without_slope(slopes)
+    if not math.isfinite(common.beta) or not all(margin.any() for margin in margins):
+        return refused(note, n_battles, slopes[0].beta)
+    test = mean_change(*(_pull(common.beta, margin) for margin in margins))
+    change = slopes[1].beta - slopes[0].beta
+    std_error = test.std_error * _per_pull(slopes, test, change)
+    return test._replace(
+        baseline=slopes[0].beta,
+        now=slopes[1].beta,
+        change=change,
+        std_error=std_error,
+        note="; ".join(filter(None, [note, test.note])),
+    )
+
+
+def _slope(margin: Floats) -> BetaFit:
+    """Return the slope of margins, which may be zero or negative; NaN where it has no end."""
+    wins = np.ones(margin.size)
+    fit, turned = fit_beta(margin, wins), fit_beta(-margin, wins)
+    if turned.status == "ok":
+        return turned._replace(beta=-turned.beta)
+    if fit.status == turned.status == "contradicts-humans":  # balanced: the slope is flat
+        return BetaFit(0.0, 2 / float(np.linalg.norm(margin)), margin.size, "ok")
+    return fit
+
+
+def _without_slope(slopes: list[BetaFit]) -> str:
+    """Return which of two judgements has no slope, and why; nothing where both have one."""
+    reasons = {
+        "separable": "scores predict every vote, so that it has no end",
+        "contradicts-humans": "scores contradict every vote, so that it has no end",
+        "no-decisive-votes": "scores are equal in every battle with a decisive vote",
+    }
+    return "; ".join(
+        f"there is no slope {when}: {reasons[slope.status]}"
+        for when, slope in zip(("at the baseline", "now"), slopes, strict=True)
+        if slope.status != "ok"
+    )
+
+
+def _pull(beta: float, margin: Floats) -> Floats:
+    """Return what each battle adds to the slope of the likelihood at a slope."""
+    pull: Floats = margin * expit(-beta * margin)
+    return pull
+
+
+def _per_pull(slopes: list[BetaFit], test: PairedChange, change: float) -> float:
+    """Return by how much slopes differ for a difference of one between mean pulls."""
+    if abs(test.z) > _NO_CHANGE:
+        return change / test.change
+    return test.n_battles * sum(fit.std_error**2 for fit in slopes) / 2  # the limit at no change
+
+
 def _paired(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
-    kept = known_in_all(before, after)
-    return np.asarray(before, dtype=float)[kept], np.asarray(after, dtype=float)[kept]
+    known = known_in_all(before, after)
+    return np.asarray(before, dtype=float)[known], np.asarray(after, dtype=float)[known]
 
 
 def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
@@ -203,8 +221,8 @@ def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
     arrays = [np.asarray(column, dtype=float) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays):
         raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
-    kept: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
-    return kept
+    known: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
+    return known
 
 
 def _tested(
@@ -223,9 +241,9 @@ def _alike(baseline: float, now: float, difference: Floats, only_rises: bool) ->
         return PairedChange(
             baseline, now, 0.0, 0.0, math.nan, math.nan, n, "nothing differs from the baseline"
         )
-    told = "every battle changed by the same: a change without spread has no standard error"
+    note = "every battle changed by the same: a change without spread has no standard error"
     change, p_value = now - baseline, _sign_test(difference, only_rises)
-    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, told)
+    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, note)
 
 
 def _sign_test(difference: Floats, only_rises: bool) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA
 
 RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
 

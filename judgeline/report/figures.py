@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.elo import fit_beta
-from judgeline.reliability.agreement import expected_calibration_error, reliability
 from judgeline.report.charts import (
     RULERS,
     draw_betas,
@@ -167,7 +167,7 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     if fit.status != "ok":
         reason = f"Not drawn: beta has no value ({status_words(fit.status)})."
         return Illustration(title, reason, "")
-    bins = reliability(score, outcome, fit.beta)
+    bins = reliability_curve(score, outcome, fit.beta)
     gap = number(100 * expected_calibration_error(bins), 1)
     caption = (
         f"{bins.n.sum()} decisive votes in {bins.n.size} bins of equal mass, with "

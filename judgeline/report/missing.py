@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.diagnostics.missing_bounds import MAX_WIDTH, width_limit
-from judgeline.diagnostics.missingness import SCORED
+from judgeline.diagnostics import MAX_WIDTH, SCORED, width_limit
 from judgeline.report.grid import Column, Grid, make_grid
 from judgeline.report.wording import MISSING, count, method_words, number, status_words
 

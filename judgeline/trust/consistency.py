@@ -1,7 +1,4 @@
-"""Does a judge contradict itself: its scores its comparisons, or its comparisons each other.
-
-Counts only: what a judge whose ratios are high deserves is decided elsewhere.
-"""
+"""Contradictions of a judge: of its scores with its comparisons, and among its comparisons."""
 
 import math
 from collections.abc import Sequence
@@ -15,40 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+MOST_SUBSETS = 5_000_000
+"""Subsets of the answers to one question that are still counted: those of 58, by fives."""
+
 _MISSING, _CIRCULAR, _EQUALITY = 1, 2, 4
-_MAX_SUBSETS = 5_000_000
 _CHUNK_CELLS = 1 << 22
 
 
 def score_conflicts(
     score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
 ) -> NDArray[np.bool_]:
-    """Return which pairs have scores that contradict the comparison of the same two answers.
+    """Return which pairs (n,) have scores that contradict the comparison of the same two answers.
 
-    Parameters
-    ----------
-    score_a, score_b : array_like, shape (n,)
-        Scores that the judge gave either answer alone, in points of any one scale.
-    outcome : array_like, shape (n,)
-        A's share of the win when the judge compared the two: 1, 0.5 or 0.
-    tolerance : float
-        Scores at most this many points apart count as equal; 0 or more.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where the sign of the score difference is not the sign of the comparison. A tie
-        against a preference, on either side, is a conflict.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a score is not finite, an outcome is none of the three values,
-        or the tolerance is negative.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
+    The sign of the score difference is not the sign of the comparison, A's share 1, 0.5 or 0; a tie
+    against a preference, on either side, is a conflict too. Scores that the judge gave either
+    answer alone, in points of any one scale, count as equal if at most `tolerance` apart. Different
+    lengths, a score that is not finite or another outcome are a `ValueError`. Source: Y. Wang et
+    al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
     """
     ours, theirs, share = (np.asarray(x, dtype=float) for x in (score_a, score_b, outcome))
     if ours.ndim != 1 or not ours.shape == theirs.shape == share.shape:
@@ -67,34 +47,6 @@ def score_conflicts(
     by_score = np.where(np.abs(gap) <= tolerance, 0.0, np.sign(gap))
     conflicts: NDArray[np.bool_] = by_score != np.sign(share - 0.5)
     return conflicts
-
-
-def conflict_ratio(
-    score_a: ArrayLike, score_b: ArrayLike, outcome: ArrayLike, *, tolerance: float
-) -> float:
-    """Return the share of pairs whose scores contradict their comparison.
-
-    Parameters
-    ----------
-    score_a, score_b, outcome : array_like, shape (n,)
-        As in `score_conflicts`.
-    tolerance : float
-        Scores at most this many points apart count as equal.
-
-    Returns
-    -------
-    float
-        Conflict ratio in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If there is no pair, or as `score_conflicts` does.
-    """
-    conflicts = score_conflicts(score_a, score_b, outcome, tolerance=tolerance)
-    if not conflicts.size:
-        raise ValueError("no pair was both scored and compared: there is no conflict ratio")
-    return float(conflicts.mean())
 
 
 def _require_outcomes(values: Floats, name: str, *, missing: bool) -> None:
@@ -122,25 +74,11 @@ class Comparisons(NamedTuple):
 def outcome_matrices(
     question: ArrayLike, answer_a: ArrayLike, answer_b: ArrayLike, outcome: ArrayLike
 ) -> Comparisons:
-    """Return one outcome matrix per question from comparisons listed one a row.
+    """Return one outcome matrix per question from comparisons listed one a row (n,).
 
-    Parameters
-    ----------
-    question, answer_a, answer_b : array_like, shape (n,)
-        Names or numbers of the question and of its two answers.
-    outcome : array_like, shape (n,)
-        A's share of the win: 1, 0.5, 0, or NaN where the comparison gave none.
-
-    Returns
-    -------
-    Comparisons
-        Questions and their answers in sorted order; NaN for pairs without an outcome.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, an outcome is another value, an answer meets itself, or a pair of
-        a question is listed twice (in either order).
+    Questions and their answers are in sorted order; pairs without an outcome are NaN. Another
+    outcome than 1, 0.5, 0 or NaN, an answer that meets itself, or a pair of a question that is
+    listed twice (in either order) is a `ValueError`.
     """
     names = [np.asarray(column) for column in (question, answer_a, answer_b)]
     share = np.asarray(outcome, dtype=float)
@@ -200,38 +138,16 @@ def count_violations(
 ) -> ViolationCounts:
     """Return, exactly, how many subsets of each question's answers are not a weak order.
 
-    A subset is a weak order (a ranking with ties) unless three of its answers break a rule:
-    x >= y and y >= z, one of them strict, force x > z; x = y and y = z force x = z.
+    A subset is a weak order (a ranking with ties) unless three of its answers break a rule: x >= y
+    and y >= z, one of them strict, force x > z; x = y and y = z force x = z. A set of four or more
+    breaks a rule if and only if one of the sets left by taking out any four fixed members, one at a
+    time, does: three culprits cannot include all four. So every size takes four look-ups a subset
+    in the table of the size below. Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117,
+    non-transitivity ratio.
 
-    Parameters
-    ----------
-    outcomes : sequence of array_like, shapes (n, n)
-        Per question, row i, column j: share of the win of answer i over j: 1, 0.5, 0, or NaN
-        where the two were not compared. The two triangles mirror each other; the diagonal is
-        not read.
-    sizes : sequence of int
-        Sizes of subsets, each 3 or more.
-
-    Returns
-    -------
-    ViolationCounts
-        Counts of shape (Q, len(sizes)); zeros where a question has too few answers.
-
-    Raises
-    ------
-    ValueError
-        If there is no question, a matrix is not square, holds another value or is not
-        antisymmetric, a size is below 3, or a question has over five million subsets.
-
-    Notes
-    -----
-    A set of four or more breaks a rule if and only if one of the sets left by taking out any
-    four fixed members, one at a time, does: three culprits cannot include all four. So every
-    size takes four look-ups a subset in the table of the size below.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
+    An outcome matrix (n, n) holds, in row i and column j, the share of the win of answer i over j:
+    1, 0.5, 0, or NaN where the two were not compared. The two triangles mirror each other, else it
+    is a `ValueError`; so are a size below 3, no question, or more than `MOST_SUBSETS`.
     """
     matrices = [_relation(matrix, place) for place, matrix in enumerate(outcomes)]
     if not matrices:
@@ -242,9 +158,9 @@ def count_violations(
     order = np.array([len(matrix) for matrix in matrices])
     for n in np.unique(order[order >= min(sizes)]):
         largest = max(math.comb(n, size) for size in sizes)
-        if largest > _MAX_SUBSETS:
+        if largest > MOST_SUBSETS:
             raise ValueError(
-                f"{n} answers to one question have {largest} subsets, over {_MAX_SUBSETS}; "
+                f"{n} answers to one question have {largest} subsets, over {MOST_SUBSETS}; "
                 "ask for smaller sizes or compare fewer answers"
             )
         places = np.flatnonzero(order == n)
@@ -348,29 +264,10 @@ class ViolationRates(NamedTuple):
 
 
 def violation_rates(counts: ViolationCounts, category: ArrayLike | None = None) -> ViolationRates:
-    """Return non-transitivity ratios, pooled over the subsets of each category's questions.
+    """Return non-transitivity ratios, pooled over the subsets of each `category` of questions (Q,).
 
-    Parameters
-    ----------
-    counts : ViolationCounts
-        From `count_violations`, Q questions.
-    category : array_like, shape (Q,), optional
-        Category of each question; without it all questions are one category, "all".
-
-    Returns
-    -------
-    ViolationRates
-        One row per category in sorted order, shares in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If there is not one category per question, or no question has any subset with all its
-        pairs compared, so that there is nothing to take a share of.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, non-transitivity ratio.
+    Rows are by category in sorted order; without categories all questions are of one, "all".
+    Another number of categories, or no subset at all to take a share of, is a `ValueError`.
     """
     n_questions = len(counts.n_subsets)
     if not counts.n_subsets.any():

@@ -57,6 +57,10 @@ def score_distribution(
 ) -> ScoreDistribution:
     """Return how probable each number on the scale is, from the position of the score.
 
+    Different tokens for one number ("8", " 8") are added up. Anything that is no digit ends a
+    number, a decimal point too: integers were asked for. Numbers off the scale, or with leading
+    zeros, are words like any other.
+
     Parameters
     ----------
     position : TokenPosition
@@ -71,22 +75,12 @@ def score_distribution(
     max_unresolved : float
         Probability of begun numbers without a following position that may be left out.
 
-    Returns
-    -------
-    ScoreDistribution
-        Numbers on the scale; different tokens for one number ("8", " 8") are added up.
-
     Raises
     ------
     ValueError
         If log-probabilities are missing, NaN, positive or add up to more than 1; if no
         number on the scale is listed; if a token may be only the first digits of a number
         and what follows it is not given; if a given following position is never reached.
-
-    Notes
-    -----
-    Anything that is no digit ends a number, a decimal point too: integers were asked for.
-    Numbers off the scale, or with leading zeros, are words like any other.
 
     References
     ----------
@@ -111,12 +105,12 @@ def score_distribution(
             f"the first digits of a number up to {high}: give the following position of each, "
             f"ask on a scale of one token, or raise max_unresolved ({max_unresolved:g})"
         )
-    kept = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
-    if not kept:
+    chance_of = {int(text): p for text, p in ended.items() if p > 0 and _on_scale(text, scale)}
+    if not chance_of:
         seen = ", ".join(map(repr, list(position.tokens)[:5]))
         raise ValueError(f"no whole number from {low} to {high} among the tokens {seen}")
-    values = np.array(sorted(kept), dtype=np.int64)
-    chances = np.array([kept[int(value)] for value in values])
+    values = np.array(sorted(chance_of), dtype=np.int64)
+    chances = np.array([chance_of[int(value)] for value in values])
     return ScoreDistribution(scale, values, chances, float(chances.sum()), unresolved)
 
 
@@ -180,8 +174,8 @@ def _digits(token: str, *, inside: bool) -> tuple[str, bool]:
     was asked for.
     """
     text = token if inside else token.lstrip(_MARKERS)
-    found = re.match("[0-9]*", text)
-    digits = found.group() if found else ""
+    match = re.match("[0-9]*", text)
+    digits = match.group() if match else ""
     is_number = inside or not re.search("[0-9]", text[len(digits) :])
     return (digits, bool(digits) and digits == text) if is_number else ("", False)
 
@@ -210,37 +204,14 @@ def expected_score(
     target: tuple[float, float],
     logit_temperature: float | None = None,
 ) -> float:
-    """Return the mean of the numbers that a judge could have said, moved to another scale.
+    """Return the mean of the numbers that a judge could have said, in points of the target scale.
 
-    Parameters
-    ----------
-    distribution : ScoreDistribution
-        From `score_distribution`.
-    target : (float, float)
-        Ends of the scale of the result, in points: the lowest number maps to the first, the
-        highest to the second.
-    logit_temperature : float, optional
-        Without it, probabilities are divided by their sum. With it, weights are the softmax
-        of ``logit(probability) / logit_temperature`` over the listed probabilities, which
-        favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's.
-
-    Returns
-    -------
-    float
-        Distribution-sensitive score in points of the target scale.
-
-    Raises
-    ------
-    ValueError
-        If the target scale does not ascend or the temperature is not positive.
-
-    Notes
-    -----
-    The printed formula stretches the scale without moving its origin, so that on 1 to 100 a
-    sure 1 would not become the lowest target score. Here it does.
-
-    References
-    ----------
+    The lowest number maps to the first end of `target`, the highest to the second. The printed
+    formula stretches the scale without moving its origin, so that on 1 to 100 a sure 1 would not
+    become the lowest target score. Here it does. Probabilities are divided by their sum; with a
+    `logit_temperature`, weights are the softmax of ``logit(probability) / logit_temperature``,
+    which favours the likeliest number below 1; `RELEASED_TEMPERATURE` is the released program's. A
+    target that does not ascend, or a temperature that is not positive, is a `ValueError`. Source:
     Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, distribution-sensitive scoring.
     """
     lowest, highest = target
@@ -278,23 +249,9 @@ def choice_probabilities(
 ) -> ChoiceProbabilities:
     """Return how probable each choice between two answers is, from the position of the choice.
 
-    Parameters
-    ----------
-    position : TokenPosition
-        Alternatives where the judge says its choice; other words may be among them.
-    labels : (str, str, str)
-        Tokens for the answer shown first, a tie, and the answer shown second.
-
-    Returns
-    -------
-    ChoiceProbabilities
-        A label that is not listed has probability 0; see how much is `covered`.
-
-    Raises
-    ------
-    ValueError
-        If the labels are not distinct, none of them is listed with a probability above 0, or
-        log-probabilities are missing, NaN, positive or add up to more than 1.
+    The labels are tokens for the answer shown first, a tie, and the answer shown second. One that
+    is not listed has probability 0; see how much is `covered`. Labels that are not distinct or all
+    without a probability, and impossible log-probabilities, are a `ValueError`.
     """
     if len({*labels}) != 3:
         raise ValueError(f"three distinct labels are needed, got {labels}")
@@ -325,32 +282,13 @@ def aggregate_orders(
 ) -> AggregatedOutcomes:
     """Return likelihood-aware outcomes of battles judged in both orders.
 
-    The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass
-    is the outcome. Swapping A and B mirrors every result.
+    The mass of k (1: A better, 0: tie, -1: B better) is p_AB[k] + p_BA[-k]; the largest mass is the
+    outcome, ``(m[1] + m[0] / 2) / 2`` the soft one; a tie if the two largest masses differ by less
+    than twice the `tolerance` in [0, 1], or not at all. Swapping A and B mirrors every result.
+    Source: Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
 
-    Parameters
-    ----------
-    probabilities_ab, probabilities_ba : array_like, shape (n, 3)
-        Probabilities of the answer shown first, a tie, and the answer shown second, when A,
-        respectively B, was shown first. Rows add up to 1, as from `choice_probabilities`.
-    tolerance : float
-        Delta in [0, 1]: a tie if the two largest masses differ by less than twice this, or
-        not at all.
-
-    Returns
-    -------
-    AggregatedOutcomes
-        Outcomes and soft outcomes ``(m[1] + m[0] / 2) / 2``, a probability.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ from (n, 3), a value is NaN or negative, a row does not add up to 1,
-        or the tolerance is outside [0, 1].
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, likelihood-aware aggregation.
+    Probabilities (n, 3) are those of the answer shown first, a tie, and the answer shown second,
+    when A, respectively B, was shown first. Rows add up to 1, else it is a `ValueError`.
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
@@ -382,23 +320,10 @@ def _three_way(probabilities: ArrayLike, name: str) -> Floats:
 
 
 def perplexity(log_probs: ArrayLike) -> float:
-    """Return the perplexity of an answer: exp(-mean log-probability of its tokens).
+    """Return the perplexity of an answer, 1 or more: exp(-mean log-probability of its tokens).
 
-    Parameters
-    ----------
-    log_probs : array_like, shape (n,)
-        Natural log-probability of every token that the judge said.
-
-    Returns
-    -------
-    float
-        Perplexity, 1 or more; 1 is an answer that could not have been another.
-
-    Raises
-    ------
-    ValueError
-        If there is no token, or a log-probability is NaN, positive, or so low that its
-        probability is no float: some servers write -9999 for tokens that they did not score.
+    No token, or a log-probability that is NaN, positive, or so low that its probability is no float
+    (some servers write -9999 for tokens that they did not score), is a `ValueError`.
     """
     logs = _log_probs(log_probs, "log-probabilities of the answer")
     if not logs.size:
@@ -421,29 +346,10 @@ def perplexity_outcome(
 ) -> Floats:
     """Return the outcome of the order in which the judge was less perplexed by its own answer.
 
-    Parameters
-    ----------
-    outcome_ab, outcome_ba : array_like, shape (n,)
-        A's share of the win, 1, 0.5 or 0, when A, respectively B, was shown first.
-    perplexity_ab, perplexity_ba : array_like, shape (n,)
-        Perplexity of the judge's whole answer in either order, 1 or more.
-    tolerance : float
-        A tie if the perplexities are at most this far apart, even where both orders agree.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Outcomes in {1.0, 0.5, 0.0}; mirrored when A and B are swapped.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, an outcome is none of the three values, a perplexity is below 1 or
-        not finite, or the tolerance is negative.
-
-    References
-    ----------
-    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
+    Outcomes (n,) are A's share, 1, 0.5 or 0, perplexities those of the whole answer, 1 or more,
+    when A, respectively B, was shown first; other values are a `ValueError`. It is a tie if the
+    perplexities are at most `tolerance` apart, even where both orders agree. Source: Y. Wang et al.
+    (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
     """
     columns = {"outcome_ab": outcome_ab, "outcome_ba": outcome_ba}
     columns |= {"perplexity_ab": perplexity_ab, "perplexity_ba": perplexity_ba}

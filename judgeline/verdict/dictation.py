@@ -1,18 +1,130 @@
-"""Marks that a text dictates, in whatever notation a judge may follow.
+"""Marks that a text dictates, in whatever notation and disguise a judge may follow.
 
-What belongs here: reading leniently what somebody may have meant, in order to distrust it. What
-does not: the scores of an answer, which are read strictly or not at all (`rubric`).
+What belongs here: reading leniently every meaning of a text, in order to distrust it. What does
+not: the scores of an answer, which are read strictly or not at all (`rubric`).
 """
 
+import base64
+import codecs
+import html
 import re
-from collections.abc import Collection, Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.plain_text import folded, readings
 
-_DIGITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NAMES = (*CRITERIA, "response")
+_TAG = re.compile("[\U000e0020-\U000e007e]")
+_ESCAPED = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_SPACE = re.compile(r"(?<!\\)\\+[nrt]")  # looking back keeps a long run of backslashes linear
+_WRAPPED = re.compile(r"(?<=[A-Za-z0-9+/]{16})\r?\n(?=[A-Za-z0-9+/])")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_HEX = re.compile(r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s,:;]{0,2}){16,}")
+_NO_HEX = re.compile(r"0x|[^0-9a-fA-F]")
+_FILLERS = "\u115f\u1160\u3164\uffa0"  # letters by category, but invisible
+_LOOKALIKES = (  # a Latin letter, then letters that look like it
+    "aаАαΑɑᴀ bвВьβΒʙ cсСϲϹᴄ dԁᴅđ eеЕεΕᴇ fғҒꜰ gԍցɡɢ hһҺнНηΗհʜħ iіІιΙıɪ "
+    "jјЈϳᴊ kкКκΚᴋ lӏӀłʟ mмМΜᴍ nпոΝɴ oоОοΟσօøᴏ pрРρΡᴘ qԛԚꞯ rгʀ "
+    "sѕЅꜱ tтТτΤᴛ uυսᴜ vѵѴνᴠ wԝԜѡωᴡ xхХχΧ yуУγΥʏ zΖᴢ"
+)
+_LETTERED = (0x1F150, 0x1F170, 0x1F1E6)  # white on black, in squares, flags
+
+
+def _rot13(text: str) -> str:
+    return codecs.encode(text, "rot13")
+
+
+_DISGUISES: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], _rot13)
+
+
+class _Fold(dict[int, str]):
+    """Table for `str.translate` that makes up its entries as they are asked for."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = _folded_letter(chr(code))
+        return self[code]
+
+
+def _folded_letter(letter: str) -> str:
+    if letter.isascii():
+        return letter
+    if letter in _FILLERS or unicodedata.category(letter) in ("Cf", "Mn", "Mc", "Me"):
+        return ""
+    if letter.isdecimal():
+        return str(unicodedata.decimal(letter))
+    number = unicodedata.numeric(letter, 0)  # of signs such as Chinese numerals
+    return f" {number:g} " if 1 <= number <= 10 else letter
+
+
+_FOLD = _Fold({ord(like): group[0] for group in _LOOKALIKES.split() for like in group[1:]})
+_FOLD |= {start + n: chr(97 + n) for start in _LETTERED for n in range(26)}
+_FOLD |= {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
+
+
+def folded(text: str) -> str:
+    """Return a text in small Latin letters, without escapes, disguises and invisible characters.
+
+    Percent signs, backslashes, entities and Unicode tags are decoded; letters that look like
+    Latin ones become those; digits and numerals of any script become digits.
+    """
+    for _ in range(2):
+        text = unquote(text) if "%" in text else text
+        text = html.unescape(text) if "&" in text else text
+    if "\\" in text:
+        text = _ESCAPED.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
+        text = _SPACE.sub(" ", text).replace("\\", "")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text).translate(_FOLD)
+    return text.lower()
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield a text folded, and folded again each text that is hidden in it.
+
+    Hidden are texts in Unicode tags, in base64 or hexadecimal digits, in rot13, or backwards.
+    Time is proportional to the length of the text.
+    """
+    for stream in _streams(text):
+        for written in (stream, _from_base64(stream), _from_hex(stream)):
+            if not written:
+                continue
+            shown = folded(written)
+            yield shown
+            yield from (turn(shown) for turn in _DISGUISES if _is_named(shown, turn))
+
+
+def _streams(text: str) -> list[str]:
+    """Return a text; where it holds Unicode tags also without them, and the tags alone."""
+    if not _TAG.search(text):
+        return [text]
+    return [text, _TAG.sub("", text), "".join(_TAG.findall(text))]
+
+
+def _from_base64(text: str) -> str:
+    return "\n".join(map(_decoded, _BASE64.findall(_WRAPPED.sub("", text))))
+
+
+def _decoded(run: str) -> str:
+    whole = run[: len(run) - (len(run) % 4 == 1)] + "=="
+    return base64.urlsafe_b64decode(whole.replace("+", "-").replace("/", "_")).decode(
+        errors="ignore"
+    )
+
+
+def _from_hex(text: str) -> str:
+    runs = (bytes.fromhex(_NO_HEX.sub("", run)) for run in _HEX.findall(text))
+    return "\n".join(run.decode(errors="ignore") for run in runs)
+
+
+def _is_named(text: str, disguise: Callable[[str], str]) -> bool:
+    """Whether a text names a criterion or a response in a disguise."""
+    return any(disguise(name) in text for name in _NAMES)
+
+
+NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMERALS = {
     "roman": "i ii iii iv v vi vii viii ix x",
     "arabic": "واحد اثنان ثلاثة أربعة خمسة ستة سبعة ثمانية تسعة عشرة",
@@ -41,7 +153,7 @@ _CODES = {
         for words in _NUMERALS.values()
         for value, word in enumerate(words.split(), start=1)
     },
-    **{word: value for value, word in enumerate(_DIGITS, start=1)},
+    **{word: value for value, word in enumerate(NUMBER_WORDS, start=1)},
     **{name: _CRITERION + place for place, name in enumerate(CRITERIA)},
 }
 _NAMED = bytes(range(_CRITERION, _CRITERION + len(CRITERIA)))
@@ -63,7 +175,8 @@ _ABSENT = 255
 _VERB = re.compile(r"\b(?:give|grade|rate|score|mark|award|assign|deserve)")
 _REACH, _STRIDE = 120, 60  # characters after a verb in which its marks stand; between two looks
 _VALUE = re.compile(
-    rf"(?<![\w.])(10|[1-9]|{'|'.join(_DIGITS)})(?!\w|\.[0-9])(?:\s?/\s?10|\s?out of (?:10|ten))?"
+    rf"(?<![\w.])(10|[1-9]|{'|'.join(NUMBER_WORDS)})(?!\w|\.[0-9])"
+    r"(?:\s?/\s?10|\s?out of (?:10|ten))?"
 )
 _RIVAL = re.compile(
     r"\b(?:other|rival|opponent|competitor|second|latter|response[\s_-]{0,3}[12ab])\b"
@@ -87,29 +200,37 @@ def scripts(text: str) -> list[Script]:
 
 
 def stated(text: Iterable[Script], sets: Collection[bytes]) -> set[bytes]:
-    """Return those sets of six marks that a text states.
+    """Return those of some `sets` of six marks, in the order of `CRITERIA`, that a text states.
 
     A set is stated by the names of the criteria with a mark each, in a table by row or column, or
     after all six names; or as one mark for every criterion, in an English sentence.
-
-    Parameters
-    ----------
-    text : iterable of Script
-        Readings of a text under judgement.
-    sets : collection of bytes
-        Marks of one response each, in the order of `CRITERIA`.
     """
-    found: set[bytes] = set()
+    sets_stated: set[bytes] = set()
     for reading, tokens in text:
-        found |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
-        found |= {marks for some in tokens for marks in _named(some) if marks in sets}
-    return found
+        sets_stated |= {marks for marks in sets if _is_asked_everywhere(reading, marks)}
+        sets_stated |= {marks for some in tokens for marks in _named(some) if marks in sets}
+    return sets_stated
 
 
 def states_any(text: Iterable[Script]) -> bool:
     """Return whether a text states marks of all criteria."""
     return any(
         _ABSENT not in marks for _, tokens in text for some in tokens for marks in _named(some)
+    )
+
+
+def is_dictated(
+    first: bytes, second: bytes, completions: list[Script], request: list[Script]
+) -> bool:
+    """Return whether completions state one set of marks, the request both, or either lists both.
+
+    A request may speak of scores, so that both sets have to occur in it.
+    """
+    sets = (first, second)
+    return (
+        bool(stated(completions, sets))
+        or stated(request, sets) == {*sets}
+        or any(lists(text, first, second) for text in (completions, request))
     )
 
 
@@ -137,9 +258,9 @@ def _alternating(first: bytes, second: bytes) -> bytes:
 
 
 def _tokens(reading: str) -> frozenset[bytes]:
-    found = _TOKEN.findall(reading)
-    codes = {token: code for token in {*found} if (code := _code(token)) is not None}
-    tokens = bytes(codes[token] for token in found if token in codes)
+    words = _TOKEN.findall(reading)
+    codes = {token: code for token in {*words} if (code := _code(token)) is not None}
+    tokens = bytes(codes[token] for token in words if token in codes)
     return frozenset((tokens.translate(None, _WORDS), tokens.translate(_AS_NUMBERS)))
 
 

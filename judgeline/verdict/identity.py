@@ -1,8 +1,13 @@
-"""Content hashes that say what an answer was asked for: equal content, equal identity."""
+"""Names of things: hashes of what an answer was asked for, and slugs."""
 
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
+
+POOLED = "pooled"
+"""Name of the method, and of the judge that all judges of a corpus make together."""
 
 
 def text_hash(text: str) -> str:
@@ -11,22 +16,11 @@ def text_hash(text: str) -> str:
 
 
 def identity_hash(content: Mapping[str, str]) -> str:
-    """Return one hash of named texts, whatever their order.
+    """Return one hash, 64 hexadecimal digits, of named texts that determine an answer.
 
-    Parameters
-    ----------
-    content : mapping of str to str
-        Everything that determines an answer, each part under its name; numbers as text.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits; another name, text or division into parts gives another hash.
-
-    Raises
-    ------
-    ValueError
-        If there is no content, or a part is no text: its written form would be a guess.
+    The order of the parts does not count; another name, text or division into parts gives another
+    hash. No content, or a part that is no text, is a `ValueError`: its written form would be a
+    guess.
     """
     if not content:
         raise ValueError("no content to identify")
@@ -37,3 +31,19 @@ def identity_hash(content: Mapping[str, str]) -> str:
                 "write it as text"
             )
     return text_hash(json.dumps(dict(content), sort_keys=True, separators=(",", ":")))
+
+
+def slug(name: str) -> str:
+    """Return the slug of a name: ``[a-z0-9][a-z0-9._-]*`` without two dots in a row.
+
+    It is safe as a partition key, a file name and a part of an address. Letters lose case and
+    accents; every run of other characters becomes one dash: ``"Qwen/Qwen2.5 72B"`` becomes
+    ``"qwen-qwen2.5-72b"``. Different names can share a slug. A slug is its own slug. A name without
+    a Latin letter or digit is a `ValueError`.
+    """
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    dashed = re.sub(r"[^a-z0-9._-]+", "-", plain)
+    short = re.sub(r"\.{2,}", ".", dashed).strip("._-")
+    if not short:
+        raise ValueError(f"no slug for name {name!r}: it holds no Latin letter and no digit")
+    return short

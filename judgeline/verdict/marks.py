@@ -1,9 +1,4 @@
-"""Marks in a judge's explanation, in any notation: JSON, a table, a list, or prose.
-
-What belongs here: whether they contradict the scores before them. What does not: the scores of an
-answer, which are read strictly or not at all (`rubric`), and marks in texts under judgement
-(`dictation`).
-"""
+"""Marks in a judge's explanation, in any notation, that contradict the scores before them."""
 
 import html
 import re
@@ -11,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from judgeline.verdict.dictation import NUMBER_WORDS
 from judgeline.verdict.outcomes import CRITERIA
 
 _INVISIBLE = re.compile(
@@ -19,11 +15,10 @@ _INVISIBLE = re.compile(
 )
 _SPACE = re.compile(r"(?<!\\)\\+[nrt]")  # looking back keeps a long run of backslashes linear
 _ESCAPED = re.compile(r"(?<!\\)\\+u([0-9a-fA-F]{4})")
-_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _TOKEN = re.compile(
     r"response[\s_-]{0,3}(?P<response>[12])(?![0-9])"
     rf"|(?<![a-z])(?P<criterion>{'|'.join(CRITERIA)})(?![a-z])"
-    rf"|(?<![a-z0-9.])(?P<number>[0-9]{{1,9}}(?:\.[0-9]{{1,9}})?|(?:{'|'.join(_WORDS)})(?![a-z]))"
+    rf"|(?<![a-z0-9.])(?P<number>[0-9]{{1,9}}(?:\.[0-9]{{1,9}})?|(?:{'|'.join(NUMBER_WORDS)})(?![a-z]))"
 )
 _OPENS = re.compile(  # what makes a response's name a key or a heading
     r"[^a-z0-9]{0,40}?[:={\[]|[./][\"'`]{0,2}(?=[a-z])"
@@ -43,20 +38,11 @@ _LEAD = 12
 
 
 class Mark(NamedTuple):
-    """A number that stands after a criterion, or after a response.
+    """A number that stands after a criterion, or after a response where `criterion` is None.
 
-    Attributes
-    ----------
-    response : int or None
-        0 or 1, of the last response named.
-    criterion : str or None
-        What the number follows; None if it follows a response.
-    value : float
-        The number.
-    is_assigned : bool
-        Whether nothing but punctuation stands between the number and what it follows.
-    is_listed : bool
-        Whether the response was named as the heading or key of what follows, not in passing.
+    `response` is 0 or 1, of the last response named; `is_assigned` if nothing but punctuation
+    stands between the number and its subject; `is_listed` if the response was named as the
+    heading or key of the text after it, not in passing.
     """
 
     response: int | None
@@ -69,7 +55,7 @@ class Mark(NamedTuple):
 def plain(text: str) -> str:
     """Return a text in small letters without its escapes, entities and invisible characters."""
     if "\\" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
         text = _SPACE.sub(" ", text).replace("\\", "")
     if "&" in text:
         text = html.unescape(html.unescape(text))
@@ -125,25 +111,14 @@ def _is_assigned(text: str, subject: int, token: re.Match[str], *, is_whole: boo
 
 
 def _value(written: str) -> float:
-    return float(_WORDS.index(written) + 1) if written in _WORDS else float(written)
+    return float(NUMBER_WORDS.index(written) + 1) if written in NUMBER_WORDS else float(written)
 
 
 def contradiction(text: str, scores: Sequence[Sequence[int]]) -> str | None:
-    """Return what an explanation says against the scores before it, or None.
+    """Return the first mark of an explanation that is not among the scores (2, 6), or None.
 
-    Parameters
-    ----------
-    text : str
-        The explanation.
-    scores : sequence, shape (2, 6)
-        Scores of both responses, in the order of `CRITERIA`.
-
-    Returns
-    -------
-    str or None
-        The first mark that is not the one given: under a response's name that response's; in
-        passing that of either. A number for a response as a whole has to lie between its marks;
-        above ten it is a sum.
+    Under a response's name it has to be that response's; in passing that of either. A number for
+    a response as a whole has to lie between its marks; above ten it is a sum.
     """
     for mark in marks(text):
         if mark.is_assigned and not _agrees(mark, scores):

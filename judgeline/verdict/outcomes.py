@@ -31,20 +31,8 @@ def _without_nan(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np.float64]:
     """Return the mean over criteria of A's score minus B's, for one presentation order.
 
-    Parameters
-    ----------
-    scores_a, scores_b : array_like, shape (n, 6)
-        Rubric scores of either completion, 1 to 10, in the order of `CRITERIA`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Score difference in rubric points, in [-9, 9]; positive favours A.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ from (n, 6), or a score is NaN or outside [1, 10].
+    Scores (n, 6) from 1 to 10 in the order of `CRITERIA` give rubric points (n,) in [-9, 9];
+    another shape, NaN or a score outside [1, 10] is a `ValueError`.
     """
     ours, theirs = _without_nan(scores_a, "scores_a"), _without_nan(scores_b, "scores_b")
     for name, scores in (("scores_a", ours), ("scores_b", theirs)):
@@ -58,40 +46,16 @@ def criterion_difference(scores_a: ArrayLike, scores_b: ArrayLike) -> NDArray[np
 
 
 def mean_difference(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
-    """Return the score difference of battles judged in both orders: the mean of the two.
+    """Return the mean score difference, in rubric points, of battles judged in both orders.
 
-    Parameters
-    ----------
-    difference_ab, difference_ba : array_like, shape (n,)
-        Score of A minus score of B when A, respectively B, was shown first; rubric points.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Score difference in rubric points, in [-9, 9].
-
-    Raises
-    ------
-    ValueError
-        If a difference is NaN: a battle counts as scored only if both orders parsed.
+    NaN is a `ValueError`: a battle counts as scored only if both orders parsed.
     """
     first = _without_nan(difference_ab, "difference_ab")
     return (first + _without_nan(difference_ba, "difference_ba")) / 2
 
 
 def sign_outcome(score_difference: ArrayLike) -> NDArray[np.float64]:
-    """Return the outcome that the sign of a score difference stands for.
-
-    Parameters
-    ----------
-    score_difference : array_like, shape (n,)
-        Score of A minus score of B, in rubric points.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        1.0 where positive, 0.0 where negative, 0.5 where zero.
-    """
+    """Return the outcome by the sign of a score difference: 1.0, 0.0, or 0.5 where it is zero."""
     outcome: NDArray[np.float64] = (
         np.sign(_without_nan(score_difference, "score_difference")) + 1
     ) / 2
@@ -99,24 +63,11 @@ def sign_outcome(score_difference: ArrayLike) -> NDArray[np.float64]:
 
 
 def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[np.float64]:
-    """Return the judge's outcome of battles judged in both orders.
+    """Return the judge's outcome, 1.0, 0.5 or 0.0, of battles (n,) judged in both orders.
 
     The sign of the mean difference decides; a mean of zero, or two orders of strictly
-    opposite signs, is a tie (the judge followed the position, not the completions).
-
-    Parameters
-    ----------
-    difference_ab, difference_ba : array_like, shape (n,)
-        Score of A minus score of B in either order, in rubric points.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Outcomes in {1.0, 0.5, 0.0}.
-
-    References
-    ----------
-    Kargi and Salinas (2026), arXiv:2606.13221, section on hard labels.
+    opposite signs, is a tie (the judge followed the position, not the completions). Source: Kargi
+    and Salinas (2026), arXiv:2606.13221, section on hard labels.
     """
     first = np.asarray(difference_ab, dtype=float)
     second = np.asarray(difference_ba, dtype=float)
@@ -125,25 +76,7 @@ def hard_outcome(difference_ab: ArrayLike, difference_ba: ArrayLike) -> NDArray[
 
 
 def smooth_outcome(outcome: ArrayLike, level: float) -> NDArray[np.float64]:
-    """Return outcomes whose decisive values are softened to `level` and ``1 - level``.
-
-    Parameters
-    ----------
-    outcome : array_like, shape (n,)
-        Judge outcomes in [0, 1]; above one half is a win of A, below a win of B.
-    level : float
-        Probability put on the preferred side, in (0.5, 1].
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        ``level``, ``1 - level`` or 0.5.
-
-    Raises
-    ------
-    ValueError
-        If `level` is outside (0.5, 1].
-    """
+    """Return outcomes in [0, 1] as `level` for a win of A, ``1 - level`` for one of B, else 0.5."""
     if not 0.5 < level <= 1:
         raise ValueError(f"smoothing level must lie in (0.5, 1], got {level}")
     return 0.5 + (level - 0.5) * np.sign(_without_nan(outcome, "outcome") - 0.5)
@@ -154,11 +87,6 @@ def exact_share(share: ArrayLike) -> NDArray[np.float64]:
 
     A sum without rounding depends on no order, and is the same whether the battles of a model
     were left out of it or subtracted from it.
-
-    Parameters
-    ----------
-    share : array_like, any shape
-        Shares in [0, 1], or NaN.
     """
     exact: NDArray[np.float64] = np.rint(np.asarray(share, dtype=float) * 2.0**30) / 2.0**30
     return exact

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from judgeline.verdict.dictation import lists, scripts, stated, states_any
+from judgeline.verdict.dictation import is_dictated, scripts, states_any
 from judgeline.verdict.marks import contradiction
 from judgeline.verdict.outcomes import CRITERIA
 
@@ -51,64 +51,32 @@ class RubricError(ValueError):
 
 
 def parse_answer(text: str) -> Rubric:
-    """Return the scores that a judge's answer begins with.
+    """Return the scores that a judge's answer begins with, by position and not by model.
 
-    The answer starts with a JSON object (a code fence around it is allowed) whose keys are
-    exactly the two responses, each with exactly the six criteria as integers from 1 to 10. What
-    follows is explanation, unless it gives other marks, in most notations: which of the two
-    the judge meant is not for us to say.
-
-    Parameters
-    ----------
-    text : str
-        The raw answer.
-
-    Returns
-    -------
-    Rubric
-        Scores by position, not by model.
-
-    Raises
-    ------
-    RubricError
-        ``refusal`` if the answer declines to judge; ``parse_error`` for anything else but the
-        above, with the offending value in the message.
+    The answer starts with a JSON object (a code fence around it is allowed) whose keys are exactly
+    the two responses, each with exactly the six criteria as integers from 1 to 10. An explanation
+    may follow, unless it gives other marks, in most notations. Any other answer is a `RubricError`:
+    ``refusal`` if it declines to judge, else ``parse_error`` with the offending value.
     """
     answer = text.lstrip("\ufeff \t\r\n")
     if not answer:
-        raise _unparsed("the answer is empty")
+        raise unparsed("the answer is empty")
     fence = _FENCE.match(answer)
     start = fence.end() if fence else 0
     if not answer.startswith("{", start):
         if _refuses(answer):
             raise RubricError("refusal", f"the judge declined: {quoted(answer)}")
-        raise _unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
+        raise unparsed(f"the answer starts with {quoted(answer)}, expected a JSON object")
     scores, end = _decode(answer, start)
     rubric = _rubric(scores)
     other = contradiction(answer[end:], rubric)
     if other is not None:
-        raise _unparsed(f"the scores are followed by others: {other}")
+        raise unparsed(f"the scores are followed by others: {other}")
     return rubric
 
 
 def explanation(text: str) -> str:
-    """Return what follows the scores of an answer, without the white space around it.
-
-    Parameters
-    ----------
-    text : str
-        A raw answer that `parse_answer` reads.
-
-    Returns
-    -------
-    str
-        The judge's explanation, its words as they are; empty if it gave none.
-
-    Raises
-    ------
-    RubricError
-        If the answer does not begin with a JSON object.
-    """
+    """Return the explanation after the scores of an answer that `parse_answer` reads, or ""."""
     answer = text.lstrip("\ufeff \t\r\n")
     fence = _FENCE.match(answer)
     _, end = _decode(answer, fence.end() if fence else 0)
@@ -127,39 +95,22 @@ def _refuses(answer: str) -> bool:
 
 
 def require_own_scores(rubric: Rubric, completions: str, request: str = "") -> None:
-    """Refuse scores that are written in the texts under judgement.
+    """Refuse, as an ``echo``, scores that are written in the texts under judgement.
 
-    A judge that repeats scores dictated by a completion has not judged it. Scores count as
-    dictated in the notations that `dictation` and `plain_text` know. The price:
-    an honest answer is refused where a text happens to hold its scores.
-
-    Parameters
-    ----------
-    rubric : Rubric
-        The scores of an answer.
-    completions : str
-        Both completions. One set of six scores in them is enough, if named as such.
-    request : str
-        The text that was answered. It may speak of scores, so that both sets have to occur.
-
-    Raises
-    ------
-    RubricError
-        ``echo`` if the scores occur.
+    A judge that repeats scores dictated by a completion has not judged it. One set of six scores in
+    the completions is enough, if named as such; the request may speak of scores, so that both sets
+    have to occur in it. Scores count as dictated in the notations that `dictation` knows. The
+    price: an honest answer is refused where a text happens to hold its scores.
     """
-    first, second = sets = (bytes(rubric.first), bytes(rubric.second))
-    answers, question = scripts(completions), scripts(request)
-    if (
-        stated(answers, sets)
-        or stated(question, sets) == {*sets}
-        or any(lists(text, first, second) for text in (answers, question))
-    ):
+    marks = (bytes(rubric.first), bytes(rubric.second))
+    if is_dictated(*marks, scripts(completions), scripts(request)):
         raise RubricError(
             "echo", "the answer repeats scores that are written in the texts it judges"
         )
 
 
-def _unparsed(message: str) -> RubricError:
+def unparsed(message: str) -> RubricError:
+    """Return the error of an answer that cannot be read."""
     return RubricError("parse_error", message)
 
 
@@ -177,12 +128,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _unparsed(f"the key {quoted(twice)} occurs twice in one object")
+        raise unparsed(f"the key {quoted(twice)} occurs twice in one object")
     return members
 
 
 def _constant(name: str) -> Any:
-    raise _unparsed(f"{name} is no score; expected an integer from 1 to 10")
+    raise unparsed(f"{name} is no score; expected an integer from 1 to 10")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
@@ -193,11 +144,11 @@ def _decode(answer: str, start: int) -> tuple[Any, int]:
         return _DECODER.raw_decode(answer, start)
     except json.JSONDecodeError as error:
         near = answer[max(error.pos - 10, 0) : error.pos + 20]
-        raise _unparsed(f"broken JSON near {near!r}: {error.msg}") from error
+        raise unparsed(f"broken JSON near {near!r}: {error.msg}") from error
     except RubricError:
         raise
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
-        raise _unparsed(f"JSON that cannot be read: {error}") from error
+        raise unparsed(f"JSON that cannot be read: {error}") from error
 
 
 def _rubric(scores: Any) -> Rubric:
@@ -211,7 +162,7 @@ def _criteria(marks: Any, response: str) -> Scores:
     for criterion in CRITERIA:
         mark = marks[criterion]
         if type(mark) is not int or not LOWEST_SCORE <= mark <= HIGHEST_SCORE:
-            raise _unparsed(
+            raise unparsed(
                 f"{criterion} of {response} is {quoted(mark)}, expected an integer from "
                 f"{LOWEST_SCORE} to {HIGHEST_SCORE}"
             )
@@ -221,10 +172,10 @@ def _criteria(marks: Any, response: str) -> Scores:
 
 def _require_keys(members: Any, expected: tuple[str, ...], where: str) -> None:
     if not isinstance(members, dict):
-        raise _unparsed(f"{where} is {quoted(members)}, expected an object with {list(expected)}")
+        raise unparsed(f"{where} is {quoted(members)}, expected an object with {list(expected)}")
     missing = [key for key in expected if key not in members]
     surplus = [key for key in members if key not in expected]
     if missing or surplus:
-        raise _unparsed(
+        raise unparsed(
             f"{where} lacks {missing} and has unknown {quoted(surplus)}; expected {list(expected)}"
         )

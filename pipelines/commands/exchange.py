@@ -17,7 +17,7 @@ from rich.console import Console
 from judgeline.io import SCORE_COLUMNS
 from judgeline.report import in_csv
 from judgeline.terminal import plain, plain_table, show_files
-from judgeline.verdict.slugs import slug
+from judgeline.verdict import slug
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files

@@ -4,7 +4,7 @@ import pandas as pd
 from upath import UPath
 
 from judgeline.intervals import Leaderboard
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import tables_uri

@@ -17,7 +17,7 @@ from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_mad
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
 from judgeline.report import Evidence, evidence_of, strongest
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_pooled
 from pipelines.instance.homes import open_instance
 from resources.config.corpora import CorpusDefinition, RatingOptions, load_corpora

@@ -8,7 +8,7 @@ import pandas as pd
 from upath import UPath
 
 from judgeline.io import empty, typed
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.candidates.controls import content_of_control, make_control
 from resources.candidates.file import Answered, CandidateFile, read_candidate
 from resources.candidates.folder import Seen, printable_name

@@ -17,7 +17,7 @@ from judgeline.sampling.candidate_battles import (
     needed_battles,
     strength_bands,
 )
-from judgeline.verdict.identity import text_hash
+from judgeline.verdict import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
 from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import RatingOptions

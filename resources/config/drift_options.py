@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from judgeline.reliability.paired import LEAST_BATTLES
+from judgeline.reliability import LEAST_BATTLES
 from resources.judges.budget import Budget
 
 

@@ -4,7 +4,7 @@ import difflib
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from judgeline.reliability import CRITERIA, WITHHOLD
 
 
 class PanelOptions(BaseModel):

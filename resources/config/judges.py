@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from judgeline.verdict.slugs import POOLED
+from judgeline.verdict import POOLED
 from resources.config.entries import EntryKind, read_entries
 from resources.config.paths import config_dir
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions

@@ -20,8 +20,7 @@ from judgeline.io import (
     set_aside,
     typed,
 )
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE
+from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
 from resources.judges.calls import ORDERS
 from resources.judges.judge import FAILURES
 

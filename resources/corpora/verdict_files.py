@@ -21,7 +21,7 @@ from judgeline.io import (
     layout_of,
     typed,
 )
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.corpora.records import Record, RowError, brief, read_records, text_of
 
 FAILED = "parse_error"

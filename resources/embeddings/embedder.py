@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.verdict.identity import identity_hash, text_hash
+from judgeline.verdict import identity_hash, text_hash
 
 Vector = NDArray[np.float32]
 

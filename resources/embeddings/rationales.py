@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from judgeline.verdict.rubric import explanation
-from judgeline.verdict.short_answers import reason_of_score
+from judgeline.verdict import explanation, reason_of_score
 from resources.embeddings.embedder import Vector
 
 COLUMNS: tuple[str, ...] = ("source", "key", "order", "replicate", "embedding")

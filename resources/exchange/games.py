@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import SCORE_COLUMNS
-from judgeline.verdict.outcomes import CRITERIA, criterion_difference, sign_outcome
+from judgeline.verdict import CRITERIA, criterion_difference, sign_outcome
 
 NEVER_ASKED = "never asked"
 MEAN_ONLY = "published as one for the battle: the format wants a winner per order"

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA, text_hash
 from resources.exchange.games import (
     Account,
     Exported,

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
-from judgeline.verdict.rubric import Rubric
+from judgeline.verdict import Rubric
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.calls import call_identity

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from judgeline.verdict.identity import identity_hash, text_hash
+from judgeline.verdict import identity_hash, text_hash
 from resources.judges.judge import Judge, Presentation
 
 ORDERS: tuple[str, str] = ("AB", "BA")

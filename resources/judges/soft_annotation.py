@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.io import REPLY_DTYPES
-from judgeline.verdict.short_answers import LETTERS
+from judgeline.verdict import LETTERS
 from resources.judges.annotation import answers_to, enter_failures, require_replicates
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity

@@ -7,7 +7,7 @@ import json
 import re
 from typing import NamedTuple
 
-from judgeline.trust.distributions import (
+from judgeline.trust import (
     ChoiceProbabilities,
     ScoreDistribution,
     TokenPosition,
@@ -15,7 +15,7 @@ from judgeline.trust.distributions import (
     perplexity,
     score_distribution,
 )
-from judgeline.verdict.short_answers import LETTERS
+from judgeline.verdict import LETTERS
 from resources.judges.alignment import BLANKS, answer_span
 
 MAX_UNRESOLVED = 0.02

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgeline.trust.distributions import ScoreDistribution, expected_score
-from judgeline.verdict.short_answers import LETTERS
+from judgeline.trust import ScoreDistribution, expected_score
+from judgeline.verdict import LETTERS
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import read_answer
 from resources.judges.forms.score import ScoreForm

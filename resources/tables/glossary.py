@@ -1,6 +1,6 @@
 """What every column of the tables means, with its unit; shown beside the column in the UI."""
 
-from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict import CRITERIA
 
 _SCORES = {
     f"{criterion}_{side}": f"Rubric points, 1 to 10: {criterion} of {side.upper()}'s completion."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.diagnostics.accounting import MISSINGNESS_COLUMNS, UNKNOWN, account_for
+from assets.diagnostics.tables import MISSINGNESS_COLUMNS, UNKNOWN, account_for
 
 MODELS = ("ant", "bee", "cat")
 FATES = ("ok", "parse_error", "refusal", "context_overflow")

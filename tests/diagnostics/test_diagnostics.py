@@ -9,7 +9,13 @@ from scipy.special import expit
 from sklearn.metrics import cohen_kappa_score
 from twins import Battle, beta, voted_models
 
-from judgeline.diagnostics.judge import Diagnostics, diagnose_judge
+from judgeline.diagnostics.judge import (
+    Diagnostics,
+    diagnose_judge,
+    equal_mass_bins,
+    expected_calibration_error,
+    reliability_curve,
+)
 from judgeline.elo import (
     CodedBattles,
     HeldOutRatings,
@@ -18,12 +24,7 @@ from judgeline.elo import (
     fit_beta_folds,
     rate,
 )
-from judgeline.reliability.agreement import (
-    cohen_kappa,
-    equal_mass_bins,
-    expected_calibration_error,
-    reliability,
-)
+from judgeline.reliability.agreement import cohen_kappa
 
 OUTCOMES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])),
@@ -63,7 +64,7 @@ def test_calibration_error_by_hand() -> None:
     """Ten battles of ten bins: the mean distance of each prediction from its outcome."""
     score = np.arange(1, 11) / 4
     outcome = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1.0])
-    bins = reliability(score, outcome, 0.8)
+    bins = reliability_curve(score, outcome, 0.8)
     by_hand = np.mean(np.abs(expit(0.8 * score) - outcome))
     assert expected_calibration_error(bins) == pytest.approx(by_hand, rel=1e-12)
     assert bins.n.tolist() == [1] * 10
@@ -73,16 +74,18 @@ def test_a_perfectly_calibrated_judge_has_almost_no_calibration_error() -> None:
     rng = np.random.default_rng(3)
     score = rng.normal(0, 2, 40_000)
     outcome = (rng.random(40_000) < expit(0.6 * score)).astype(float)
-    bins = reliability(score, outcome, 0.6)
+    bins = reliability_curve(score, outcome, 0.6)
     noise = math.sqrt(0.25 / 4000)  # of one bin's share
     assert expected_calibration_error(bins) < 2 * noise
-    assert expected_calibration_error(reliability(score, outcome, 1.2)) > 5 * noise
+    assert expected_calibration_error(reliability_curve(score, outcome, 1.2)) > 5 * noise
 
 
 def test_reliability_turns_battles_towards_the_judges_side() -> None:
-    bins = reliability([2.0, -2.0], [1.0, 0.0], 1.0)
+    bins = reliability_curve([2.0, -2.0], [1.0, 0.0], 1.0)
     assert bins.mean_y.tolist() == [1.0]  # equal confidence shares a bin
-    assert reliability([2.0, -2.0, 1.0], [1.0, 0.0, 0.5], 1.0).n.sum() == 2  # ties do not count
+    assert (
+        reliability_curve([2.0, -2.0, 1.0], [1.0, 0.0, 0.5], 1.0).n.sum() == 2
+    )  # ties do not count
 
 
 @given(n=st.integers(1, 57), n_bins=st.integers(1, 12))

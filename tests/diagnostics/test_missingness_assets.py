@@ -5,7 +5,7 @@ import pytest
 
 from assets.diagnostics import missing_bounds as of_bounds
 from assets.diagnostics import missingness as module
-from assets.diagnostics.accounting import account_for
+from assets.diagnostics.tables import account_for
 from judgeline.io import score_battles
 
 

@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm
 
-from assets.reference.system_comparison import agreement_of, compare_systems, summarise_systems
 from assets.reference.systems import (
     SYSTEMS,
+    agreement_of,
+    compare_systems,
     glicko2_ratings,
     rate_by_systems,
+    summarise_systems,
     trueskill_ratings,
 )
 

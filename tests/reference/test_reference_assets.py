@@ -8,7 +8,7 @@ from assets.reference import assets as reference
 from assets.reference import system_assets as systems
 from assets.reference.anchoring import no_ratings
 from assets.reference.reach import no_diagnostics
-from assets.reference.system_comparison import no_systems
+from assets.reference.systems import no_systems
 from resources.config.catalog import Catalog
 
 CORPUS = """stub:

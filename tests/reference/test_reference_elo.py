@@ -12,10 +12,12 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaln, polygamma
 from scipy.stats import beta, kendalltau, rankdata, spearmanr
 
+from judgeline.elo import ELO_PER_LOGIT
 from judgeline.reference.gaps import (
     AnchoredElo,
     anchored_elo,
     anchored_elo_of_preferences,
+    bootstrap_gap_std_error,
     finite_population_factor,
     narrow_intervals,
     soft_counts,
@@ -24,7 +26,6 @@ from judgeline.reference.reach import (
     abstain,
     compare_references,
     diagnose_reference,
-    share_within_reach,
 )
 
 POINTS = 400 / math.log(10)
@@ -298,16 +299,24 @@ def test_narrowing_scales_errors_and_bounds_about_the_gap() -> None:
 # ------------------------------------------------------------------ diagnostics
 
 
+def shares_of(win_share: list[float]) -> np.ndarray:
+    """Preferences of models that have these Jeffreys win shares, over a thousand prompts."""
+    wins = np.round(1001 * np.array(win_share) - 0.5)
+    return (np.arange(1000) < wins[:, None]).astype(float)
+
+
 def test_shares_on_the_bounds_are_within_reach() -> None:
-    reach = share_within_reach([0.2, 0.8, 0.19, 0.81])
+    # with half a prompt won and lost: 4 / 5 and 1 / 5, the bounds themselves, and one beyond each
+    wins = ([1.0] * 3 + [0.5], [0.0] * 3 + [0.5], [1.0] * 4, [0.0] * 4)
+    reach = diagnose_reference(wins).models
     assert reach.within.tolist() == [True, True, False, False]
     assert (reach.share, reach.is_adequate) == (0.5, False)
 
 
 @pytest.mark.parametrize(("n_outside", "adequate"), [(0, True), (1, True), (2, False)])
 def test_reference_is_flagged_below_95_percent(n_outside: int, adequate: bool) -> None:
-    shares = np.where(np.arange(20) < n_outside, 0.1, 0.5)
-    assert share_within_reach(shares).is_adequate is adequate
+    preference = shares_of(np.where(np.arange(20) < n_outside, 0.1, 0.5).tolist())
+    assert diagnose_reference(preference).models.is_adequate is adequate
 
 
 def test_reach_is_of_models_and_of_prompts() -> None:
@@ -332,21 +341,6 @@ def test_reach_is_of_models_and_of_prompts() -> None:
 def test_diagnosis_of_bad_tables_names_the_place(preference: ArrayLike, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         diagnose_reference(preference)
-
-
-@pytest.mark.parametrize(
-    ("shares", "reach", "message"),
-    [
-        ([], (0.2, 0.8), r"n > 0, got \(0,\)"),
-        ([math.nan], (0.2, 0.8), "win_share holds nan"),
-        ([0.5], (0.8, 0.2), "reach must be"),
-    ],
-)
-def test_bad_shares_name_the_value(
-    shares: list[float], reach: tuple[float, float], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        share_within_reach(shares, reach=reach)
 
 
 def test_references_on_one_scale_move_the_origin_only() -> None:
@@ -573,3 +567,41 @@ def test_the_reference_against_itself_shows_no_spread(
     with_itself = np.vstack([preference, np.full(805, 0.5)])
     with pytest.raises(ValueError, match=r"model 29 equal 0.5.*is it the reference itself"):
         anchored_elo_of_preferences(with_itself)
+
+
+def spread(preference, n_resamples: int = 4000, seed: int = 3) -> float:
+    rng = np.random.default_rng(seed)
+    return bootstrap_gap_std_error(preference, n_resamples=n_resamples, rng=rng)
+
+
+def test_wins_and_losses_spread_as_the_beta_posterior_does() -> None:
+    """Oracle: log-odds of a Beta(a, b) have variance trigamma(a) + trigamma(b)."""
+    won, lost = 25, 15
+    exact = ELO_PER_LOGIT * math.sqrt(polygamma(1, won + 0.5) + polygamma(1, lost + 0.5))
+    found = spread([1.0] * won + [0.0] * lost)
+    assert found == pytest.approx(exact, rel=4 / math.sqrt(2 * 4000))
+
+
+def test_swapping_sides_and_silent_prompts_change_nothing() -> None:
+    values = np.random.default_rng(0).uniform(size=30)
+    assert spread(1 - values) == pytest.approx(spread(values), rel=4 / math.sqrt(4000))
+    assert spread(np.append(values, [np.nan, np.nan])) == spread(values)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 0.5, 1.0])
+def test_equal_preferences_show_no_spread(value: float) -> None:
+    assert spread([value] * 7) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("preference", "n_resamples", "message"),
+    [
+        ([[0.1, 0.2]], 10, r"shape \(prompts,\), got \(1, 2\)"),
+        ([0.1, 0.2], 1, "got 1"),
+        ([math.nan], 10, "no prompt has a verdict"),
+        ([0.5, 1.5], 10, "holds 1.5"),
+    ],
+)
+def test_bad_input_names_the_value(preference, n_resamples: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        spread(preference, n_resamples)

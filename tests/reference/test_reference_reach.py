@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.reference.anchoring import against, meetings, rate_against
+from assets.reference.anchoring import against, meetings, preferences_by_run, rate_against
 from assets.reference.reach import diagnose, gaps_against
-from assets.reference.runs import preferences_by_run
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files
 

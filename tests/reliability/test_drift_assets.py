@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from assets.reliability.drift import choose_watched, judge_has_not_drifted
-from assets.reliability.drift_tables import DRIFT_DTYPES
+from assets.reliability.tables import DRIFT_DTYPES
 from judgeline.reliability.drift import Judgement, detect_drift
 from resources.config.corpora import CorpusDefinition
 from resources.judges.epochs import empty_epochs

@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.reliability.drift_tables import DRIFT_DTYPES, drift_table, moved_since
-from assets.reliability.panel_tables import PANEL_DTYPES
+from assets.reliability.tables import DRIFT_DTYPES, PANEL_DTYPES, drift_table, moved_since
 from judgeline.io import SCORE_COLUMNS
 from judgeline.reliability.drift import UNITS
 from resources.judges.epochs import EPOCH_DTYPES, FIRST_REPLICATE, empty_epochs

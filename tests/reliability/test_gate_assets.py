@@ -12,7 +12,7 @@ from assets.intervals import assets as uncertainty
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import gate as judge_gate
 from assets.reliability import panel
-from assets.reliability.panel_tables import PANEL_DTYPES
+from assets.reliability.tables import PANEL_DTYPES
 from judgeline.reliability.gate import CRITERIA, Measurement, hold_to
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

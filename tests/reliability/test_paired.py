@@ -10,12 +10,12 @@ from scipy.stats import binomtest, ttest_1samp, ttest_rel
 from judgeline.elo import fit_beta
 from judgeline.reliability.paired import (
     LEAST_BATTLES,
+    beta_change,
     call_change,
     mean_change,
     repeat_change,
     share_change,
 )
-from judgeline.reliability.paired_slopes import beta_change
 
 
 def judged_twice(n: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.reliability.panel_tables import PANEL_DTYPES, by_run, panel_table, repeated
+from assets.reliability.tables import PANEL_DTYPES, by_run, panel_table, repeated
 from judgeline.verdict.outcomes import CRITERIA
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgeline.sampling.balanced import appearances, balanced_sample, tiebreak_keys
-from judgeline.verdict.slugs import slug
+from judgeline.verdict.identity import slug
 
 
 @st.composite

@@ -1,14 +1,13 @@
 from assets.candidates.attack_controls import COLUMNS as CONTROL_COLUMNS
 from assets.candidates.judging import WHOSE
 from assets.candidates.prediction_record import PREDICTION_DTYPES
-from assets.diagnostics.accounting import MISSINGNESS_COLUMNS
 from assets.diagnostics.influences import INFLUENCE_COLUMNS
+from assets.diagnostics.tables import MISSINGNESS_COLUMNS
 from assets.quantitative.tables import OUTCOME_COLUMNS
 from assets.reference.anchoring import RATING_COLUMNS
 from assets.reference.reach import DIAGNOSTIC_COLUMNS
-from assets.reference.system_comparison import SYSTEM_COLUMNS
-from assets.reliability.drift_tables import DRIFT_DTYPES
-from assets.reliability.panel_tables import PANEL_DTYPES
+from assets.reference.systems import SYSTEM_COLUMNS
+from assets.reliability.tables import DRIFT_DTYPES, PANEL_DTYPES
 from assets.trust.consistency import CONSISTENCY_DTYPES
 from assets.trust.scoring import SOFT_DTYPES
 from judgeline.diagnostics.judge import Diagnostics

@@ -9,7 +9,6 @@ from relations_twin import count_subsets
 
 from judgeline.trust.consistency import (
     ViolationCounts,
-    conflict_ratio,
     count_violations,
     outcome_matrices,
     score_conflicts,
@@ -277,7 +276,7 @@ def test_bad_matrices_are_named(matrices: list, sizes: tuple[int, ...], message:
 def test_conflicts_by_hand(gap: float, conflicts: list[bool]) -> None:
     found = score_conflicts([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0)
     assert found.tolist() == conflicts
-    ratio = conflict_ratio([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0)
+    ratio = score_conflicts([5 + gap] * 3, [5.0] * 3, [1, 0.5, 0], tolerance=1.0).mean()
     assert ratio == sum(conflicts) / 3
 
 
@@ -299,14 +298,15 @@ def test_conflict_ratio_is_the_published_condition(pairs: list[tuple], tolerance
             or (not x_above and not y_above and share != 0.5)
         )
     a, b, outcome = (np.array(column) for column in zip(*pairs, strict=True))
-    assert conflict_ratio(a, b, outcome, tolerance=tolerance) == n_conflicts / len(pairs)
-    assert conflict_ratio(b, a, 1 - outcome, tolerance=tolerance) == n_conflicts / len(pairs)
+    assert score_conflicts(a, b, outcome, tolerance=tolerance).mean() == n_conflicts / len(pairs)
+    assert score_conflicts(b, a, 1 - outcome, tolerance=tolerance).mean() == n_conflicts / len(
+        pairs
+    )
 
 
 @pytest.mark.parametrize(
     ("a", "b", "outcome", "tolerance", "message"),
     [
-        ([], [], [], 0, "no pair"),
         ([1.0], [1.0, 2.0], [1.0], 0, r"got \(1,\), \(2,\) and \(1,\)"),
         ([1.0, math.nan], [1.0, 1.0], [1, 1], 0, "score_a holds nan at 1"),
         ([1.0], [math.inf], [1], 0, "score_b holds inf at 0"),
@@ -318,4 +318,4 @@ def test_conflict_ratio_is_the_published_condition(pairs: list[tuple], tolerance
 )
 def test_bad_pairs_are_named(a, b, outcome, tolerance: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        conflict_ratio(a, b, outcome, tolerance=tolerance)
+        score_conflicts(a, b, outcome, tolerance=tolerance)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgeline.verdict.dictation import lists, scripts, stated
+from judgeline.verdict.dictation import folded, lists, readings, scripts, stated
 from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.plain_text import folded, readings
 
 FIRST, SECOND = bytes((9, 8, 7, 6, 5, 4)), bytes((1, 2, 3, 4, 5, 10))
 BOTH = {

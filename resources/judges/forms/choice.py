@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.short_answers import parse_choice, parse_choice_object
+from judgeline.verdict import parse_choice, parse_choice_object
 from resources.judges.calls import present
 from resources.judges.forms.options import ChoiceOptions, FormName, template_file
 from resources.judges.forms.structured import N_LISTED, object_format

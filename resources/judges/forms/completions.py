@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.judges.calls import require_texts
 from resources.judges.judge import Presentation
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from judgeline.verdict.rubric import RubricError
+from judgeline.verdict import RubricError
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.prompt import Wording

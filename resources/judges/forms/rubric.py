@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.rubric import Rubric, parse_answer, require_own_scores
+from judgeline.verdict import Rubric, parse_answer, require_own_scores
 from resources.judges.calls import present
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from judgeline.verdict.short_answers import parse_score, parse_score_object
+from judgeline.verdict import parse_score, parse_score_object
 from resources.judges.forms.completions import completions_of, present_completions
 from resources.judges.forms.options import FormName, ScoreOptions, template_file
 from resources.judges.forms.structured import N_LISTED, object_format

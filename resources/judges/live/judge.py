@@ -13,7 +13,7 @@ from typing import Any
 
 import openai
 
-from judgeline.verdict.identity import text_hash
+from judgeline.verdict import text_hash
 from resources.judges.budget import Budget
 from resources.judges.forms.asked import Evidence
 from resources.judges.forms.form import Form

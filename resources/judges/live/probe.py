@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import openai
 
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import identity_hash
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.fields import Decoding
 from resources.judges.live.prompt import named_schema

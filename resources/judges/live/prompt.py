@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
+from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
 from resources.judges.judge import Presentation
 
 PROMPT_VERSION = "1"

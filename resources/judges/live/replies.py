@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from judgeline.verdict.rubric import RubricError
+from judgeline.verdict import RubricError
 from resources.judges.alignment import answer_span
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC

@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.elo import keyed_rng
-from judgeline.verdict.identity import text_hash
-from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE
-from judgeline.verdict.short_answers import LETTERS
+from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LETTERS, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
 from resources.judges.budget import Budget, Cost
 from resources.judges.forms.choice import ChoiceForm

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgeline.elo import keyed_rng
-from judgeline.verdict.identity import identity_hash, text_hash
-from judgeline.verdict.outcomes import CRITERIA
-from judgeline.verdict.rubric import HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
+from judgeline.verdict import (
+    CRITERIA,
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    RESPONSES,
+    identity_hash,
+    text_hash,
+)
 from resources.arena.checker import Reading, read_completion
 from resources.arena.prompts import Prompt
 from resources.judges.budget import Budget, Cost

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from judgeline.verdict.slugs import slug
+from judgeline.verdict.identity import slug
 from pipelines.commands.run import run_lineage
 from resources.config.catalog import Catalog
 from resources.config.judges import load_judges

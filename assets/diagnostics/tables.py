@@ -1,10 +1,10 @@
-"""From verdicts to the account of every battle: which have a score, and why others have none."""
+"""Account of every battle: which have a score, and the reason of the others."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from judgeline.diagnostics.missingness import battle_status, length_bins
+from judgeline.diagnostics import battle_status, length_bins
 
 MISSINGNESS_COLUMNS: tuple[str, ...] = (
     "grouping",
@@ -23,24 +23,11 @@ UNKNOWN = "unknown"
 def account_for(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return how many battles have each status, in all and by model, language and length.
 
-    Every battle has one status (see `battle_status`), so those of a
-    level add up to its battles; by model, a battle counts for both of its models. Length is
-    the two completions together, in quarters of the battles. A corpus that publishes no
-    language, or no text, has no such grouping.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        The sampled battles.
-    verdicts : DataFrame
-        Verdicts of one judge; those on other battles do not count.
-
-    Returns
-    -------
-    DataFrame
-        `MISSINGNESS_COLUMNS`; ``share`` is of the level's battles, ``n_verdicts`` counts the
-        answers with that status to any battle of the level, also those to battles that another
-        replicate saved.
+    Every battle has one status (see `battle_status`), so those of a level add up to its battles; by
+    model, a battle counts for both of its models. Length is the two completions together, in
+    quarters of the battles. A corpus that publishes no language, or no text, has no such grouping.
+    ``share`` is of the level's battles, ``n_verdicts`` counts the answers with that status to any
+    battle of the level, also those to battles that another replicate saved.
     """
     place = pd.Index(battles["battle_id"]).get_indexer(pd.Index(verdicts["battle_id"]))
     answers = verdicts[place >= 0].assign(place=place[place >= 0])
@@ -88,8 +75,8 @@ def _count(
     """Return one row per level and status that occurs there."""
     keyed = levels.rename("level").to_frame()
     n_battles, n_verdicts = (
-        keyed.join(told, how="inner").groupby(["level", "status"], observed=True).size()
-        for told in (fates, answers)
+        keyed.join(statuses, how="inner").groupby(["level", "status"], observed=True).size()
+        for statuses in (fates, answers)
     )
     counted = pd.DataFrame({"n_battles": n_battles, "n_verdicts": n_verdicts})
     table = counted.fillna(0).astype("int64").reset_index().astype({"level": str})
