@@ -18,8 +18,11 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.forms.asked import form_of, make_form
+from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.form import Form
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
@@ -30,7 +33,6 @@ from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.judges.soft_annotation import annotate_choices, annotate_scores
 from resources.store.verdicts import VerdictStore
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
@@ -49,6 +51,7 @@ TRAITS = BuiltinTraits(
     truncated_rate=0,
 )
 TEMPLATE = "{delimiter} {instruction} {first_completion} {second_completion}"
+DEFAULT: dict[FormName, Form] = {"rubric": RUBRIC, "score": ScoreForm(), "choice": ChoiceForm()}
 FORMS: tuple[FormName, ...] = ("rubric", "score", "choice")
 
 
@@ -71,9 +74,10 @@ BATTLES = pd.DataFrame(
 
 def simulated(form: FormName) -> Judge:
     judge = BuiltinJudge(TRAITS, "cedar", PROMPTS, "Grade both.")
-    if form == "rubric":
-        return judge
-    return BuiltinFormJudge(judge, make_form(form), "Answer in a word.")
+    short = DEFAULT[form]
+    if isinstance(short, ScoreForm | ChoiceForm):
+        return BuiltinFormJudge(judge, short, "Answer in a word.")
+    return judge
 
 
 def served(form: FormName, *, structured: bool = False) -> Judge:
@@ -90,11 +94,11 @@ def served(form: FormName, *, structured: bool = False) -> Judge:
         Endpoint("https://endpoint.example/v1", "none"),
         Path("nowhere"),
         declared=Capabilities("max_tokens", True, True, 8192, 20),
-        form=make_form(
-            form,
-            score=ScoreOptions(scale=(1, 9), structured=structured),
-            choice=ChoiceOptions(structured=structured),
-        ),
+        form={
+            "rubric": RUBRIC,
+            "score": ScoreForm(ScoreOptions(scale=(1, 9), structured=structured)),
+            "choice": ChoiceForm(ChoiceOptions(structured=structured)),
+        }[form],
     )
 
 
@@ -102,7 +106,7 @@ def managed(form: FormName) -> Judge:
     options = VllmOptions(max_model_len=8192, extra_args=("--seed", "1"))
     fields = ServedFields(model="tiny", log_probabilities="on")
     place = Hosting(logs=Path("nowhere"))
-    return ManagedJudge("j", fields, options, TEMPLATE, place, make_form(form))
+    return ManagedJudge("j", fields, options, TEMPLATE, place, DEFAULT[form])
 
 
 JUDGES = {
@@ -173,7 +177,7 @@ ROWS = {
 @pytest.mark.parametrize("name", JUDGES)
 def test_an_identity_never_changes(name: str) -> None:
     judge = JUDGES[name]
-    shown = form_of(judge).present(BATTLES, 1)[1]
+    shown = judge.form.present(BATTLES, 1)[1]
     assert (judge_key(judge), call_identity(judge, shown)) == IDENTITIES[name]
 
 
@@ -183,8 +187,7 @@ def rows_hash(table: pd.DataFrame) -> str:
 
 
 def asked(form: FormName, buyer: Buyer) -> pd.DataFrame:
-    ask = {"rubric": annotate, "score": annotate_scores, "choice": annotate_choices}[form]
-    return ask(simulated(form), BATTLES, slug="sim", buyer=buyer)
+    return annotate(simulated(form), BATTLES, slug="sim", buyer=buyer)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -13,10 +13,9 @@ from assets.trust import assets as module
 from assets.trust.consistency import ALL, CONSISTENCY_DTYPES, OVERALL
 from assets.trust.scoring import SOFT_DTYPES, SOURCES
 from resources.config.catalog import Catalog
-from resources.judges.annotation import SCORE_COLUMNS
+from resources.judges.annotation import CHOICE_DTYPES, SCORE_COLUMNS, SCORE_DTYPES
 from resources.judges.budget import Budget
-from resources.judges.recorded_choices import recorded_choices
-from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables, open_store
 
