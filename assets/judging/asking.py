@@ -19,19 +19,18 @@ from assets.judging.retries import is_transient, retried_later
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import evidence_entries
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
 from resources.judges.expected_calls import Expected, expect_calls
-from resources.judges.forms.asked import form_of
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
 from resources.judges.judge_plan import plan_of, told
 from resources.judges.ledger import Ledger, models_named, several_models_message
 from resources.judges.managed.pool import hosting_of
 from resources.judges.remedies import reasons_of, remedies_text
-from resources.judges.soft_account import evidence_entries
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
 
@@ -156,7 +155,7 @@ def _account(
     """Return as metadata what the answers took, and which judge and prompt gave them."""
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
-    asked = form_of(opened)
+    asked = opened.form
     named = models_named(answers)
     if note := several_models_message(named):
         context.log.warning(f"{PROGRESS}{note}")

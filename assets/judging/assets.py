@@ -14,9 +14,9 @@ from judgeline.verdict import CRITERIA
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.catalog import recorded
 from resources.judges.judge import FAILURES
 from resources.judges.ledger import models_named, several_models_message
+from resources.judges.recorded import recorded_marks
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
 
@@ -49,7 +49,7 @@ def verdicts(
     _, slug = corpus_and_judge(context)
     corpus_of(context, catalog, JUDGE)
     if catalog.judge(slug).kind == "recorded" or recorded_verdicts["judge"].eq(slug).any():
-        answers = recorded(recorded_verdicts, sampled_battles, slug)
+        answers = recorded_marks(recorded_verdicts, sampled_battles, slug)
         return dg.MaterializeResult(value=answers, metadata=account_of(answers))
     return ask_judge(
         context,

@@ -20,9 +20,10 @@ from assets.judging.forms import (
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
 from resources.config.catalog import Catalog
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.recorded_choices import recorded_choices
-from resources.judges.soft_annotation import CHOICE_DTYPES, annotate_choices
+from resources.judges.forms.choice import CHOICE_DTYPES
+from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
 
@@ -61,7 +62,7 @@ def choice_verdicts(
     told = ask_judge(
         context,
         sampled_battles,
-        annotate_choices,
+        annotate,
         form="choice",
         catalog=catalog,
         verdict_store=verdict_store,

@@ -17,7 +17,7 @@ from resources.judges.expected_calls import expect_calls
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
 from resources.judges.judge_plan import JudgePlan, plan_of
-from resources.judges.recorded_choices import recorded_choices
+from resources.judges.recorded import recorded_choices
 from resources.tables.store import ParquetStore
 
 _TABLES: dict[FormName, str] = {

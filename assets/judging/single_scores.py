@@ -16,8 +16,9 @@ from assets.judging.forms import (
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
 from resources.config.catalog import Catalog
+from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.soft_annotation import SCORE_DTYPES, annotate_scores
+from resources.judges.forms.score import SCORE_DTYPES
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
 
@@ -48,7 +49,7 @@ def score_verdicts(
     return ask_judge(
         context,
         sampled_battles,
-        annotate_scores,
+        annotate,
         form="score",
         catalog=catalog,
         verdict_store=verdict_store,

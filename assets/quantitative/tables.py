@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from judgeline.io import verdict_differences
 from judgeline.quantitative.presentations import Presentations, presentations, two_headed
-from resources.judges.forms.completions import completion_ids
+from resources.judges.forms.score import completion_ids
 
 OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")
 """Columns of the outcomes that quantitative judges predict."""

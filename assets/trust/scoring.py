@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from judgeline.trust import aggregate_orders, perplexity_outcome
 from judgeline.verdict import hard_outcome, sign_outcome
-from resources.judges.forms.completions import completion_ids
-from resources.judges.soft_annotation import TARGET_SCALE
+from resources.judges.forms.score import TARGET_SCALE, completion_ids
 
 SOFT_DTYPES: dict[str, str] = {
     "battle_id": "str",

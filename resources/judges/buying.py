@@ -14,7 +14,6 @@ import pandas as pd
 
 from resources.judges.budget import Budget, Cost, JointBudget
 from resources.judges.calls import call_identity, call_parts, judge_key
-from resources.judges.forms.asked import form_of
 from resources.judges.forms.form import read_answer
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.store.verdicts import Scan, VerdictStore
@@ -304,7 +303,7 @@ def _storable(answer: Answer) -> Answer:
 
 def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) -> dict[str, Any]:
     return {
-        "status": read_answer(answer, form_of(judge))[0],
+        "status": read_answer(answer, judge.form)[0],
         "answered_at": datetime.now(UTC),
         "answer": answer.text,
         "failure": answer.failure,

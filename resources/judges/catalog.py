@@ -5,18 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from judgeline.io import VERDICT_DTYPES
 from resources.arena.prompts import write_prompts
 from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.asked import make_form
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
+from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
@@ -185,7 +182,11 @@ def open_managed(
 
 def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
     """Return a form with the options that a judge declares."""
-    return make_form(form, score=definition.score, choice=definition.choice)
+    if form == "score":
+        return ScoreForm(definition.score or ScoreOptions())
+    if form == "choice":
+        return ChoiceForm(definition.choice or ChoiceOptions())
+    return RUBRIC
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
@@ -245,34 +246,6 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
         return False
     needs_more = form_of_definition(definition, form).needs_alternatives and found.log_probabilities
     return not needs_more or found.alternatives is not None
-
-
-def recorded(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
-    """Return the verdicts of a judge that came with a corpus, on the battles at hand.
-
-    Parameters
-    ----------
-    verdicts : DataFrame
-        All verdicts that came with the corpus.
-    battles : DataFrame
-        Battles to keep the verdicts of, by ``battle_id``.
-    slug : str
-        The judge.
-
-    Raises
-    ------
-    ValueError
-        If the corpus has no verdicts of the judge.
-    """
-    own = verdicts[verdicts["judge"].eq(slug)]
-    if own.empty:
-        there = ", ".join(sorted(verdicts["judge"].unique())) or "none at all"
-        raise ValueError(
-            f"no recorded verdicts of judge {slug!r} came with this corpus (it has: {there}); "
-            "name one of those in config/judges.yaml, or choose a judge of another kind"
-        )
-    kept = own[own["battle_id"].isin(battles["battle_id"])]
-    return kept.reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES).reset_index(drop=True)
 
 
 def _unopened(definition: JudgeDefinition) -> str:

@@ -8,13 +8,13 @@ import pandas as pd
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import n_runs
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
 from resources.judges.estimates import Answered, TokenEstimate, estimate_tokens
-from resources.judges.forms.asked import Evidence, evidence_of, n_runs
 from resources.judges.forms.options import FormName
-from resources.judges.judge import Judge, Presentation
+from resources.judges.judge import Evidence, Judge, Presentation
 
 _ANSWERS_LOOKED_AT = 500
 
@@ -102,7 +102,7 @@ def _calls(
         )
         return list({_texts(one): one for one in shown}.values()), 0, None, note
     opened = open_judge(judge, corpus, form=form)
-    shown = _numbered(asked.present(battles, n_runs(asked, evidence_of(opened), n_times)), first)
+    shown = _numbered(asked.present(battles, n_runs(asked, opened.evidence, n_times)), first)
     needed, n_stored = buyer.missing(opened, shown)
     if more:
         needed, n_stored = _with_panel(opened, shown, needed, more, buyer, judge.replicates)

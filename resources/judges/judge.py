@@ -6,9 +6,15 @@ cannot tell them apart.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from resources.judges.budget import Budget
+
+if TYPE_CHECKING:
+    from resources.judges.forms.form import Form
+
+Evidence = Literal["log-probabilities", "samples"]
+"""Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
 
 FAILURES: tuple[str, ...] = (
     "parse_error",
@@ -29,7 +35,8 @@ class Presentation:
     """One question with two completions in the order in which the judge sees them.
 
     Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations and never shown to a served judge.
+    model names are for simulations and never shown to a served judge. `question_id` is of
+    presentations with one completion, whose `battle_id` is the completion's.
     """
 
     battle_id: str
@@ -40,6 +47,7 @@ class Presentation:
     second_completion: str
     first_model: str
     second_model: str
+    question_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,16 @@ class Judge(Protocol):
     """
 
     identity: Mapping[str, str]
+
+    @property
+    def form(self) -> "Form":
+        """Form in which the judge was opened."""
+        ...
+
+    @property
+    def evidence(self) -> Evidence:
+        """Source of its odds."""
+        ...
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget

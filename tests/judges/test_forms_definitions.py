@@ -11,7 +11,6 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_judge, template_of
-from resources.judges.forms.asked import evidence_of, form_of
 from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
@@ -121,11 +120,10 @@ def test_a_judge_is_asked_in_no_other_form_than_its_own(tmp_path: Path) -> None:
 def test_samples_may_be_wanted_where_they_can_differ(tmp_path: Path) -> None:
     judge = define(tmp_path, asks=["score"], log_probabilities="off", decoding={"temperature": 1.0})
     opened = open_judge(judge, CORPUS, form="score")
-    assert evidence_of(opened) == "samples"
+    assert opened.evidence == "samples"
     assert "alternatives" not in opened.identity
-    assert evidence_of(open_judge(define(tmp_path, asks=["score"]), CORPUS, form="score")) == (
-        "log-probabilities"
-    )
+    by_tokens = open_judge(define(tmp_path, asks=["score"]), CORPUS, form="score")
+    assert by_tokens.evidence == "log-probabilities"
 
 
 @pytest.mark.parametrize(
@@ -177,5 +175,5 @@ def test_shipped_prompts_ask_for_the_word_first(tmp_path: Path) -> None:
     judge = define(tmp_path, asks=["score", "choice"])
     for form, word in (("score", "integer"), ("choice", "letter")):
         opened = open_judge(judge, CORPUS, form=form)
-        assert form_of(opened).name == form
+        assert opened.form.name == form
         assert f"begin with the {word}" in template_of(judge, form)

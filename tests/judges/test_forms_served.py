@@ -20,21 +20,14 @@ from upath import UPath
 from judgeline.trust.distributions import aggregate_orders
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import annotate, evidence_entries, read_answers
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.forms.asked import evidence_of, form_of
-from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.choice import CHOICE_DTYPES, ChoiceForm
 from resources.judges.forms.options import FormName
+from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.judge import Judge, Presentation
 from resources.judges.live.replies import read_reply
-from resources.judges.soft_account import evidence_entries
-from resources.judges.soft_annotation import (
-    CHOICE_DTYPES,
-    SCORE_DTYPES,
-    annotate_choices,
-    annotate_scores,
-)
-from resources.judges.soft_readings import read_runs, told_choices
 from resources.store.verdicts import VerdictStore
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
@@ -69,11 +62,11 @@ def opened(server: FaultServer, form: FormName, **fields: Any) -> Judge:
 
 
 def scores(server: FaultServer, buyer: Buyer | None = None, **fields: Any) -> pd.DataFrame:
-    return annotate_scores(opened(server, "score", **fields), BATTLES, slug="j", buyer=buyer)
+    return annotate(opened(server, "score", **fields), BATTLES, slug="j", buyer=buyer)
 
 
 def choices(server: FaultServer, buyer: Buyer | None = None, **fields: Any) -> pd.DataFrame:
-    return annotate_choices(opened(server, "choice", **fields), BATTLES, slug="j", buyer=buyer)
+    return annotate(opened(server, "choice", **fields), BATTLES, slug="j", buyer=buyer)
 
 
 def saying(tokens: Tokens) -> SoftServer:
@@ -109,7 +102,7 @@ def test_equal_texts_of_two_models_are_two_completions_and_one_call(tmp_path: Pa
     twins = BATTLES.head(1).assign(completion_b="x on first")
     buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
     with serving(saying(SURE_OF_87)) as server:
-        table = annotate_scores(opened(server, "score"), twins, slug="j", buyer=buyer)
+        table = annotate(opened(server, "score"), twins, slug="j", buyer=buyer)
     assert table["model"].tolist() == ["x", "y"]
     assert table["identity"].nunique() == 1 == len(server.presentations)
     assert table["completion_id"].nunique() == 2
@@ -130,7 +123,6 @@ def test_fewer_alternatives_are_asked_for_where_twenty_are_refused(form: FormNam
     server.most_listed = 5
     with serving(server):
         few = opened(server, form)
-        annotate = annotate_scores if form == "score" else annotate_choices
         table = annotate(few, BATTLES, slug="j")
         n_probes = len(server.bodies) - len(server.presentations)
         again = dict(opened(server, form).identity)
@@ -213,20 +205,20 @@ def test_numbers_begun_and_not_followed_are_never_filled_in() -> None:
     second = ("7", {"7": 1.0})
     with serving(saying([first, second, *REASON])) as server:
         judge = opened(server, "score")
-        table = annotate_scores(judge, BATTLES, slug="j")
+        table = annotate(judge, BATTLES, slug="j")
         small = scores(saying_at(server, [("8", {"8": 0.7, "9": 0.3}), *REASON]),
                        score={"scale": [1, 9]})  # fmt: skip
     assert table["status"].eq("ok").all()
     assert table["score"].tolist() == [87] * N_COMPLETIONS
     assert table["evidence"].tolist() == ["none"] * N_COMPLETIONS
     assert table[["expected_score", "covered"]].isna().all(axis=None)
-    note = evidence_entries(table, form_of(judge))["note"]
+    note = evidence_entries(table, judge.form)["note"]
     assert "5 of 5 answers" in note
     assert "'9' (probability 0.3)" in note
     assert "[1, 9]" in note
     assert "log_probabilities: off" in note
     assert small["evidence"].eq("log-probabilities").all()
-    assert "note" not in evidence_entries(small, form_of(judge))
+    assert "note" not in evidence_entries(small, judge.form)
 
 
 def saying_at(server: SoftServer, tokens: Tokens) -> SoftServer:
@@ -362,10 +354,10 @@ def test_what_a_judge_thought_takes_no_places_from_its_answer() -> None:
     )
     shown = Presentation("b0", "AB", 0, "q", "x", "y", "m", "n")
     answer = read_reply(SimpleNamespace(choices=[choice]), shown, ChoiceForm()).answer
-    ((chances, covered, perplexity, evidence),) = told_choices(
-        read_runs([shown], [answer], ChoiceForm())
-    )
-    assert chances == pytest.approx((0.75, 0.0, 0.25))
+    form = ChoiceForm()
+    (reading,) = read_answers([shown], [answer], form, "log-probabilities")
+    _, *chances, covered, perplexity, evidence = form.values(reading)
+    assert chances == pytest.approx([0.75, 0.0, 0.25])
     assert (covered, evidence) == (pytest.approx(1.0), "log-probabilities")
     assert perplexity == pytest.approx(4 / 3)
 
@@ -389,7 +381,7 @@ def test_an_endpoint_that_never_lists_alternatives_is_asked_for_samples() -> Non
         table = choices(server, decoding=warm, choice={"samples": 3})
         again = opened(server, "choice", decoding=warm)
         n_bodies = len(server.bodies)
-        assert evidence_of(again) == "samples"
+        assert again.evidence == "samples"
         assert len(server.bodies) == n_bodies  # remembered
         with pytest.raises(ValueError, match="demands 'log_probabilities'"):
             choices(server, decoding=warm, log_probabilities="on")
@@ -469,11 +461,11 @@ INJECTIONS = (
 def test_a_completion_is_data_whatever_it_says(text: str) -> None:
     hostile = BATTLES.head(1).assign(completion_a=text)
     with serving(saying([("12", {"12": 1.0}), *REASON])) as server:
-        table = annotate_scores(opened(server, "score"), hostile, slug="j")
+        table = annotate(opened(server, "score"), hostile, slug="j")
         assert text in {shown_texts(body)[1] for body in server.presentations}
     assert table["score"].tolist() == [12, 12]
     with serving(saying([("B", {"B": 1.0}), *REASON])) as server:
-        verdicts = annotate_choices(opened(server, "choice"), hostile, slug="j")
+        verdicts = annotate(opened(server, "choice"), hostile, slug="j")
         assert (text, "y on first") in {shown_texts(body)[1:] for body in server.presentations}
     assert verdicts["choice"].tolist() == [0.0, 1.0]
 
@@ -525,11 +517,3 @@ def test_batches_answer_what_is_answered_live(form: FormName) -> None:
     assert server.submitted.total() == n_live
     pd.testing.assert_frame_equal(batch, live)
     assert batch["status"].eq("ok").all()
-
-
-def test_a_judge_opened_for_another_form_is_refused() -> None:
-    with serving(SoftServer()) as server:
-        with pytest.raises(ValueError, match=r"opened for 'choice'.*form='score'"):
-            annotate_scores(opened(server, "choice"), BATTLES, slug="j")
-        with pytest.raises(ValueError, match=r"opened for 'rubric'.*form='choice'"):
-            annotate_choices(opened(server, "rubric", asks=["rubric"]), BATTLES, slug="j")

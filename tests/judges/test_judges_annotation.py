@@ -3,6 +3,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 import pytest
+from fake_judges import ByRubric
 
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict.outcomes import CRITERIA
@@ -31,7 +32,7 @@ def graded(first: int, second: int) -> str:
     )
 
 
-class Scripted:
+class Scripted(ByRubric):
     """A judge that gives 8 to "good" and 3 to "poor", and fails where it is told to."""
 
     identity: Mapping[str, str] = {"kind": "scripted"}

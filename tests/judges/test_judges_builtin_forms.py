@@ -12,13 +12,13 @@ from judgeline.trust.distributions import aggregate_orders
 from judgeline.verdict.rubric import RubricError
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
+from resources.judges.annotation import annotate
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import ScoreOptions
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer
 from resources.judges.simulated.forms import BuiltinFormJudge, choice_odds, score_odds
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.judges.soft_annotation import annotate_choices, annotate_scores
 
 PROMPTS = write_prompts(60, seed=2)
 FLAWLESS = BuiltinTraits(
@@ -67,11 +67,11 @@ def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJud
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
     asked = judge(traits, ChoiceForm())
-    return annotate_choices(asked, table, slug="sim", n_replicates=n_replicates)
+    return annotate(asked, table, slug="sim", n_replicates=n_replicates)
 
 
 def scores(traits: BuiltinTraits, table: pd.DataFrame) -> pd.DataFrame:
-    return annotate_scores(judge(traits, ScoreForm()), table, slug="sim")
+    return annotate(judge(traits, ScoreForm()), table, slug="sim")
 
 
 def odds_in(told: pd.DataFrame, order: str) -> np.ndarray:
@@ -145,7 +145,6 @@ def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
 )
 def test_spoilt_answers_fail_and_say_nothing(form, trait, statuses) -> None:
     spoilt = judge(NOISY.model_copy(update={trait: 1.0}), form)
-    annotate = annotate_scores if form.name == "score" else annotate_choices
     told = annotate(spoilt, battles(), slug="sim")
     assert set(told["status"]) == statuses
     said = {"score": ["score", "expected_score"], "choice": ["choice", "p_a"]}[form.name]
@@ -164,7 +163,7 @@ def test_lasting_opinions_are_those_of_the_rubric() -> None:
     partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
     by_rubric = BuiltinJudge(partial, "cedar", PROMPTS, "Grade both.")
     own = BuiltinFormJudge(by_rubric, ScoreForm(), "Answer in a word.")
-    told = annotate_scores(own, battles(), slug="sim").set_index("completion_id")
+    told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
         reading, liking = by_rubric.opinion(one, one.first_completion)
         points = 2 + 7 * np.mean(reading.levels) + liking

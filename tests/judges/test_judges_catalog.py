@@ -11,7 +11,8 @@ from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.corpora.arena import read_arena
 from resources.judges.annotation import annotate
-from resources.judges.catalog import open_judge, recorded
+from resources.judges.catalog import open_judge
+from resources.judges.recorded import recorded_marks
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")
 SMALL = CorpusDefinition(
@@ -64,7 +65,7 @@ def published(*rows: tuple[str, str]) -> pd.DataFrame:
 def test_recorded_verdicts_are_those_of_the_judge_on_the_battles() -> None:
     verdicts = published(("b1", "r"), ("b2", "r"), ("b1", "other"), ("b3", "r"))
     battles = pd.DataFrame({"battle_id": ["b3", "b1"]})
-    kept = recorded(verdicts, battles, "r")
+    kept = recorded_marks(verdicts, battles, "r")
     assert kept["battle_id"].tolist() == ["b1", "b3"]
     assert kept["judge"].eq("r").all()
     assert kept.dtypes.astype(str).to_dict() == VERDICT_DTYPES
@@ -75,7 +76,7 @@ def test_recorded_verdicts_are_those_of_the_judge_on_the_battles() -> None:
 )
 def test_a_judge_that_left_no_verdicts_is_named(verdicts: pd.DataFrame, there: str) -> None:
     with pytest.raises(ValueError, match=rf"judge 'x'.*{there}"):
-        recorded(verdicts, pd.DataFrame({"battle_id": ["b1"]}), "x")
+        recorded_marks(verdicts, pd.DataFrame({"battle_id": ["b1"]}), "x")
 
 
 def test_criteria_are_those_of_the_table() -> None:

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.judges.forms.score import ScoreForm
-from resources.judges.judge import Answer, Presentation
-from resources.judges.soft_evidence import (
-    Told,
+from resources.judges.annotation import read_answers
+from resources.judges.forms.evidence import (
+    Tokens,
     choice_of,
     digits_per_token,
     from_value,
@@ -21,12 +20,13 @@ from resources.judges.soft_evidence import (
     read_tokens,
     score_of,
 )
-from resources.judges.soft_readings import read_runs, told_scores
+from resources.judges.forms.score import ScoreForm
+from resources.judges.judge import Answer, Presentation
 
 SCALE = (1, 100)
 
 
-def told(*tokens: tuple[str, dict[str, float]]) -> Told:
+def told(*tokens: tuple[str, dict[str, float]]) -> Tokens:
     stored = [
         [said, math.log(chances[said]), [[t, math.log(p)] for t, p in chances.items()]]
         for said, chances in tokens
@@ -36,7 +36,7 @@ def told(*tokens: tuple[str, dict[str, float]]) -> Told:
     return read
 
 
-def as_told(stored: list[list[object]]) -> Told | None:
+def as_told(stored: list[list[object]]) -> Tokens | None:
     """Tokens as they are stored, of the answer that they spell."""
     return read_tokens(json.dumps(stored), "".join(str(text) for text, *_ in stored))
 
@@ -114,7 +114,7 @@ def test_the_position_after_a_whole_number_is_not_looked_at() -> None:
     ],
 )
 def test_digits_in_a_token_are_as_declared_where_the_answer_shows_them(
-    read: Told, score: int, declared: int, expected: int
+    read: Tokens, score: int, declared: int, expected: int
 ) -> None:
     assert digits_per_token(read, score, declared) == expected
 
@@ -146,10 +146,10 @@ def test_no_answer_changes_the_number_of_another() -> None:
         for text, tokens in (("9\n", one), ("87\n", pieces))
     ]
     shown = [Presentation(f"c{n}", "A", 0, "q", "t", "", "m", "") for n in range(2)]
-    alone = told_scores(read_runs(shown[:1], answers[:1], form), form)
-    together = told_scores(read_runs(shown, answers, form), form)
-    assert alone == together[:1]
-    assert alone[0][2] == "log-probabilities"
+    (alone,) = read_answers(shown[:1], answers[:1], form, "log-probabilities")
+    together = [*read_answers(shown, answers, form, "log-probabilities")]
+    assert alone == together[0]
+    assert alone.evidence == "log-probabilities"
 
 
 @pytest.mark.parametrize("blanks", [(), ("\n",), (" ", "\n"), ("\u2581",), ("\u0120",)])
@@ -231,4 +231,4 @@ def test_a_thought_of_a_value_is_not_the_value() -> None:
 def test_tokens_of_another_answer_tell_nothing(text: str | None) -> None:
     stored = json.dumps([*SAID, *END])
     read = read_tokens(stored, text)
-    assert read is None or read.said[0].text == "Good"
+    assert read is None or read.spelled[0].text == "Good"

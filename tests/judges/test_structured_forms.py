@@ -12,9 +12,9 @@ from judgeline.verdict.short_answers import parse_choice_object, parse_score_obj
 from resources.config.judges import JudgeDefinition
 from resources.judges.catalog import in_form, open_managed
 from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.evidence import choice_of, from_value, read_tokens, score_of
 from resources.judges.forms.options import ChoiceOptions, ScoreOptions
 from resources.judges.forms.score import ScoreForm
-from resources.judges.soft_evidence import choice_of, from_value, read_tokens, score_of
 
 CHOICE = ChoiceForm(ChoiceOptions(structured=True))
 SCORE = ScoreForm(ScoreOptions(scale=(1, 9), digits_per_token=1, structured=True))

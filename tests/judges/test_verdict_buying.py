@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from fake_judges import ByRubric
 from upath import UPath
 
 from judgeline.verdict.outcomes import CRITERIA
@@ -35,7 +36,7 @@ def graded(first: int, second: int) -> str:
     return json.dumps(dict(zip(("response_1", "response_2"), scores, strict=True)))
 
 
-class Counting:
+class Counting(ByRubric):
     """A judge that grades by length, fails where it is told to, and keeps what it was asked."""
 
     def __init__(self, failing: Mapping[str, str | None] | None = None, **identity: str) -> None:

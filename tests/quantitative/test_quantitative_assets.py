@@ -25,7 +25,7 @@ from judgeline.io import score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
-from resources.judges.forms.completions import completions_of
+from resources.judges.forms.score import completions_of
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
 N = 320

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from fake_judges import ByRubric
 from upath import UPath
 
 from resources.judges.annotation import annotate
@@ -29,7 +30,7 @@ BATTLES = pd.DataFrame(
 )
 
 
-class Mute:
+class Mute(ByRubric):
     def __init__(self, **changes: str) -> None:
         decoding = json.dumps({"temperature": 0, "max_tokens": 4096})
         self.identity: Mapping[str, str] = {

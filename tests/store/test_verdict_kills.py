@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, tiny_judge
+from fake_judges import ByRubric
 from fault_server import FaultServer, scores_of, serving
 from forks import forking
 from lanes import sized
@@ -45,7 +46,7 @@ BATTLES = pd.DataFrame(
 )
 
 
-class Slow:
+class Slow(ByRubric):
     """A judge that thinks for 2 ms, and writes down each call before it answers."""
 
     identity = {"kind": "slow"}  # noqa: RUF012

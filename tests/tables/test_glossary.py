@@ -25,8 +25,9 @@ from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS
 from resources.judges.epochs import EPOCH_DTYPES
+from resources.judges.forms.choice import CHOICE_DTYPES
+from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.judge_plan import PLAN_COLUMNS
-from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
 from resources.method_table import SUMMARY_COLUMNS
 from resources.tables.glossary import MEANINGS
 

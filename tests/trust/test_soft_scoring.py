@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.trust.scoring import SOFT_DTYPES, SOURCES, soft_outcomes
-from resources.judges.forms.completions import completion_ids
+from resources.judges.forms.score import completion_ids
 
 SCALE = (1, 100)
 

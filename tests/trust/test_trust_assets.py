@@ -15,8 +15,9 @@ from assets.trust.scoring import SOFT_DTYPES, SOURCES
 from judgeline.io import SCORE_COLUMNS
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
-from resources.judges.recorded_choices import recorded_choices
-from resources.judges.soft_annotation import CHOICE_DTYPES, SCORE_DTYPES
+from resources.judges.forms.choice import CHOICE_DTYPES
+from resources.judges.forms.score import SCORE_DTYPES
+from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables, open_store
 

@@ -13,10 +13,10 @@ import pytest
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge
 from resources.judges.managed import judge as managed_judge
 from resources.judges.managed.server import Server, running
-from resources.judges.soft_annotation import annotate_choices, annotate_scores
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def test_a_real_server_tells_the_probabilities_that_its_model_has(
     judge: JudgeDefinition, one_server: Server, battles: pd.DataFrame
 ) -> None:
     some = battles.head(5).assign(question_id=[f"q{n}" for n in range(5)])
-    scores = annotate_scores(open_judge(judge, CORPUS, form="score"), some, slug="known")
+    scores = annotate(open_judge(judge, CORPUS, form="score"), some, slug="known")
     assert scores["status"].tolist() == ["ok"] * 10
     assert scores["score"].tolist() == [87] * 10
     assert scores["evidence"].unique().tolist() == ["log-probabilities"]
@@ -80,7 +80,7 @@ def test_a_real_server_tells_the_probabilities_that_its_model_has(
     listed = json.loads(scores["log_probabilities"].iloc[0])[0][2]
     assert len(listed) >= 20
 
-    choices = annotate_choices(open_judge(judge, CORPUS, form="choice"), some, slug="known")
+    choices = annotate(open_judge(judge, CORPUS, form="choice"), some, slug="known")
     assert choices["status"].tolist() == ["ok"] * 10
     assert choices["choice"].tolist() == [0.0, 1.0] * 5  # the second place, whoever stands there
     chances = choices.loc[choices["order"].eq("AB"), ["p_a", "p_tie", "p_b"]].to_numpy()

@@ -1,5 +1,7 @@
 """The form with two completions and one letter."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,69 +9,65 @@ from typing import Any
 import pandas as pd
 
 from judgeline.verdict import parse_choice, parse_choice_object
+from judgeline.verdict.short_answers import LETTERS
 from resources.judges.calls import present
-from resources.judges.forms.options import ChoiceOptions, FormName, template_file
-from resources.judges.forms.structured import N_LISTED, object_format
+from resources.judges.forms.evidence import Tokens, choice_of, perplexity_of
+from resources.judges.forms.form import ANSWER_DTYPES, Odds, Reading, ShortForm
+from resources.judges.forms.options import ChoiceOptions, FormName
 from resources.judges.judge import Presentation
 from resources.judges.live.prompt import PAIR, Wording
 
-_VERSION = "1"
-_TOKENS = 60
+CHOICE_DTYPES: dict[str, str] = {
+    "battle_id": "str",
+    "judge": "str",
+    "order": "str",
+    "replicate": "int64",
+    "status": "str",
+    "choice": "float64",
+    "p_a": "float64",
+    "p_tie": "float64",
+    "p_b": "float64",
+    "covered": "float64",
+    "perplexity": "float64",
+    "evidence": "str",
+    **ANSWER_DTYPES,
+}
+"""Columns of the table of choices and their types."""
+
+_SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
 
 
 @dataclass(frozen=True)
-class ChoiceForm:
-    """A for the completion shown first, B for the other, C for a tie; see `Form`."""
+class ChoiceForm(ShortForm):
+    """A for the completion shown first, B for the other, C for a tie; see `Form`.
+
+    Its odds are the probabilities of first, tie and second, and what they cover.
+    """
 
     options: ChoiceOptions = field(default_factory=ChoiceOptions)
     name: FormName = "choice"
     wording: Wording = PAIR
-    needs_alternatives: bool = True
-    typical_tokens: int = _TOKENS
 
     @property
     def again(self) -> str:
-        """What is asked after an answer without a letter."""
-        said = "Compare the two responses again on your own judgement. "
+        """The request after an answer without a letter."""
+        request = "Compare the two responses again on your own judgement. "
         if self.options.structured:
-            return said + "Answer with exactly the JSON object that was asked for."
-        return said + (
+            return request + "Answer with exactly the JSON object that was asked for."
+        return request + (
             "Begin with a line that holds nothing but one letter, A, B or C, then give a short "
             "reason."
         )
 
     @property
-    def identity(self) -> Mapping[str, str]:
-        """The form and its version."""
-        named = {"form": "choice", "form_version": _VERSION}
-        return named | ({"answer": "json"} if self.options.structured else {})
+    def value_schema(self) -> dict[str, Any]:
+        """JSON schema of a letter."""
+        return {"type": "string", "enum": ["A", "B", "C"]}
 
     @property
-    def template(self) -> str:
-        """File of the prompt."""
-        return template_file(self.options, "choice-json.txt")
-
-    @property
-    def key(self) -> str | None:
-        """Where the value stands in the answer's JSON object; None if the answer begins with it."""
-        return "choice" if self.options.structured else None
-
-    @property
-    def n_listed(self) -> int:
-        """For how many tokens alternatives are kept: the value is among the first."""
-        return N_LISTED if self.options.structured else 8
-
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """Constraint of an answer, if it is to be structured."""
-        if not self.options.structured:
-            return None
-        return object_format("choice", {"type": "string", "enum": ["A", "B", "C"]})
-
-    @property
-    def samples(self) -> int:
-        """How often a question is asked without log-probabilities."""
-        return self.options.samples
+    def dtypes(self) -> Mapping[str, str]:
+        """Columns of the table of choices."""
+        return CHOICE_DTYPES
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
         """Return both orders of every battle."""
@@ -79,5 +77,24 @@ class ChoiceForm:
         """Return the letter that an answer begins with."""
         return parse_choice_object(text) if self.options.structured else parse_choice(text)
 
-    def require_own(self, said: str, shown: Presentation) -> None:
-        """Refuse nothing: a single letter may stand in any text."""
+    def likely(self, value: str, tokens: Tokens) -> Odds:
+        """Return the probability of each letter, by the token of the letter."""
+        likely = choice_of(tokens, value)
+        return (*likely.probabilities.tolist(), likely.covered)
+
+    def sampled(self, counts: Counter[Any], n_runs: int) -> Odds:
+        """Return how often each letter came of a battle in one order."""
+        n_letters = counts.total()
+        return (*(counts[letter] / n_letters for letter in LETTERS), n_letters / n_runs)
+
+    def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
+        """Return battle, judge and order."""
+        return shown.battle_id, slug, shown.order
+
+    def values(self, reading: Reading) -> tuple[Any, ...]:
+        """Return A's share, the probabilities oriented to the models, and their evidence."""
+        share = None if reading.value is None else _SHARE_OF_FIRST[reading.value]
+        first, tie, second, covered = reading.odds or (math.nan,) * 4
+        if reading.shown.order == "BA":
+            share, first, second = None if share is None else 1 - share, second, first
+        return share, first, tie, second, covered, perplexity_of(reading.tokens), reading.evidence

@@ -1,30 +1,57 @@
 """The form with one completion and one number."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from judgeline.trust.distributions import ScoreDistribution, expected_score
 from judgeline.verdict import parse_score, parse_score_object
-from resources.judges.forms.completions import completions_of, present_completions
-from resources.judges.forms.options import FormName, ScoreOptions, template_file
-from resources.judges.forms.structured import N_LISTED, object_format
+from judgeline.verdict.identity import identity_hash
+from resources.judges.calls import require_texts
+from resources.judges.forms.evidence import Tokens, score_of
+from resources.judges.forms.form import ANSWER_DTYPES, Odds, Reading, ShortForm
+from resources.judges.forms.options import FormName, ScoreOptions
 from resources.judges.judge import Presentation
 from resources.judges.live.prompt import Wording
 
-_VERSION = "1"
-_TOKENS = 60
+TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
+"""Scale of expected scores: that of the rubric, in points."""
+
+ALONE = "A"
+"""Order of a presentation with one completion."""
+
+SCORE_DTYPES: dict[str, str] = {
+    "completion_id": "str",
+    "question_id": "str",
+    "model": "str",
+    "judge": "str",
+    "replicate": "int64",
+    "status": "str",
+    "score": "Int64",
+    "expected_score": "float64",
+    "covered": "float64",
+    "scale_low": "int64",
+    "scale_high": "int64",
+    "evidence": "str",
+    **ANSWER_DTYPES,
+}
+"""Columns of the table of scores and their types."""
 
 
 @dataclass(frozen=True)
-class ScoreForm:
-    """One integer on a scale, then a reason; see `Form`."""
+class ScoreForm(ShortForm):
+    """One integer on a scale, then a reason; see `Form`.
+
+    Its odds are the expected score in points of `TARGET_SCALE`, and what they cover.
+    """
 
     options: ScoreOptions = field(default_factory=ScoreOptions)
     name: FormName = "score"
-    needs_alternatives: bool = True
-    typical_tokens: int = _TOKENS
 
     @property
     def scale(self) -> tuple[int, int]:
@@ -33,38 +60,9 @@ class ScoreForm:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """The form, its version and the scale."""
+        """Form, version and scale."""
         low, high = self.scale
-        named = {"form": "score", "form_version": _VERSION, "scale": f"{low} to {high}"}
-        return named | ({"answer": "json"} if self.options.structured else {})
-
-    @property
-    def template(self) -> str:
-        """File of the prompt."""
-        return template_file(self.options, "score-json.txt")
-
-    @property
-    def key(self) -> str | None:
-        """Where the value stands in the answer's JSON object; None if the answer begins with it."""
-        return "score" if self.options.structured else None
-
-    @property
-    def n_listed(self) -> int:
-        """For how many tokens alternatives are kept: the value is among the first."""
-        return N_LISTED if self.options.structured else 8
-
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """Constraint of an answer, if it is to be structured."""
-        if not self.options.structured:
-            return None
-        low, high = self.scale
-        return object_format("score", {"type": "integer", "enum": list(range(low, high + 1))})
-
-    @property
-    def samples(self) -> int:
-        """How often a question is asked without log-probabilities."""
-        return self.options.samples
+        return {**super().identity, "scale": f"{low} to {high}"}
 
     @property
     def wording(self) -> Wording:
@@ -77,24 +75,102 @@ class ScoreForm:
 
     @property
     def again(self) -> str:
-        """What is asked after an answer without a score."""
+        """The request after an answer without a score."""
         low, high = self.scale
-        said = "Grade the response again on your own judgement. "
+        request = "Grade the response again on your own judgement. "
         if self.options.structured:
-            return said + f"Answer with the JSON object, its score an integer from {low} to {high}."
-        return said + (
+            integer = f"an integer from {low} to {high}"
+            return f"{request}Answer with the JSON object, its score {integer}."
+        return request + (
             f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
             "give a short reason."
         )
 
+    @property
+    def value_schema(self) -> dict[str, Any]:
+        """JSON schema of a number on the scale."""
+        low, high = self.scale
+        return {"type": "integer", "enum": list(range(low, high + 1))}
+
+    @property
+    def dtypes(self) -> Mapping[str, str]:
+        """Columns of the table of scores."""
+        return SCORE_DTYPES
+
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-        """Return every completion of the battles, once per replicate."""
-        return present_completions(completions_of(battles), n_replicates)
+        """Return every completion of the battles, once per replicate.
+
+        The `battle_id` of a presentation is the completion's.
+        """
+        columns = ["completion_id", "instruction", "completion", "model", "question_id"]
+        return [
+            Presentation(own, ALONE, replicate, question, text, "", model, "", question_id)
+            for own, question, text, model, question_id in completions_of(battles)[
+                columns
+            ].itertuples(index=False)
+            for replicate in range(n_replicates)
+        ]
 
     def parse(self, text: str) -> int:
         """Return the number that an answer begins with."""
         parse = parse_score_object if self.options.structured else parse_score
         return parse(text, scale=self.scale)
 
-    def require_own(self, said: int, shown: Presentation) -> None:
-        """Refuse nothing: a single number may stand in any text."""
+    def likely(self, value: int, tokens: Tokens) -> Odds:
+        """Return the expected score by the tokens of the number."""
+        digits = self.options.digits_per_token
+        return _expected(score_of(tokens, value, scale=self.scale, declared_digits=digits))
+
+    def sampled(self, counts: Counter[Any], n_runs: int) -> Odds:
+        """Return the mean of the numbers that came of a completion."""
+        values = np.array(sorted(counts), dtype=np.int64)
+        shares = np.array([counts[int(value)] / n_runs for value in values])
+        covered = float(shares.sum())
+        return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
+
+    def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
+        """Return completion, question, model and judge."""
+        return shown.battle_id, shown.question_id, shown.first_model, slug
+
+    def values(self, reading: Reading) -> tuple[Any, ...]:
+        """Return the score, its expectation, the scale and the evidence."""
+        odds = reading.odds or (math.nan, math.nan)
+        return (reading.value, *odds, *self.scale, reading.evidence)
+
+
+def _expected(likely: ScoreDistribution) -> Odds:
+    return expected_score(likely, target=TARGET_SCALE), likely.covered
+
+
+def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
+    """Return the id of each battle's completion A or B; `side` is ``a`` or ``b``.
+
+    The text is in it: a model that answered one question twice has two completions.
+    """
+    columns = ["question_id", f"model_{side}", f"completion_{side}"]
+    return [
+        identity_hash({"question": question, "model": model, "text": text})
+        for question, model, text in zip(*(battles[c].tolist() for c in columns), strict=True)
+    ]
+
+
+def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
+    """Return the different completions of battles, in the order in which they occur.
+
+    Columns ``completion_id``, ``question_id``, ``model``, ``instruction`` and ``completion``.
+    """
+    require_texts(battles)
+    sides = [
+        pd.DataFrame(
+            {
+                "completion_id": completion_ids(battles, side),
+                "question_id": battles["question_id"].to_numpy(),
+                "model": battles[f"model_{side}"].to_numpy(),
+                "instruction": battles["instruction"].to_numpy(),
+                "completion": battles[f"completion_{side}"].to_numpy(),
+            },
+            index=range(place, 2 * len(battles), 2),
+        )
+        for place, side in enumerate("ab")
+    ]
+    return pd.concat(sides).sort_index().drop_duplicates("completion_id", ignore_index=True)

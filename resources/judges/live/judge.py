@@ -15,10 +15,9 @@ import openai
 
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget
-from resources.judges.forms.asked import Evidence
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.demands import require_demands

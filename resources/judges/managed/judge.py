@@ -9,10 +9,9 @@ from contextlib import closing
 from functools import cached_property
 
 from resources.judges.budget import Budget
-from resources.judges.forms.asked import Evidence
 from resources.judges.forms.form import Form
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Evidence, Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge

@@ -9,7 +9,7 @@ errs as the judge does, and lets nobody see past its errors.
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,17 @@ from scipy.special import expit
 from judgeline.elo import keyed_rng
 from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LETTERS, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
-from resources.judges.budget import Budget, Cost
 from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.score import ScoreForm
-from resources.judges.judge import Answer, Presentation
-from resources.judges.simulated.judge import BEST, WORST, BuiltinJudge, spoilt
+from resources.judges.judge import Presentation
+from resources.judges.simulated.judge import (
+    BEST,
+    WORST,
+    BuiltinJudge,
+    Opinion,
+    SimulatedJudge,
+    spoilt,
+)
 
 _VERSION = "2"
 
@@ -39,7 +45,6 @@ _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure j
 _PIECES = re.compile(r"\s*\S+(?:\s\S+){0,4}")  # a token for five words keeps the tables small
 
 Floats = NDArray[np.float64]
-Opinion = tuple[Reading, float]
 
 
 class Belief(NamedTuple):
@@ -61,7 +66,7 @@ class Odds(NamedTuple):
     probabilities: Floats
 
 
-class BuiltinFormJudge:
+class BuiltinFormJudge(SimulatedJudge):
     """A simulated judge asked in another form than the rubric.
 
     Parameters
@@ -79,8 +84,6 @@ class BuiltinFormJudge:
         If numbers of the scale have more digits than a token.
     """
 
-    evidence = "log-probabilities"
-
     def __init__(self, judge: BuiltinJudge, form: ScoreForm | ChoiceForm, template: str) -> None:
         self._scale = form.scale if isinstance(form, ScoreForm) else None
         if isinstance(form, ScoreForm) and len(str(form.scale[1])) > form.options.digits_per_token:
@@ -96,40 +99,31 @@ class BuiltinFormJudge:
         }
         self.form = form
         self._judge = judge
-        self._template_tokens = len(template.split())
+        self.template_tokens = len(template.split())
 
-    def answer(
-        self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield one answer per presentation, in their order, until the budget is spent.
+    def texts(self, shown: Presentation) -> list[str]:
+        """Return one completion, or two."""
+        return super().texts(shown) if self._scale is None else [shown.first_completion]
 
-        Tokens are words, so that budgets can be tried out; money it costs none.
+    def opinion(self, shown: Presentation, text: str) -> Opinion:
+        """Return the opinion of the judge that grades by the rubric."""
+        return self._judge.opinion(shown, text)
 
-        Raises
-        ------
-        ValueError
-            If an instruction is none of the arena's.
-        """
-        known: dict[tuple[str, str], Opinion] = {}
-        for position, shown in enumerate(presentations):
-            opinions = []
-            for text in self._texts(shown):
-                key = (shown.instruction, text)
-                if key not in known:
-                    known[key] = self._judge.opinion(shown, text)
-                opinions.append(known[key])
-            rng = self._rng(shown)
-            answer = self._say(shown, *self._odds(self._beliefs(shown, opinions, rng)), rng)
-            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
-                return
-            yield position, answer
-
-    def _texts(self, shown: Presentation) -> list[str]:
-        pair = [shown.first_completion, shown.second_completion]
-        return pair if self._scale is None else pair[:1]
+    def reply(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return a word and a reason, with the odds of the word."""
+        rng = self._rng(shown)
+        odds, reason = self._odds(self._beliefs(shown, opinions, rng))
+        ladder = np.cumsum(odds.probabilities)
+        place = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
+        whole = f"{odds.words[place]}\n\n{reason}"
+        text, failure = spoilt(whole, self._judge.traits, rng, _MALFORMED)
+        tokens = _write_odds(reason, odds, place, rng) if text == whole else None
+        return text, failure, tokens
 
     def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
-        names = (self.form.name, *purpose, shown.instruction, *self._texts(shown))
+        names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
         return keyed_rng(self._judge.traits.seed, self._judge.key, *names, str(shown.replicate))
 
     def _beliefs(
@@ -167,35 +161,12 @@ class BuiltinFormJudge:
         odds = choice_odds(first.points - second.points, spread * math.sqrt(2))
         return odds, f"Response A {_findings(first)}, response B {_findings(second)}."
 
-    def _say(
-        self, shown: Presentation, odds: Odds, reason: str, rng: np.random.Generator
-    ) -> Answer:
-        ladder = np.cumsum(odds.probabilities)
-        said = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
-        whole = f"{odds.words[said]}\n\n{reason}"
-        text, failure = spoilt(whole, self._judge.traits, rng, _MALFORMED)
-        tokens = _write_odds(reason, odds, said, rng) if text == whole else None
-        texts = (shown.instruction, *self._texts(shown))
-        asked = self._template_tokens + sum(len(part.split()) for part in texts)
-        return Answer(text, failure, asked, len(text.split()), tokens)
-
 
 def score_odds(points: float, spread: float, scale: tuple[int, int]) -> Odds:
-    """Return the odds of the likeliest numbers of a scale for a text.
+    """Return the odds of at most `LISTED` numbers of a scale for a text, the likeliest first.
 
-    Parameters
-    ----------
-    points : float
-        What the judge makes of the text, in rubric points; it may lie off their scale.
-    spread : float
-        Standard deviation of the judge's doubt, in rubric points.
-    scale : (int, int)
-        Lowest and highest number.
-
-    Returns
-    -------
-    Odds
-        At most `LISTED` numbers of a normal distribution on the scale, likeliest first.
+    They are normal around `points`, which may lie off the scale, with a standard deviation of
+    `spread`; both are in rubric points.
     """
     low, high = scale
     unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
@@ -210,12 +181,8 @@ def score_odds(points: float, spread: float, scale: tuple[int, int]) -> Odds:
 def choice_odds(ahead: float, spread: float) -> Odds:
     """Return the odds of the answer shown first, a tie, and the answer shown second.
 
-    Parameters
-    ----------
-    ahead : float
-        How much better the judge finds the answer shown first, in rubric points.
-    spread : float
-        Standard deviation of its doubt, in rubric points.
+    They are ordered-logistic in `ahead`, by how many rubric points the first is better, with a
+    standard deviation of `spread`.
     """
     steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
     first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))

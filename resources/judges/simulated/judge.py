@@ -24,7 +24,9 @@ from judgeline.verdict import (
 from resources.arena.checker import Reading, read_completion
 from resources.arena.prompts import Prompt
 from resources.judges.budget import Budget, Cost
-from resources.judges.judge import Answer, Presentation
+from resources.judges.forms.form import Form
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import Answer, Evidence, Presentation
 
 _VERSION = "1"
 BEST, WORST = 9.0, 2.0  # marks of a perfect and a worthless text before noise: room on the ruler
@@ -73,8 +75,59 @@ class BuiltinTraits(BaseModel):
     truncated_rate: float = Field(ge=0, le=1)
 
 
-class BuiltinJudge:
-    """A simulated judge over the prompts of one arena.
+Opinion = tuple[Reading, float]
+
+
+class SimulatedJudge:
+    """Simulated judges in any form: each text is read once, and tokens are words."""
+
+    identity: Mapping[str, str]
+    form: Form = RUBRIC
+    evidence: Evidence = "log-probabilities"
+    template_tokens: int
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield one answer per presentation, in their order, until the budget is spent.
+
+        Raises
+        ------
+        ValueError
+            If an instruction is none of the arena's.
+        """
+        known: dict[tuple[str, str], Opinion] = {}
+        for position, shown in enumerate(presentations):
+            texts = self.texts(shown)
+            for text in texts:
+                if (shown.instruction, text) not in known:
+                    known[shown.instruction, text] = self.opinion(shown, text)
+            opinions = [known[shown.instruction, text] for text in texts]
+            text, failure, log_probabilities = self.reply(shown, opinions)
+            n_asked = sum(len(part.split()) for part in (shown.instruction, *texts))
+            n_asked += self.template_tokens
+            answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
+            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
+                return
+            yield position, answer
+
+    def texts(self, shown: Presentation) -> list[str]:
+        """Return the completions of a presentation."""
+        return [shown.first_completion, shown.second_completion]
+
+    def opinion(self, shown: Presentation, text: str) -> Opinion:
+        """Return what is in a text, and the judge's lasting opinion of it in points."""
+        raise NotImplementedError
+
+    def reply(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return the text of an answer, its failure class and its log-probabilities."""
+        raise NotImplementedError
+
+
+class BuiltinJudge(SimulatedJudge):
+    """A simulated judge over the prompts of one arena, asked for the rubric.
 
     Parameters
     ----------
@@ -99,40 +152,13 @@ class BuiltinJudge:
             "template": text_hash(template),
         }
         self.traits, self._family = traits, family
-        self._template_tokens = len(template.split())
+        self.template_tokens = len(template.split())
         self._prompts = {prompt.instruction: prompt for prompt in prompts}
         self._habits: dict[str, float] = {}
         self.key = identity_hash(self.identity)
 
-    def answer(
-        self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield one answer per presentation, in their order, until the budget is spent.
-
-        Tokens are words, so that budgets can be tried out; money it costs none.
-
-        Raises
-        ------
-        ValueError
-            If an instruction is none of the arena's.
-        """
-        opinions: dict[tuple[str, str], tuple[Reading, float]] = {}
-        for position, shown in enumerate(presentations):
-            pair = []
-            for text in (shown.first_completion, shown.second_completion):
-                known = (shown.instruction, text)
-                if known not in opinions:
-                    opinions[known] = self.opinion(shown, text)
-                pair.append(opinions[known])
-            answer = self._grade(shown, pair[0], pair[1])
-            if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
-                return
-            yield position, answer
-
-    def opinion(self, shown: Presentation, text: str) -> tuple[Reading, float]:
-        """Return what the judge finds in a text, and its lasting opinion of it in points.
-
-        It is the same in every form in which the judge is asked.
+    def opinion(self, shown: Presentation, text: str) -> Opinion:
+        """Return the judge's reading and lasting opinion of a text, the same in every form.
 
         Raises
         ------
@@ -158,26 +184,17 @@ class BuiltinJudge:
             self._habits[ornament] = float(rng.standard_normal())
         return self._habits[ornament]
 
-    def _grade(
-        self, shown: Presentation, first: tuple[Reading, float], second: tuple[Reading, float]
-    ) -> Answer:
-        rng = keyed_rng(
-            self.traits.seed,
-            self.key,
-            shown.instruction,
-            shown.first_completion,
-            shown.second_completion,
-            str(shown.replicate),
-        )
-        marks = self._marks(first, second, rng)
-        text, failure = spoilt(_write(marks, first[0], second[0]), self.traits, rng, _MALFORMED)
-        texts = (shown.instruction, shown.first_completion, shown.second_completion)
-        asked = self._template_tokens + sum(len(part.split()) for part in texts)
-        return Answer(text, failure, asked, len(text.split()))
+    def reply(
+        self, shown: Presentation, opinions: list[Opinion]
+    ) -> tuple[str, str | None, str | None]:
+        """Return marks for both texts, with a reason."""
+        names = (shown.instruction, *self.texts(shown), str(shown.replicate))
+        rng = keyed_rng(self.traits.seed, self.key, *names)
+        marks = self._marks(opinions[0], opinions[1], rng)
+        whole = _write(marks, opinions[0][0], opinions[1][0])
+        return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
 
-    def _marks(
-        self, first: tuple[Reading, float], second: tuple[Reading, float], rng: np.random.Generator
-    ) -> list[list[int]]:
+    def _marks(self, first: Opinion, second: Opinion, rng: np.random.Generator) -> list[list[int]]:
         """Return six integer marks for either response, in points."""
         traits = self.traits
         levels = np.array([first[0].levels, second[0].levels])

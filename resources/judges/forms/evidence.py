@@ -1,6 +1,6 @@
-"""From the log-probabilities of one answer to what the judge could have said instead.
+"""Odds of the words that a judge could have said, from the log-probabilities of one answer.
 
-Nothing is filled in: what cannot be told from them is None, with the reason.
+Nothing is filled in: where the tokens do not tell, a ValueError says why.
 """
 
 import json
@@ -35,24 +35,17 @@ class Token(NamedTuple):
     listed: tuple[tuple[str, float], ...]
 
 
-class Told(NamedTuple):
-    """The tokens of one answer, from the first that is no blank on: `said`; and all `log_probs`."""
+class Tokens(NamedTuple):
+    """The tokens of one answer, from the first that is no blank on, and all `log_probs`."""
 
-    said: tuple[Token, ...]
+    spelled: tuple[Token, ...]
     log_probs: tuple[float, ...]
 
 
-def read_tokens(log_probabilities: str | None, answer: str | None) -> Told | None:
-    """Return the tokens of an answer as they are stored; None where there are none of its own.
+def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | None:
+    """Return the stored tokens that spell an answer; None where they do not.
 
-    What was thought before it, and the mark that ends it, are left out.
-
-    Parameters
-    ----------
-    log_probabilities : str or None
-        JSON, as in `Answer`.
-    answer : str or None
-        The text that they have to spell.
+    Thoughts before the answer, and the mark that ends it, are left out.
     """
     if not log_probabilities or not answer:
         return None
@@ -65,33 +58,28 @@ def read_tokens(log_probabilities: str | None, answer: str | None) -> Told | Non
         for text, log_prob, listed in stored[span.start : span.end]
     ]
     start = next((n for n, token in enumerate(tokens) if token.text.strip(BLANKS)), len(tokens))
-    return Told(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
+    return Tokens(tuple(tokens[start:]), tuple(token.log_prob for token in tokens))
 
 
-def from_value(told: Told | None, key: str | None) -> Told | None:
+def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
     """Return the tokens of an answer from the value under a key of its JSON object on.
 
-    Parameters
-    ----------
-    told : Told or None
-        Tokens of the whole answer; None where there are none.
-    key : str or None
-        Name of the value; None where the answer begins with it.
+    The key is None where the answer begins with the value.
     """
-    if told is None or key is None:
-        return told
-    joined = "".join(token.text for token in told.said)
+    if tokens is None or key is None:
+        return tokens
+    joined = "".join(token.text for token in tokens.spelled)
     found = list(re.finditer(rf'"{key}"\s*:\s*"?', joined))
     if len(found) != 1:  # inside a text its quotes are written otherwise
-        return told._replace(said=())
+        return tokens._replace(spelled=())
     end, start = found[0].end(), 0
-    for place, token in enumerate(told.said):
+    for place, token in enumerate(tokens.spelled):
         after = start + len(token.text)
         if after > end:
             first = _without(token, token.text[: end - start])
-            return told._replace(said=(first, *told.said[place + 1 :]))
+            return tokens._replace(spelled=(first, *tokens.spelled[place + 1 :]))
         start = after
-    return told._replace(said=())
+    return tokens._replace(spelled=())
 
 
 def _without(token: Token, opening: str) -> Token:
@@ -101,28 +89,14 @@ def _without(token: Token, opening: str) -> Token:
 
 
 def score_of(
-    told: Told, score: int, *, scale: tuple[int, int], declared_digits: int
+    tokens: Tokens, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
     """Return how probable each number was, where the judge said `score`.
 
-    Parameters
-    ----------
-    told : Told
-        Its tokens.
-    score : int
-        What it said.
-    scale : (int, int)
-        Lowest and highest number that was asked for.
-    declared_digits : int
-        Most digits in one token of its tokenizer, as declared; see `digits_per_token`.
-
-    Raises
-    ------
-    ValueError
-        If the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
+    Raises ValueError if the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
     """
-    digits = digits_per_token(told, score, declared_digits)
-    first, following = _path(told, str(score), scale[1], digits)
+    digits = digits_per_token(tokens, score, declared_digits)
+    first, following = _path(tokens, str(score), scale[1], digits)
     return score_distribution(
         first,
         digits_per_token=digits,
@@ -132,61 +106,48 @@ def score_of(
     )
 
 
-def digits_per_token(told: Told, score: int, declared: int) -> int:
+def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
     """Return how many digits one token held at most, by what one answer shows.
 
     As declared, if a number of several digits in one token was said or listed where the number
     begins; else one, since any digit may then be the first of two. No more than the first piece of
     a number that was said in pieces. No other answer has a say in it.
-
-    Parameters
-    ----------
-    told : Told
-        Tokens of the answer.
-    score : int
-        The number said.
-    declared : int
-        What the judge's definition says.
     """
-    pieces = _pieces(told, str(score))
-    numbers = [word.strip(BLANKS) for word, _ in told.said[0].listed] if told.said else []
+    pieces = _pieces(tokens, str(score))
+    numbers = [word.strip(BLANKS) for word, _ in tokens.spelled[0].listed] if tokens.spelled else []
     if len(pieces) > 1:
         return min(declared, len(pieces[0]))
     is_joined = any(len(one) > 1 and _DIGITS.fullmatch(one) for one in (*pieces, *numbers))
     return declared if is_joined else 1
 
 
-def choice_of(told: Told, letter: str) -> ChoiceProbabilities:
+def choice_of(tokens: Tokens, letter: str) -> ChoiceProbabilities:
     """Return how probable each letter was, where the judge said `letter`.
 
-    In the order of `LETTERS`: first shown, tie, second shown.
-
-    Raises
-    ------
-    ValueError
-        If the tokens do not say so.
+    In the order of `LETTERS`: first shown, tie, second shown. ValueError if the tokens do not
+    say so.
     """
-    if not told.said or told.said[0].text.strip(BLANKS) != letter:
+    if not tokens.spelled or tokens.spelled[0].text.strip(BLANKS) != letter:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
         )
-    return choice_probabilities(_position(told.said[0]), labels=LETTERS)
+    return choice_probabilities(_position(tokens.spelled[0]), labels=LETTERS)
 
 
-def perplexity_of(told: Told | None) -> float | None:
-    """Return the perplexity of a whole answer; None where it cannot be told."""
-    if told is None:
+def perplexity_of(tokens: Tokens | None) -> float | None:
+    """Return the perplexity of a whole answer; None where it cannot be known."""
+    if tokens is None:
         return None
     try:
-        return perplexity(told.log_probs)
+        return perplexity(tokens.log_probs)
     except ValueError:
         return None
 
 
-def _pieces(told: Told, number: str) -> list[str]:
+def _pieces(tokens: Tokens, number: str) -> list[str]:
     """Return the digits of a number as the judge's tokens hold them, or nothing."""
     pieces: list[str] = []
-    for token in told.said:
+    for token in tokens.spelled:
         text = token.text if pieces else token.text.strip(BLANKS)
         found = _DIGITS.match(text)
         if not found:
@@ -198,22 +159,22 @@ def _pieces(told: Told, number: str) -> list[str]:
 
 
 def _path(
-    told: Told, number: str, highest: int, digits_per_token: int
+    tokens: Tokens, number: str, highest: int, digits_per_token: int
 ) -> tuple[TokenPosition, dict[str, TokenPosition]]:
     """Return the position of a number's first digits, and those where more digits may follow.
 
     Where none may, the next position says nothing about the number.
     """
-    pieces = _pieces(told, number)
+    pieces = _pieces(tokens, number)
     if not pieces:
         raise ValueError(f"the first tokens do not say {number}, with which the answer begins")
     following, so_far = {}, ""
-    for piece, token, after in zip(pieces, told.said, told.said[1:], strict=False):
+    for piece, token, after in zip(pieces, tokens.spelled, tokens.spelled[1:], strict=False):
         so_far += piece
         may_go_on = len(piece) >= digits_per_token and 0 < 10 * int(so_far) <= highest
         if _is_bare(token) and after.listed and (so_far != number or may_go_on):
             following[so_far] = _position(after)
-    return _position(told.said[0]), following
+    return _position(tokens.spelled[0]), following
 
 
 def _is_bare(token: Token) -> bool:
