@@ -67,13 +67,7 @@ def names(published: pd.Series) -> pd.Series:
 
 
 def judge_slugs(published: pd.Series) -> pd.Series:
-    """Return the slugs of judges' names, null where a name is.
-
-    Raises
-    ------
-    ValueError
-        If two names share a slug, or one has none.
-    """
+    """Return the slugs of judges' names, null where a name is; two names may not share a slug."""
     slugs = {name: slug(name) for name in published.dropna().unique()}
     first: dict[str, str] = {}
     for name, short in slugs.items():
@@ -104,15 +98,7 @@ def truths(published: pd.Series) -> pd.Series:
 def conversations(
     table: pd.DataFrame, first: str = "conversation_a", second: str = "conversation_b"
 ) -> tuple[pd.DataFrame, list[Fault]]:
-    """Return the texts and turns of two columns of conversations, and which cannot be read.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the two columns; a null conversation has no text.
-    first, second : str
-        What A's and B's conversation is called.
-    """
+    """Return the texts and turns of two columns of conversations, and which cannot be read."""
     read_a, faults_a = _read_column(table, first)
     read_b, faults_b = _read_column(table, second)
     both = list(zip(read_a, read_b, strict=True))

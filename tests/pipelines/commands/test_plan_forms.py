@@ -9,8 +9,8 @@ from test_plan import N_BATTLES, URL, Desk
 
 from pipelines.commands.judge_plan import require_covered
 from pipelines.commands.plan import plan_run
-from resources.config.gate_options import PanelOptions
 from resources.config.judges import JudgeDefinition
+from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
 from resources.judges.annotation import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.budget import Budget
