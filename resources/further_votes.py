@@ -28,24 +28,10 @@ def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:
 def further_ratings(
     waiting: pd.DataFrame, scored_battles: pd.DataFrame, anchors: pd.DataFrame, *, l2: float
 ) -> pd.DataFrame:
-    """Return people's ratings of models by the votes that their prediction had not seen.
+    """Return people's ratings (Elo points) by the votes that a model's prediction had not seen.
 
-    Parameters
-    ----------
-    waiting : DataFrame
-        Rows of the record by judge and votes.
-    scored_battles : DataFrame
-        The table of that name.
-    anchors : DataFrame
-        People's strengths of the anchors (columns) in the fold of each model (rows), logits.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-
-    Returns
-    -------
-    DataFrame
-        By model: human rating, its standard error (Elo points) and the votes behind both. No row
-        for a model without further votes, or whose fold gives an opponent no strength.
+    `anchors` are people's strengths (logits) of the anchors (columns) in the fold of each model
+    (rows). No row for a model without further votes, or whose fold gives an opponent no strength.
     """
     found = {}
     for row in waiting.itertuples():

@@ -16,9 +16,9 @@ from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import WITHHELD, withheld_reason
 from judgeline.reliability import failures
-from resources.config.candidate_options import CandidateOptions
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
+from resources.config.options import CandidateOptions
 
 COLUMNS: dict[str, str] = {
     "control": "str",

@@ -70,24 +70,9 @@ def state_predictions(
 
     Such a model has a second row once it is rated by the judge and its votes together.
 
-    Parameters
-    ----------
-    record : DataFrame
-        What was predicted before, a row per model and method; it stays as it is.
-    leaderboard : DataFrame
-        As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
-        of a model with votes that has no human rating, since its fold falls apart without it.
-        Models with a human rating are the anchors: the rating is relative to their mean. An
-        interval without ends promises nothing, and a rating from few battles is a guess: neither
-        is written down, and the first that is worth it is.
-    content_hashes : Series
-        Of the files of dropped models, by model.
-    scored_battles : DataFrame
-        The table of that name: votes that are there now were seen by a prediction with votes.
-    miscoverage : float
-        What the intervals tolerate.
-    now, run_id : str
-        When, in ISO 8601 and UTC, and by which run.
+    Models with a human rating are the anchors: a rating is relative to their mean. A rating that is
+    withheld, comes from few battles or has an interval without ends is not stated: the first that
+    is worth it is.
     """
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
@@ -136,26 +121,15 @@ def score_predictions(
     """Return a record with people's ratings in the rows of models that have them by now.
 
     A prediction is scored once: as soon as its model has as many votes as the tenth with fewest of
-    the models that calibrate (their lowest decile). Residuals hold the noise of the votes too:
-    one against a rating from fewer votes is larger than those that the interval was made from.
-    Others may have got votes meanwhile: people's rating is moved to the anchors that the
-    prediction was made among, by `origin_shift`. Where none of those is left, nothing is scored.
+    the models that calibrate (their lowest decile). Residuals hold the noise of the votes too: one
+    against a rating from fewer votes is larger than those that the interval was made from. Others
+    may have got votes meanwhile: people's rating is moved to the anchors that the prediction was
+    made among, by `origin_shift`. Where none of those is left, nothing is scored.
 
     A prediction by judge and votes is scored by votes that it had not seen, from half as many on:
     those that calibrate it are compared with half of their votes or more. It is about the rating
     that unlimited votes would give. As there, the noise of the votes compared with is added: the
     interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
-
-    Parameters
-    ----------
-    record : DataFrame
-        A row per model and method.
-    leaderboard : DataFrame
-        With people's ratings, and the votes behind them.
-    further : DataFrame
-        As of `further_ratings`.
-    now : str
-        When, in ISO 8601 and UTC.
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
@@ -199,16 +173,9 @@ def _origin_shift(others: pd.Series, anchors: str | float) -> float:
 
 
 def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return how often scored predictions held beside what chance allows, by method and promise.
+    """Return the running coverage of scored predictions by method, and how many promise nothing.
 
-    Also returned is how many scored predictions are left out: the whole line promises nothing.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of predictions.
-    heldout_ratings : DataFrame
-        The models that calibrate are those with votes that were never predicted.
+    An interval that is the whole line promises nothing, and is left out.
     """
     scored = record[record["scored_at"].notna()]
     counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
@@ -236,22 +203,9 @@ def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) ->
 def rank_tests(
     record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> pd.DataFrame:
-    """Return rank tests of the residuals of scored predictions against those that calibrate.
+    """Return rank tests of scored residuals, in spreads, against those that calibrate.
 
-    Parameters
-    ----------
-    record : DataFrame
-        Of predictions.
-    heldout_ratings : DataFrame
-        The table of that name.
-    std_error : {"analytic", "bootstrap"}
-        Which standard error intervals are made of.
-
-    Returns
-    -------
-    DataFrame
-        Two rows per method: of signed residuals in units of the spread (shifted either way?) and
-        of their sizes (larger?). No rows where nothing is scored, or nothing is left to calibrate.
+    Two rows per method: signed residuals (shifted either way?) and their sizes (larger?).
     """
     rows = []
     for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
@@ -268,10 +222,7 @@ def rank_tests(
 def strangeness(
     record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> pd.DataFrame:
-    """Return each scored prediction's conformal p-value: the share of models as strange as it.
-
-    Parameters and columns are those of `rank_tests` and of the record.
-    """
+    """Return each scored prediction's conformal p-value: the share of models as strange as it."""
     tables = [
         fresh.assign(p_value=conformal_p_values(np.abs(new), np.abs(old)))
         for fresh, new, old in _in_spreads(record, heldout_ratings, std_error)

@@ -80,21 +80,7 @@ class Fault(NamedTuple):
 
 
 def fault(table: pd.DataFrame, wrong: Any, reason: str, sentence: str, **names: Any) -> Fault:
-    """Return the fault of some rows of a table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows as published.
-    wrong : array_like of bool, shape (n,)
-        Which of them are at fault.
-    reason : str
-        Slug of the reason.
-    sentence : str
-        A format that may name columns of the table, as in ``"winner is {winner!r}"``.
-    **names
-        Further values for the sentence.
-    """
+    """Return the fault of some rows; `sentence` may name columns, as in ``{winner!r}``."""
     mask = np.asarray(wrong, dtype=bool)
     named = [part[1] for part in Formatter().parse(sentence) if part[1] in table]
     rows = table.loc[mask, list(dict.fromkeys(named))].to_dict("records")
@@ -102,15 +88,7 @@ def fault(table: pd.DataFrame, wrong: Any, reason: str, sentence: str, **names: 
 
 
 def set_aside(origin: pd.DataFrame, faults: Sequence[Fault]) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return which rows no fault concerns, and the quarantine of the others.
-
-    Parameters
-    ----------
-    origin : DataFrame
-        ``row``, ``file`` and ``battle_id`` of each row.
-    faults : sequence of Fault
-        The first one of a row is its reason.
-    """
+    """Return which rows have no fault, and the quarantine of the others by first fault."""
     found = [
         origin.loc[one.wrong, ["row", "file", "battle_id"]].assign(
             reason=one.reason, detail=one.details, place=np.flatnonzero(one.wrong)

@@ -26,19 +26,9 @@ _N_DRAWS = 4 + 2 * _MAX_ITEMS + 2 * _MAX_TYPOS
 
 @dataclass(frozen=True)
 class Contestant:
-    """A simulated model.
+    """A simulated model: name, family, skill (logits of rarer faults), padding, closing ornament.
 
-    Attributes
-    ----------
-    name, family : str
-        Such as ``sim-aster-1`` of family ``aster``.
-    skill : float
-        How much rarer its faults are, in logits; drawn from one normal distribution for all.
-    padding : float
-        Mean number of needless sentences per completion.
-    ornament : str
-        The line it closes every completion with: a habit that no voter minds and that a
-        judge may have a taste for.
+    `padding` is the mean number of needless sentences; no voter minds the ornament, a judge may.
     """
 
     name: str

@@ -24,20 +24,9 @@ _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt and what a perfect completion holds.
+    """A prompt and the items of a perfect completion, in order, with two wrong versions of each.
 
-    Attributes
-    ----------
-    question_id, kind, language : str
-        Identifier, one of `KINDS`, and an ISO 639-1 code.
-    instruction : str
-        What the contestants and judges are shown.
-    items : tuple of str
-        The items of the answer in their order.
-    slips : tuple of pairs of str
-        Two wrong versions of each item.
-    difficulty : float
-        How much harder than usual, in logits of a fault; mean 0.
+    `difficulty` is in logits of a fault, mean 0.
     """
 
     question_id: str

@@ -37,13 +37,7 @@ _CHOICES = tuple(name for name in ArenaOptions.model_fields if name != "seed")
 
 
 def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOptions:
-    """Return the options that a corpus gives under ``arena``, with the seed of the corpus.
-
-    Raises
-    ------
-    ValueError
-        If an option is unknown or out of range, with the corpus, the key and what to do.
-    """
+    """Return the options that a corpus gives under ``arena``, with the seed of the corpus."""
     if "seed" in given:
         raise ValueError(
             f"corpus {corpus!r}: 'arena.seed' is no option; set 'seed' of the corpus itself"
@@ -61,20 +55,11 @@ def arena_options(given: Mapping[str, Any], seed: int, corpus: str) -> ArenaOpti
 
 @dataclass(frozen=True)
 class Arena:
-    """A simulated arena.
+    """A simulated arena; the same options make the same one.
 
-    Attributes
-    ----------
-    options : ArenaOptions
-        What it was made from; the same options make the same arena.
-    prompts : tuple of Prompt, length n_prompts
-        Questions with known answers.
-    contestants : tuple of Contestant, length M
-        Voted ones first, then new ones.
-    completions : tuple of tuple of str
-        By contestant, then prompt.
-    quality : ndarray, shape (n_prompts, M)
-        True quality in [0, 1], as the checker reads it from the texts.
+    Contestants are voted ones first, then new ones; `completions` are by contestant, then prompt;
+    `quality` is the true one in [0, 1], shape (n_prompts, M), as the checker reads it from the
+    texts.
     """
 
     options: ArenaOptions
@@ -113,13 +98,7 @@ def build_arena(options: ArenaOptions) -> Arena:
 
 
 def draw_battles(arena: Arena) -> ArenaBattles:
-    """Return distinct battles, each a random question and pair, and the votes on some of them.
-
-    Raises
-    ------
-    ValueError
-        If the arena has fewer different battles than are asked for.
-    """
+    """Return distinct battles, each a random question and pair, and the votes on some of them."""
     options = arena.options
     fresh = _fresh_battles(options)
     among_voted = _battles_among_voted(options, options.n_battles - fresh[0].size)

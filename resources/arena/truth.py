@@ -11,13 +11,7 @@ _HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth 
 
 
 def mean_outcomes(arena: Arena) -> NDArray[np.float64]:
-    """Return the mean outcome of each model against each other over all questions.
-
-    Returns
-    -------
-    ndarray, shape (M, M)
-        Row against column, in [0, 1]; no vote is drawn. The diagonal is one half.
-    """
+    """Return the mean outcome of each model (row) against each other, shape (M, M)."""
     return np.stack(
         [
             expected_outcome(arena.quality[:, [m]], arena.quality).mean(axis=0)
@@ -29,21 +23,9 @@ def mean_outcomes(arena: Arena) -> NDArray[np.float64]:
 def true_ratings(arena: Arena) -> dict[str, float]:
     """Return the rating of every contestant that unlimited votes would give, in Elo points.
 
-    The Bradley-Terry fit to the mean outcome of every pair over the whole finite population of
-    questions: nothing is sampled, so it has no error. 1500 is the mean of the voted models, as
-    in a leaderboard that places new models among them. A held-out rating of a voted model has
-    the mean of the *other* voted models as its origin and so lies further out by the factor
-    ``n_voted / (n_voted - 1)``.
-
-    Parameters
-    ----------
-    arena : Arena
-        A simulated arena.
-
-    Returns
-    -------
-    dict of str to float
-        Elo points by model name, voted models first.
+    The Bradley-Terry fit to the mean outcome of every pair over all questions: nothing is sampled.
+    1500 is the mean of the voted models, as in a leaderboard. A held-out rating has the *other*
+    voted models as its origin and lies further out by ``n_voted / (n_voted - 1)``.
     """
     wins = mean_outcomes(arena)
     np.fill_diagonal(wins, 0.0)

@@ -12,18 +12,7 @@ TIE_SHARE = 0.6
 
 
 def expected_outcome(quality_a: ArrayLike, quality_b: ArrayLike) -> NDArray[np.float64]:
-    """Return the mean vote, a tie counting one half, on completions of known quality.
-
-    Parameters
-    ----------
-    quality_a, quality_b : array_like
-        True quality in [0, 1]; shapes that broadcast.
-
-    Returns
-    -------
-    ndarray
-        ``sigmoid(DISCERNMENT * (quality_a - quality_b))``.
-    """
+    """Return the mean vote, ``sigmoid(DISCERNMENT * (quality_a - quality_b))``, ties one half."""
     gap = np.asarray(quality_a, dtype=float) - np.asarray(quality_b, dtype=float)
     mean: NDArray[np.float64] = expit(DISCERNMENT * gap)
     return mean
@@ -36,18 +25,6 @@ def cast_votes(
 
     With p that mean, a tie has probability ``2 * TIE_SHARE * p * (1 - p)`` and takes half of it
     from either side.
-
-    Parameters
-    ----------
-    quality_a, quality_b : array_like, shape (n,)
-        True quality in [0, 1].
-    rng : numpy.random.Generator
-        One uniform draw per battle.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Human outcomes.
     """
     mean = expected_outcome(quality_a, quality_b)
     tie = 2 * TIE_SHARE * mean * (1 - mean)

@@ -21,7 +21,7 @@ from resources.candidates.schema import (
     RefusedError,
     told,
 )
-from resources.config.candidate_options import CandidateOptions
+from resources.config.options import CandidateOptions
 from resources.tables.store import ParquetStore
 
 _DETAIL = 500
@@ -94,25 +94,8 @@ def accept(
 ) -> Accepted:
     """Return the candidates that a folder holds for a corpus, controls included.
 
-    Parameters
-    ----------
-    folder : UPath
-        Where the files lie.
-    files : sequence of Seen
-        What was listed there; those that are not complete are passed over.
-    battles : DataFrame
-        The clean battles of the corpus.
-    options : CandidateOptions
-        Of the corpus.
-    seed : int
-        Of the ties between questions.
-    history : History, optional
-        What earlier runs made of files.
-
-    Notes
-    -----
-    A file of a known content keeps the name it had, and files of one content are one candidate.
-    Of two files for one model with different contents neither is accepted, unless one was before.
+    A file of a known content keeps the name it had, and files of one content are one candidate. Of
+    two files for one model with different contents neither is accepted, unless one was before.
     """
     anchors = anchor_answers(battles)
     judged = _Acceptance(folder, anchors, history or History())

@@ -19,8 +19,8 @@ from judgeline.sampling.candidate_battles import (
 )
 from judgeline.verdict import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares
-from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import RatingOptions
+from resources.config.options import CandidateOptions
 
 CANDIDATE_BATTLE_DTYPES: dict[str, str] = {
     **BATTLE_DTYPES,
@@ -65,18 +65,7 @@ def needs_of(
     options: CandidateOptions,
     rating: RatingOptions,
 ) -> Needs:
-    """Return how many battles a candidate takes, by the leave-one-out pools of the judges.
-
-    Parameters
-    ----------
-    heldout, calibration : mapping of str to DataFrame
-        Held-out ratings and conformal calibration by judge; a judge without both is left out.
-    options : CandidateOptions
-        With the half-width that is aimed at and the most battles. There are never more than the
-        pools' models have, or the intervals would be too short.
-    rating : RatingOptions
-        Of the corpus: the method that ranks, and the standard error that intervals are made of.
-    """
+    """Return how many battles a candidate takes, by the leave-one-out pools of the judges."""
     column = "std_error_analytic" if rating.std_error == "analytic" else "std_error"
     pools = {
         judge: heldout[judge][
@@ -118,19 +107,7 @@ def battles_per_question(battles: pd.DataFrame, voted: frozenset[str]) -> float:
 
     Battles on one answer share what that answer happens to be worth, which a standard error over
     battles does not see. The threshold makes up for as much of this as the models that calibrate
-    have; a new model may not have more.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        Those that judges rate by, such as the sampled ones.
-    voted : frozenset of str
-        Models with votes; no other is looked at.
-
-    Returns
-    -------
-    float
-        Rounded up, at least 1; ``inf`` where no such model has a battle.
+    have; a new model may not have more. Rounded up; ``inf`` where no voted model has a battle.
     """
     sides = [
         battles[["question_id", f"model_{side}"]].set_axis(["question_id", "model"], axis=1)
@@ -173,33 +150,9 @@ def choose_for_all(
 ) -> pd.DataFrame:
     """Return the battles of all candidates: those chosen before, then others.
 
-    Parameters
-    ----------
-    candidates : DataFrame
-        The table of candidates.
-    answers : DataFrame
-        Of `resources.candidates.questions.AnchorAnswers`.
-    strengths : Series
-        Strength by name of the anchors that may be met.
-    n_battles : int
-        How many battles each candidate takes.
-    seed : int
-        Of ties and sides.
-    per_question : float
-        Most battles of a candidate on one question; by default there is no limit.
-    voted : frozenset of str
-        Models with votes, besides those that may be met: battles against them that were chosen
-        before stay chosen too.
-    before : DataFrame, optional
-        Candidate battles as they were chosen before. They were paid for, and stay as they are
-        while the candidate's content is the same and its opponent has votes, whatever answers
-        and ratings there are by now.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `CANDIDATE_BATTLE_DTYPES`; the first battles of every candidate come before
-        the second of any, so that a budget that ends early is shared.
+    The first battles of every candidate come before the second of any, so that a budget that ends
+    early is shared. Battles in `before` were paid for: they stay while the candidate's content is
+    the same and its opponent is in `voted` or in `strengths`.
     """
     met = answers[answers["model"].isin(strengths.index)]
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)

@@ -15,7 +15,7 @@ from judgeline.io import typed
 from judgeline.verdict import identity_hash
 from resources.candidates.questions import AnchorAnswers, anchor_answers, questions_to_answer
 from resources.candidates.schema import CANDIDATE_DTYPES, CONTROL_PREFIX, RefusedError, told
-from resources.config.candidate_options import CandidateOptions, ControlName, ControlOptions
+from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT
 from resources.suggest import unknown_name
 
@@ -46,11 +46,6 @@ def make_control(
 
     It answers as many questions as a candidate has battles at most. Those of the copy are null:
     they are made when its battles are chosen.
-
-    Raises
-    ------
-    RefusedError
-        If its text cannot be read, or its carrier is no anchor.
     """
     own = options.controls[control]
     answers, metadata = anchors.answers, {}
@@ -93,18 +88,9 @@ def keep_carrier(
 ) -> CandidateOptions:
     """Return the options with the carrier that a table of candidates was made with.
 
-    Shares of votes won change with every vote, and another carrier would have all of the
-    control's battles judged anew. The options stay as they are where the corpus names a carrier,
-    and where the earlier one is no anchor any more.
-
-    Parameters
-    ----------
-    options : CandidateOptions
-        Of the corpus.
-    before : DataFrame or None
-        The candidates of an earlier run.
-    battles : DataFrame
-        The clean battles of the corpus.
+    Shares of votes won change with every vote, and another carrier would have all of the control's
+    battles judged anew. A carrier that the corpus names wins; one that is no anchor any more is
+    dropped.
     """
     name: ControlName = "injected-instruction"
     own = options.controls.get(name)
@@ -121,13 +107,7 @@ def keep_carrier(
 def default_carrier(battles: pd.DataFrame, anchors: AnchorAnswers) -> str:
     """Return the anchor at the lower quartile of votes won, a tie counting half.
 
-    A weak one: where an honest judge would leave it, and a judge that obeys would not. Once
-    chosen it is kept (`keep_carrier`).
-
-    Raises
-    ------
-    RefusedError
-        If there is no anchor.
+    A weak one: where an honest judge would leave it, and a judge that obeys would not.
     """
     voted = battles[battles["human_outcome"].notna()]
     won = pd.concat(

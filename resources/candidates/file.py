@@ -32,21 +32,7 @@ class CandidateFile(NamedTuple):
 
 
 def read_candidate(name: str, content: bytes) -> CandidateFile:
-    """Return what a candidate file says.
-
-    Parameters
-    ----------
-    name : str
-        Its name; what precedes the ending is the model's name if no column says it.
-    content : bytes
-        All of it.
-
-    Raises
-    ------
-    RefusedError
-        If anything in it fits no rule, with the file, the row, the column, what was found and
-        what to do.
-    """
+    """Return what a candidate file says."""
     rows = read_rows(name, content)
     _require_columns(name, rows)
     model = _constant(name, rows, "model", "two-models") or name[: name.rfind(".")]

@@ -46,13 +46,7 @@ class Seen(NamedTuple):
 
 
 def folder_of(corpus: str, uri: str | None = None) -> UPath:
-    """Return the folder of a corpus' candidates; it need not exist.
-
-    Raises
-    ------
-    ValueError
-        If the corpus is no slug.
-    """
+    """Return the folder of a corpus' candidates; it need not exist."""
     return UPath(uri or candidates_uri()) / require_slug(corpus)
 
 
@@ -61,15 +55,8 @@ def list_files(
 ) -> list[Seen]:
     """Return the files of a folder by name, with a content hash where they are complete.
 
-    Parameters
-    ----------
-    folder : UPath
-        Of one corpus. Sub-folders, dot-files, and files whose name says that they are being
-        written are passed over.
-    known : mapping of str to Seen, optional
-        Files as seen before: one of the same name, size and time of change is not read again.
-    now : float, optional
-        Seconds since the epoch; the present by default.
+    A file in `known` of the same name, size and time of change (seconds) is not read again. Sub-
+    folders, dot-files and unfinished names are passed over.
     """
     if not folder.exists():
         _require_root(folder, known)

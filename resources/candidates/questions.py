@@ -68,22 +68,9 @@ def language_shares(answers: pd.DataFrame) -> pd.Series:
 
 
 def questions_to_answer(answers: pd.DataFrame, n_questions: int, seed: int) -> pd.DataFrame:
-    """Return the questions that a new model should answer first.
+    """Return the questions that a new model should answer first: those of most anchors.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        Of `AnchorAnswers`.
-    n_questions : int
-        How many; all where there are no more.
-    seed : int
-        Of the ties.
-
-    Returns
-    -------
-    DataFrame
-        question_id, instruction, language and n_anchors; those that more anchors answered come
-        first, languages in their shares of the corpus.
+    Languages come in their shares of the corpus.
     """
     asked = answers.groupby("question_id", sort=True, as_index=False).agg(
         instruction=("instruction", "first"),

@@ -29,20 +29,7 @@ class Rows(NamedTuple):
 
 
 def read_rows(name: str, content: bytes) -> Rows:
-    """Return the rows of a candidate file.
-
-    Parameters
-    ----------
-    name : str
-        Its name, whose ending is the format.
-    content : bytes
-        All of it.
-
-    Raises
-    ------
-    RefusedError
-        If it is empty, of another format, broken, or larger than what is read.
-    """
+    """Return the rows of a candidate file."""
     suffix = name[name.rfind(".") :].lower() if "." in name else ""
     if suffix not in FORMATS:
         raise RefusedError(

@@ -1,7 +1,9 @@
 """The corpora, judges and embeddings that a person has configured, looked up by slug."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -10,6 +12,8 @@ from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.embeddings import EmbedderDefinition, load_embedders
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.suggest import unknown_name
+
+T = TypeVar("T")
 
 
 class Catalog(dg.ConfigurableResource):
@@ -37,42 +41,41 @@ class Catalog(dg.ConfigurableResource):
 
     def frozen(self) -> "Catalog":
         """Return a catalogue that keeps to what the files of corpora and judges hold now."""
-        own = self.model_copy()
-        own._corpora, own._judges = self.corpora(), self.judges()
-        return own
+        copy = self.model_copy()
+        copy._corpora, copy._judges = self.corpora(), self.judges()
+        return copy
 
     def corpora(self) -> dict[str, CorpusDefinition]:
         """Return the configured corpora by slug."""
         if self._corpora is not None:
             return self._corpora
-        return load_corpora(Path(self.corpora_file) if self.corpora_file else None)
+        return load_corpora(_path(self.corpora_file))
 
     def judges(self) -> dict[str, JudgeDefinition]:
         """Return the configured judges by slug."""
         if self._judges is not None:
             return self._judges
-        return load_judges(Path(self.judges_file) if self.judges_file else None)
+        return load_judges(_path(self.judges_file))
 
     def corpus(self, slug: str) -> CorpusDefinition:
         """Return one corpus; ValueError with close matches if nothing is configured under it."""
-        known = self.corpora()
-        if slug not in known:
-            where = self.corpora_file or "config/corpora.yaml"
-            raise ValueError(unknown_name("corpus", slug, known, where))
-        return known[slug]
+        return _entry("corpus", slug, self.corpora(), self.corpora_file or "config/corpora.yaml")
 
     def judge(self, slug: str) -> JudgeDefinition:
         """Return one judge; ValueError with close matches if nothing is configured under it."""
-        known = self.judges()
-        if slug not in known:
-            where = self.judges_file or "config/judges.yaml"
-            raise ValueError(unknown_name("judge", slug, known, where))
-        return known[slug]
+        return _entry("judge", slug, self.judges(), self.judges_file or "config/judges.yaml")
 
     def embedder(self, slug: str) -> EmbedderDefinition:
         """Return one embedding; ValueError with close matches if nothing is configured so."""
-        known = load_embedders(Path(self.embeddings_file) if self.embeddings_file else None)
-        if slug not in known:
-            where = self.embeddings_file or "config/embeddings.yaml"
-            raise ValueError(unknown_name("embedding", slug, known, where))
-        return known[slug]
+        known = load_embedders(_path(self.embeddings_file))
+        return _entry("embedding", slug, known, self.embeddings_file or "config/embeddings.yaml")
+
+
+def _path(file: str | None) -> Path | None:
+    return Path(file) if file else None
+
+
+def _entry(kind: str, slug: str, known: Mapping[str, T], where: str) -> T:
+    if slug not in known:
+        raise ValueError(unknown_name(kind, slug, known, where))
+    return known[slug]

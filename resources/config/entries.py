@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from resources.config.paths import config_dir
+
+SLUG = r"^[a-z0-9][a-z0-9._-]*$"
+
 Lines = dict[tuple[str, ...], int]
 
 
@@ -30,23 +34,7 @@ class Entries(NamedTuple):
 
 
 def read_entries(file: Path, what: str) -> Entries:
-    """Return the entries of a YAML file.
-
-    Parameters
-    ----------
-    file : Path
-        A mapping from names to entries.
-    what : str
-        What the entries are, in the plural.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is no such mapping, holds a key twice, or a value that is not what its tag or form
-        says, with the file and the line.
-    """
+    """Return the entries of a YAML file: a mapping of slugs, with the line of each key."""
     if not file.is_file():
         raise FileNotFoundError(
             f"no {what} file at {file}; create it, or set JUDGELINE_CONFIG to the folder it is in"
@@ -120,49 +108,41 @@ def _lines(node: Any, path: tuple[str, ...], file: Path) -> Iterator[tuple[tuple
 
 @dataclass(frozen=True)
 class EntryKind:
-    """What the entries of a file are, for reading one and for saying what is wrong with it.
-
-    Attributes
-    ----------
-    what, expected : str
-        Its name in messages, and the keys that every entry needs.
-    model : type
-        Checks an entry; its field ``slug`` is the entry's own key.
-    nested : mapping of str to type
-        Models of the keys that hold keys themselves.
-    never_shown : collection of str
-        Keys whose value no message repeats: somebody may have put a secret there.
-    """
+    """The entries of one file: `what` they are, their `model`, and keys whose values are secret."""
 
     what: str
+    plural: str
     expected: str
     model: type[BaseModel]
     nested: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     never_shown: Collection[str] = ()
 
-    def define(self, slug: Any, fields: Any, file: Path, entries: Entries) -> Any:
-        """Return the checked entry under a slug.
+    def load(self, path: Path | None) -> dict[str, Any]:
+        """Return the checked entries of a file by slug, in its order.
 
-        Raises
-        ------
-        ValueError
-            If anything is wrong with it, with file, line, key and what to do.
+        Without a path the file is that of the configuration folder.
         """
+        file = path or config_dir() / f"{self.plural}.yaml"
+        entries = read_entries(file, self.plural)
+        return {slug: self._entry(slug, file, entries) for slug in entries.values}
+
+    def _entry(self, slug: Any, file: Path, entries: Entries) -> Any:
+        fields = entries.values[slug]
         here = f"{file}, line {entries.line(slug)}: {self.what} {slug!r}"
         if not isinstance(fields, dict):
             raise ValueError(f"{here} is {fields!r}; expected {self.expected}")
         if "slug" in fields:
-            raise ValueError(f"{here} has a key 'slug'; its key above is the slug")
+            raise ValueError(f"{here} has a key 'slug'; its key above is the slug: remove it")
         try:
             return self.model.model_validate({**fields, "slug": slug})
         except ValidationError as error:
-            told = [
-                f"{file}, line {entries.line(slug, *one['loc'])}: {self._explained(slug, one)}"
-                for one in error.errors()
+            mistakes = [
+                f"{file}, line {entries.line(slug, *each['loc'])}: {self._mistake(slug, each)}"
+                for each in error.errors()
             ]
-        raise ValueError("\n".join(told))  # not from the error, which shows what may be a key
+        raise ValueError("\n".join(mistakes))  # not from the error, which shows what may be a key
 
-    def _explained(self, slug: Any, error: Any) -> str:
+    def _mistake(self, slug: Any, error: Any) -> str:
         named = f"{self.what} {slug!r}"
         key = ".".join(str(part) for part in error["loc"])
         if error["type"] == "extra_forbidden":
@@ -170,12 +150,14 @@ class EntryKind:
         if error["type"] == "missing":
             return f"{named} lacks the key '{key}'; add it"
         if key == "slug":
-            return f"{named}: a slug is lower-case letters, digits, dots, dashes; rename it"
+            remedy = "rename it" if isinstance(slug, str) else "put it in quotes"
+            return f"{named}: a slug is lower-case letters, digits, dots, dashes; {remedy}"
         where = f", key '{key}'," if key else ""
         value = error["input"]
         hidden = key in self.never_shown or isinstance(value, dict | BaseModel)
-        found = "" if hidden else f" (found {value!r})"
-        return f"{named}{where} is wrong: {error['msg']}{found}; correct it"
+        shown = "" if hidden else f" (found {value!r})"
+        message = error["msg"].removeprefix("Value error, ")
+        return f"{named}{where} is wrong: {message}{shown}; correct it"
 
     def _alike(self, place: tuple[int | str, ...]) -> str:
         model = self.nested[str(place[0])] if len(place) > 1 else self.model

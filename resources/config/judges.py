@@ -6,14 +6,11 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from judgeline.verdict import POOLED
-from resources.config.entries import EntryKind, read_entries
-from resources.config.paths import config_dir
+from resources.config.entries import SLUG, EntryKind
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
 from resources.judges.live.fields import Decoding, Price, ServedFields, Switch, require_chance
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.judge import BuiltinTraits
-
-SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
 _NESTED: dict[str, type[BaseModel]] = {
     "builtin": BuiltinTraits,
@@ -24,39 +21,12 @@ _NESTED: dict[str, type[BaseModel]] = {
     "vllm": VllmOptions,
 }
 _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
-_NEVER_SHOWN = {
-    "api_key_env",
-    "base_url",
-    "vllm.extra_args",
-    "headers",
-    "query",
-    "extra_body",
-}  # somebody may have put the key itself there
+# Somebody may have put the key itself there.
+_NEVER_SHOWN = {"api_key_env", "base_url", "vllm.extra_args", "headers", "query", "extra_body"}
 
 
 class JudgeDefinition(ServedFields):
-    """A judge by name, and how its answers are obtained; `ServedFields` has the rest.
-
-    Attributes
-    ----------
-    slug, display_name : str
-        The name in tables and partitions, and the one for people.
-    family : str
-        Family of models the judge belongs to; same-family bias is measured against it.
-    kind : str
-        ``recorded`` verdicts come with the corpus, ``builtin`` ones from a simulation;
-        ``openai`` is any endpoint of that protocol; ``vllm``, a server that is started for the
-        judge and stopped after it.
-    builtin : BuiltinTraits or None
-        Of a simulated judge, and of no other.
-    vllm : VllmOptions or None
-        How the server of a judge of kind ``vllm`` is started, and of no other.
-    asks : tuple of str
-        Forms in which it is asked: ``rubric``, ``score`` (one completion, one number) and
-        ``choice`` (two completions, one letter).
-    score, choice : ScoreOptions, ChoiceOptions
-        Of those forms.
-    """
+    """A judge by name, and how its answers are obtained; `ServedFields` has the rest."""
 
     slug: str = Field(pattern=SLUG)
     display_name: str = Field(min_length=1)
@@ -138,31 +108,10 @@ class JudgeDefinition(ServedFields):
 
 
 _KIND = EntryKind(
-    "judge",
-    "display_name, family and kind",
-    JudgeDefinition,
-    nested=_NESTED,
-    never_shown=_NEVER_SHOWN,
+    "judge", "judges", "display_name, family and kind", JudgeDefinition, _NESTED, _NEVER_SHOWN
 )
 
 
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
-    """Return the configured judges by slug, in the order of the file.
-
-    Parameters
-    ----------
-    path : Path, optional
-        A judges file; that of the configuration folder by default.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is no mapping of slugs to judges, with file, line, key and what to do.
-    """
-    file = path or config_dir() / "judges.yaml"
-    entries = read_entries(file, "judges")
-    return {
-        slug: _KIND.define(slug, given, file, entries) for slug, given in entries.values.items()
-    }
+    """Return the configured judges by slug, in the order of the file."""
+    return _KIND.load(path)

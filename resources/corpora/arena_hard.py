@@ -34,20 +34,8 @@ def read_arena_hard(paths: Sequence[Path], options: ArenaHardOptions | None) -> 
     """Return battles of models (A) against the baseline (B), and a verdict per game.
 
     The published label is the first line of a verdict's answer, with its strength; the judge's
-    words follow where the file has them. An outcome knows no strength. A game that is null or
-    has a null label is a failed verdict. Files have no texts that could be told apart.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        JSON lines.
-    options : ArenaHardOptions or None
-        Name of the baseline, and the game that shows it first.
-
-    Raises
-    ------
-    ValueError
-        If there are no options, or a file has another layout.
+    words follow where the file has them. An outcome knows no strength. A game that is null or has a
+    null label is a failed verdict. Files have no texts that could be told apart.
     """
     if options is None:
         raise ValueError(

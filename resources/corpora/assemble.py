@@ -45,15 +45,7 @@ def assemble(paths: Sequence[Path], convert: Callable[[Path], Converted]) -> Cor
 def conversations(
     table: pd.DataFrame, first: str = "conversation_a", second: str = "conversation_b"
 ) -> tuple[pd.DataFrame, list[Fault]]:
-    """Return the texts and turns of two columns of conversations, and which cannot be read.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the two columns; a null conversation has no text.
-    first, second : str
-        What A's and B's conversation is called.
-    """
+    """Return the texts and turns of two columns of conversations, and which cannot be read."""
     read_a, faults_a = _read_column(table, first)
     read_b, faults_b = _read_column(table, second)
     both = list(zip(read_a, read_b, strict=True))

@@ -51,20 +51,15 @@ _OPTIONAL = (
 def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = None) -> CorpusRead:
     """Return battles of our own layout.
 
-    Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of
-    the win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted; ``stated``
-    gives the share by code where a file has others. A battle
-    without ``battle_id`` gets one that hashes models, question and texts, with a counter for
-    repeated content, so that rows can be added without changing it; a battle without
-    ``question_id`` has a hash of its instruction, or its own id where there is no text.
+    Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of the
+    win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted; ``stated`` gives
+    the share by code where a file has others. A battle without ``battle_id`` gets one that hashes
+    models, question and texts, with a counter for repeated content, so that rows can be added
+    without changing it; a battle without ``question_id`` has a hash of its instruction, or its own
+    id where there is no text.
 
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
-
-    Raises
-    ------
-    ValueError
-        If outcomes are of another coding; the message has the codes and the option to read them.
     """
     files = without_verdicts(paths)
     return with_verdicts(assemble(files, partial(_convert, stated=stated)), files)

@@ -10,17 +10,7 @@ from resources.config.corpora import Filters
 def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return battles with unique ids between two different models, and the quarantined others.
 
-    Of battles that share an id the first sound one is kept. `read_corpus` has done this already.
-
-    Parameters
-    ----------
-    raw : DataFrame
-        Battles; ``row`` and ``file``, if there, say where each was published.
-
-    Returns
-    -------
-    battles, quarantine : DataFrame
-        Reasons are ``missing-battle-id``, ``self-battle`` and ``duplicate-battle``.
+    Of battles that share an id the first sound one is kept; ``row`` and ``file`` pass through.
     """
     table = raw.reset_index(drop=True)
     origin = table.assign(
@@ -43,22 +33,9 @@ def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def filter_battles(battles: pd.DataFrame, filters: Filters) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the battles that pass the filters, and how many did not, by reason.
+    """Return the battles that pass the filters, renumbered, and how many did not, by first reason.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        With ``language`` (code, null unknown) and ``n_turns`` (null unknown).
-    filters : Filters
-        An unknown language or length passes no filter that asks for it.
-
-    Returns
-    -------
-    kept : DataFrame
-        Rows renumbered, in the order of `battles`.
-    dropped : dict of str to int
-        Battles by reason: ``unknown-language``, ``other-language``, ``unknown-turns``,
-        ``multi-turn``; the first one counts, and reasons without battles are absent.
+    An unknown language or length passes no filter that asks for it.
     """
     language, n_turns = battles["language"], battles["n_turns"]
     rules: dict[str, pd.Series] = {}

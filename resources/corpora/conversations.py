@@ -20,13 +20,8 @@ class Conversation(NamedTuple):
 def read_conversation(published: Any) -> Conversation:
     """Return the texts of a list of turns, or of JSON that holds one.
 
-    The instruction is the first user turn, the completion all assistant turns joined by an
-    empty line; system turns and reasoning are left out.
-
-    Raises
-    ------
-    ValueError
-        If it is no list of turns with a role.
+    The instruction is the first user turn, the completion all assistant turns joined by an empty
+    line; system turns and reasoning are left out.
     """
     turns = [_turn(turn) for turn in _listed(published)]
     asked = [text for role, text in turns if role == "user"]
@@ -39,13 +34,7 @@ def read_conversation(published: Any) -> Conversation:
 
 
 def read_texts(published: Any) -> list[str]:
-    """Return the texts of a JSON list of strings, empty where a text is null.
-
-    Raises
-    ------
-    ValueError
-        If it is no such list.
-    """
+    """Return the texts of a JSON list of strings, empty where a text is null."""
     listed = _listed(published)
     if wrong := [text for text in listed if text is not None and not isinstance(text, str)]:
         raise ValueError(f"a text is {type(wrong[0]).__name__}, expected a string")

@@ -35,13 +35,6 @@ def corpus_files(definition: CorpusDefinition) -> list[Path]:
 
     Files of the hub are downloaded into its cache first, and taken from there when
     ``HF_HUB_OFFLINE`` is set.
-
-    Raises
-    ------
-    ValueError
-        If the location is missing, asks for a variable that is not set, is no address, or has
-        no revision that pins it; FileNotFoundError if nothing is there; ConnectionError if the hub
-        does not answer. Each says what to do.
     """
     location = _require_location(definition)
     if "://" not in location:
@@ -53,13 +46,7 @@ def corpus_files(definition: CorpusDefinition) -> list[Path]:
 
 
 def hub_address(definition: CorpusDefinition) -> HubAddress | None:
-    """Return where on the hub a corpus lies, None if it lies on this machine.
-
-    Raises
-    ------
-    ValueError
-        If the location is missing, asks for a variable that is not set, or is no address.
-    """
+    """Return where on the hub a corpus lies, None if it lies on this machine."""
     location = _require_location(definition)
     return _hub_address(location, definition) if "://" in location else None
 

@@ -38,16 +38,6 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
     """Return the battles of a corpus, the rows that fit no rule, and verdicts that came with it.
 
     Battles are clean: ids are unique, and no model meets itself. Filters are not applied here.
-
-    Raises
-    ------
-    ValueError
-        If the location is not set, a file is empty or has another layout or coding of outcomes,
-        or more votes are unknown than the corpus allows.
-    FileNotFoundError
-        If there is no such file here, or in the hub's cache while offline.
-    ConnectionError
-        If the hub does not answer. Each says what to do.
     """
     if definition.reader == "arena":
         from resources.corpora.arena import read_arena
@@ -75,19 +65,7 @@ def read_files(
     arena_hard: ArenaHardOptions | None = None,
     outcomes: str | None = None,
 ) -> CorpusRead:
-    """Return what files of a layout hold; `read_corpus` says what and when it raises.
-
-    Parameters
-    ----------
-    reader : str
-        Any of the readers but ``arena``, which has no files.
-    paths : sequence of Path
-        Files on this machine.
-    arena_hard : ArenaHardOptions, optional
-        Needed by the reader ``arena-hard``.
-    outcomes : str, optional
-        Codes of outcomes that the reader ``battles`` is to read, such as ``"1/-1/0"``.
-    """
+    """Return what files of a layout hold; `read_corpus` says what and when it raises."""
     if reader == "battles":
         return read_battles(paths, parse_codes(outcomes) if outcomes else None)
     if reader == "arena-hard":

@@ -31,13 +31,7 @@ _CALL = ["battle_id", "judge", "order", "replicate"]
 
 
 def without_verdicts(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that hold battles.
-
-    Raises
-    ------
-    ValueError
-        If none is left.
-    """
+    """Return the files that hold battles."""
     kept = [path for path in paths if path.name != VERDICTS]
     if not kept:
         raise ValueError(
@@ -52,11 +46,6 @@ def with_verdicts(found: CorpusRead, paths: Sequence[Path]) -> CorpusRead:
 
     Verdicts that fit no rule are quarantined; one that is ok has all scores, or none and an
     outcome. Columns that are missing are empty, replicates 0.
-
-    Raises
-    ------
-    ValueError
-        If a table of verdicts lacks a column or has one of another type.
     """
     beside = [path.with_name(VERDICTS) for path in paths if path.name == BATTLES]
     verdicts, quarantines = [found.verdicts], [found.quarantine]

@@ -20,13 +20,7 @@ class RowError(ValueError):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield position, record and what is wrong with it, of JSON lines or one JSON list.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, is no text, or begins like a list and is none.
-    """
+    """Yield position, record and what is wrong with it, of JSON lines or one JSON list."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -66,13 +60,7 @@ def _object(value: Any) -> tuple[Mapping[str, Any] | None, str]:
 
 
 def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
-    """Return the name under a key, without blanks around it.
-
-    Raises
-    ------
-    RowError
-        If it is no text, or empty.
-    """
+    """Return the name under a key, without blanks around it."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
         raise RowError(reason, f"{key} is {brief(value)}, expected a name")
@@ -80,13 +68,7 @@ def name_of(record: Mapping[str, Any], key: str, reason: str) -> str:
 
 
 def id_of(record: Mapping[str, Any], *keys: str) -> str:
-    """Return the first of some keys that holds a number or text that names a question.
-
-    Raises
-    ------
-    RowError
-        If none does.
-    """
+    """Return the first of some keys that holds a number or text that names a question."""
     for key in keys:
         value = record.get(key)
         if isinstance(value, int) and not isinstance(value, bool):

@@ -19,19 +19,10 @@ _HUB_SECONDS = 10.0
 
 
 def content_revision(definition: CorpusDefinition) -> str:
-    """Return a text that changes exactly when what a corpus publishes, or how it is read, does.
+    """Return a text that changes exactly when a corpus, or how it is read, does.
 
     Of a hub dataset it names the commit that its revision resolves to; of files here a hash of
     their content, remembered by size and time of change; of the built-in arena one of its options.
-
-    Raises
-    ------
-    ValueError
-        If the location is missing, is no address, or asks for a variable that is not set.
-    FileNotFoundError
-        If nothing is there.
-    ConnectionError
-        If the hub does not answer.
     """
     read_as: dict[str, Any] = {
         "reader": definition.reader,

@@ -67,25 +67,8 @@ def read_verdict_files(
     """Return the battles and verdicts of files of one layout.
 
     A battle is never lost to a bad verdict: an outcome that fits no rule gives a failed verdict,
-    and its record is quarantined with the reason as well. One that its publisher marks as failed
-    is a failed verdict and nothing else. Of records of the same battle and judge the first counts.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files that `records_of` can read.
-    reader : str
-        Name of the layout.
-    convert : callable
-        Reads one record; raises `RowError` for one that tells of no battle.
-    records_of : callable
-        Yields what `read_records` does, which takes JSON lines and JSON lists.
-
-    Raises
-    ------
-    ValueError
-        If a file is empty, is neither JSON lines nor a JSON list, or has another layout, or two
-        judges share a slug.
+    and its record is quarantined with the reason as well. One that its publisher marks as failed is
+    a failed verdict and nothing else. Of records of the same battle and judge the first counts.
     """
     found = _Found({}, [], [], set())
     for path in paths:

@@ -25,11 +25,6 @@ def write_arena_hard(
     """Return a JSON line per battle against the baseline, its games in the program's order.
 
     A label that came from such a file is written as it was, any other without strength.
-
-    Raises
-    ------
-    ValueError
-        If not exactly one baseline is named.
     """
     if options is None or not isinstance(options.baseline, str):
         raise ValueError(

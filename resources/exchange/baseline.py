@@ -8,19 +8,7 @@ from resources.config.corpora import ArenaHardOptions
 def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
     """Return the options that an Arena-Hard file needs, None where no baseline is named.
 
-    Parameters
-    ----------
-    style : str
-        The format at hand.
-    named : sequence of str
-        One name, or ``CATEGORY=NAME`` for each category.
-    first_in : int
-        The game that shows the baseline as assistant A.
-
-    Raises
-    ------
-    ValueError
-        If the format knows no baseline, or several are named without their categories.
+    `named` is one name, or ``CATEGORY=NAME`` for each category.
     """
     if not named:
         return None

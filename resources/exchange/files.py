@@ -7,13 +7,7 @@ from pathlib import Path
 
 
 def require_free(paths: Mapping[str, Path], *, force: bool) -> None:
-    """Raise unless files can be written: to a folder, and over nothing unless forced.
-
-    Raises
-    ------
-    ValueError
-        With the path and what to do.
-    """
+    """Raise unless files can be written: to a folder, and over nothing unless forced."""
     for path in paths.values():
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name another place with --out")
@@ -22,13 +16,7 @@ def require_free(paths: Mapping[str, Path], *, force: bool) -> None:
 
 
 def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Write files under passing names first, so that a failure changes nothing.
-
-    Raises
-    ------
-    ValueError
-        If a folder cannot be made or written to.
-    """
+    """Write files under passing names first, so that a failure changes nothing."""
     parts = {path: path.with_name(f".{path.name}.{uuid.uuid4().hex}.part") for path in writers}
     try:
         for path, write in writers.items():

@@ -55,20 +55,7 @@ class JudgedBattle(NamedTuple):
 
 @dataclass(frozen=True)
 class Account:
-    """What an export wrote, left out and changed.
-
-    Attributes
-    ----------
-    n_battles : int
-        Battles of the sample that have a verdict; each is written or left out.
-    left_out : Counter
-        Battles that the format cannot hold, by reason.
-    not_read : Counter
-        Verdicts that belong to no battle at hand or repeat a call, by reason, and battles
-        without any verdict.
-    changed : Counter
-        What the format says less exactly than the tables, by kind.
-    """
+    """Counts of an export: battles with a verdict, and what was left out, not read or changed."""
 
     n_battles: int
     left_out: Counter[str] = field(default_factory=Counter)
@@ -91,17 +78,10 @@ class Exported(NamedTuple):
 def judged_battles(
     battles: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[list[JudgedBattle], Account]:
-    """Return the battles that have a verdict, in their order, and an account to go on with.
+    """Return the battles that have a verdict of one judge, in their order, and an account.
 
-    Formats hold one verdict per order: of replicates the first that was read counts, or the
-    first of all where none was.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        Battles by ``battle_id``.
-    verdicts : DataFrame
-        Verdicts of one judge.
+    Formats hold one verdict per order: of replicates the first that was read counts, or the first
+    of all where none was.
     """
     verdicts = verdicts.reset_index(drop=True)
     first = _first_read(verdicts)

@@ -22,8 +22,8 @@ from resources.candidates.choosing import (
 from resources.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
 from resources.candidates.questions import anchor_answers, questions_to_answer, rated_models
-from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import RatingOptions
+from resources.config.options import CandidateOptions
 
 ANCHORS = ("ant", "bee", "cat", "dog", "eel", "fox")
 N_QUESTIONS = 30

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, typed
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
 from resources.config.corpora import Filters
 from resources.corpora.cleaning import clean_battles, filter_battles
 
@@ -53,3 +53,16 @@ def test_filters(filters, kept, dropped) -> None:
     assert counts == dropped
     assert len(passed) + sum(counts.values()) == len(table)
     assert passed.index.tolist() == list(range(len(kept)))
+
+
+@pytest.mark.parametrize(
+    ("code", "published"),
+    [
+        *[("en", "English"), ("nn", "Norwegian Nynorsk"), ("gd", "SCOTS_GAELIC"), ("fa", "Farsi")],
+        *[("sco", "scots"), ("de", "de"), ("zh", "zh-Hant"), ("pt", "pt_BR"), ("he", "iw")],
+        *[("yue", "yue"), (None, "unknown"), (None, "und"), (None, "un"), (None, "")],
+        *[(None, None), (None, float("nan")), (None, "Middle Elvish")],
+    ],
+)
+def test_languages(code, published) -> None:
+    assert language_code(published) == code

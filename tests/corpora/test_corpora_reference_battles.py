@@ -98,19 +98,3 @@ def test_the_shipped_entry_names_its_reference() -> None:
     entry = load_corpora()["alpacaeval-reference"]
     assert entry.reference.model == "gpt4_1106_preview"
     assert entry.judges == ["gpt-4-1106-preview"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("{n_population: 1}", "reference.n_population"),
-        ("{mean_kappa: 0}", "reference.mean_kappa"),
-        ("{modle: x}", "did you mean 'model'"),
-        ("[x]", "key 'reference'"),
-    ],
-)
-def test_a_wrong_reference_names_its_key(tmp_path: Path, given: str, message: str) -> None:
-    file = tmp_path / "corpora.yaml"
-    file.write_text(f"c: {{reader: battles, location: x.csv, reference: {given}}}\n")
-    with pytest.raises(ValueError, match=message):
-        load_corpora(file)

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from resources.config.corpora import CorpusDefinition
-from resources.config.refresh_options import RefreshOptions
+from resources.config.options import RefreshOptions
 from resources.corpora import revision
 from resources.corpora.revision import content_revision
 
@@ -141,21 +141,3 @@ def test_a_look_that_is_cut_short_is_taken_up_where_it_was(home, tmp_path, monke
         content_revision(of_file(tmp_path / "*.jsonl"))
     content_revision(of_file(tmp_path / "*.jsonl"))
     assert read == ["a.jsonl", "b.jsonl", "cut", "c.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("budget", "read"),
-    [
-        ("5USD", ("5USD",)),
-        ("100calls 2Mtokens", ("100calls", "2Mtokens")),
-        (["9calls"], ("9calls",)),
-    ],
-)
-def test_a_budget_is_read_as_on_the_command_line(budget, read):
-    assert RefreshOptions(budget=budget).budget == read
-
-
-@pytest.mark.parametrize("budget", ["plenty", [], "", "9", "5USD 6USD"])
-def test_a_budget_that_is_none_is_refused(budget):
-    with pytest.raises(ValueError, match=r"budget|caps nothing"):
-        RefreshOptions(budget=budget)

@@ -216,7 +216,7 @@ def test_stated_codes_belong_to_the_reader_and_to_the_content(tmp_path: Path) ->
         with pytest.raises(ValueError, match=f"'{key}' needs 'reader: battles'"):
             load_corpora(config)
     config.write_text("mine: {reader: battles, location: x.csv, outcomes: 1/1}")
-    with pytest.raises(ValueError, match=r"line 1, corpus 'mine', key 'outcomes'.*1/-1/0"):
+    with pytest.raises(ValueError, match=r"line 1: corpus 'mine', key 'outcomes'.*1/-1/0"):
         load_corpora(config)
     path = str(write(tmp_path / "x.csv", human_outcome=["1", "2"]))
     revisions = {

@@ -15,8 +15,8 @@ from judgeline.intervals import sampling_half_width
 from pipelines.commands.judge_plan import require_covered
 from pipelines.commands.plan import cut_short, plan_run
 from resources.config.corpora import CorpusDefinition
-from resources.config.gate_options import PanelOptions
 from resources.config.judges import JudgeDefinition
+from resources.config.options import PanelOptions
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import call_identity, judge_key, present

@@ -10,8 +10,8 @@ from test_plan import N_BATTLES, URL, Desk
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from pipelines.commands.judge_plan import require_covered
 from pipelines.commands.plan import plan_run
-from resources.config.gate_options import PanelOptions
 from resources.config.judges import JudgeDefinition
+from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.judge_plan import JudgePlan, told

@@ -4,11 +4,9 @@ import re
 
 from assets.judging import budgets
 from pipelines.sensors.automation import SCHEDULES, SENSORS
-from resources.config.candidate_options import CandidateOptions
 from resources.config.corpora import CorpusDefinition
-from resources.config.drift_options import DriftOptions
+from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
 from resources.config.paths import ROOT
-from resources.config.refresh_options import RefreshOptions
 
 PAGE = (ROOT / "docs" / "judges-and-schedules.md").read_text(encoding="utf-8")
 BY_ITSELF = "What runs by itself, and what never does"

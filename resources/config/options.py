@@ -1,0 +1,145 @@
+"""Options of a corpus that belong to one system: its panel, gate, watch, refresh and candidates."""
+
+import difflib
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from judgeline.elo import FEW_BATTLES
+from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from judgeline.reliability.paired import LEAST_BATTLES
+from resources.judges.budget import Budget
+from resources.suggest import unknown_name
+
+ControlName = Literal["null-model", "injected-instruction", "copy-of-opponent"]
+CONTROLS: tuple[ControlName, ...] = get_args(ControlName)
+_BOUNDS: dict[ControlName, float] = {
+    "null-model": 0.0,
+    "injected-instruction": 50.0,
+    "copy-of-opponent": 50.0,
+}
+_CONTROL_OF_KEY = {"text_file": "null-model", "carrier": "injected-instruction"}
+
+
+class Options(BaseModel):
+    """Base of all options of a corpus: frozen, finite, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _budget_texts(budget: Any) -> Any:
+    texts = budget.split() if isinstance(budget, str) else budget
+    if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
+        Budget.parse(list(texts))
+        return list(texts)
+    return texts
+
+
+Caps = Annotated[list[str], BeforeValidator(_budget_texts), Field(min_length=1)]
+"""Cap on the calls to each judge, as for ``--budget``; an empty list would cap nothing."""
+
+
+def require_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    """Raise ValueError with the nearest name, and all of them, for the first unknown one."""
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"{hint}the {kind} are {', '.join(known)}")
+
+
+class PanelOptions(Options):
+    """Battles that a judge judges several times; the first run is already there and free."""
+
+    battles: int = Field(default=50, ge=0)
+    runs: int = Field(default=3, ge=2)
+
+
+class DriftOptions(Options):
+    """Battles that a judge judges again, epoch after epoch; each is two calls an epoch."""
+
+    battles: int = Field(default=100, ge=LEAST_BATTLES)
+    budget: Caps = ["2000calls"]
+
+
+class RefreshOptions(Options):
+    """The weekly schedule of a corpus; without this block it is left alone."""
+
+    extend_by: int = Field(default=0, ge=0)
+    budget: Caps = ["2000calls"]
+
+
+def _limit(name: str, **bounds: float) -> Any:
+    return Field(default=CRITERIA[name].threshold, **bounds)
+
+
+class GateOptions(Options):
+    """Thresholds of the judge gate by criterion, None for none; see `judgeline.reliability`."""
+
+    withhold: list[str] = Field(default_factory=lambda: list(WITHHOLD))
+    icc_average: float | None = _limit("icc_average", le=1)
+    single_run_reliability: float | None = _limit("single_run_reliability", le=1)
+    kappa: float | None = _limit("kappa", ge=-1, le=1)
+    run_kappa: float | None = _limit("run_kappa", ge=-1, le=1)
+    parse_rate: float | None = _limit("parse_rate", ge=0, le=1)
+    position_flip_rate: float | None = _limit("position_flip_rate", ge=0, le=1)
+    position_effect: float | None = _limit("position_effect", ge=0, le=9)  # rubric points
+    conflict_ratio: float | None = _limit("conflict_ratio", ge=0, le=1)
+    non_transitivity_ratio: float | None = _limit("non_transitivity_ratio", ge=0, le=1)
+
+    @field_validator("withhold")
+    @classmethod
+    def _are_criteria(cls, withhold: list[str]) -> list[str]:
+        require_known("criteria", withhold, CRITERIA)
+        return withhold
+
+    @property
+    def thresholds(self) -> dict[str, float | None]:
+        """Threshold by criterion."""
+        return {name: getattr(self, name) for name in CRITERIA}
+
+
+class ControlOptions(Options):
+    """An attack control: a contestant that no honest judge would rate high.
+
+    `bound` is how many Elo points its judged rating may lie above the anchors' lower quartile
+    (null model), above its carrier's (injected instruction), or above a tie with everybody it met
+    (copy). `text_file` is the null model's answer in UTF-8, `carrier` the anchor that the injected
+    instruction copies.
+    """
+
+    bound: float
+    text_file: str | None = Field(default=None, min_length=1)
+    carrier: str | None = Field(default=None, min_length=1)
+
+
+class CandidateOptions(Options):
+    """How new models are placed among the models that people rated."""
+
+    half_width: float = Field(default=60.0, gt=0)  # Elo points
+    max_battles: int = Field(default=200, ge=FEW_BATTLES)  # with fewer a standard error is a guess
+    budget: Caps = ["2000calls"]
+    controls: dict[ControlName, ControlOptions] = Field(default_factory=dict)
+
+    @field_validator("controls", mode="before")
+    @classmethod
+    def _named(cls, controls: Any) -> Any:
+        if isinstance(controls, list) and all(isinstance(name, str) for name in controls):
+            controls = dict.fromkeys(controls)
+        if not isinstance(controls, dict):
+            return controls
+        return {name: _with_bound(name, given) for name, given in controls.items()}
+
+
+def _with_bound(name: Any, given: Any) -> Any:
+    """Return the options of a control with its own default bound; refuse those of another."""
+    if name not in CONTROLS:
+        where = "resources/config/options.py"
+        raise ValueError(unknown_name("control", str(name), CONTROLS, where))
+    if given is not None and not isinstance(given, dict):
+        return given
+    for key, owner in _CONTROL_OF_KEY.items():
+        if given and key in given and name != owner:
+            raise ValueError(f"{key!r} is an option of {owner}, not of {name}")
+    return {"bound": _BOUNDS[name], **(given or {})}
