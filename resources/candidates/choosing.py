@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo.rate import FEW_BATTLES
-from judgeline.sampling.balanced import tiebreak_keys
-from judgeline.sampling.candidate_battles import (
+from judgeline.sampling import (
     NeededBattles,
     choose_battles,
     needed_battles,
     strength_bands,
+    tiebreak_keys,
 )
 from judgeline.verdict.identity import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares

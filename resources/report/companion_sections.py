@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.winrate.models import HEADLINE_RULE
+from judgeline.winrate import HEADLINE_RULE
 from resources.report.companions import Companion, Table
 from resources.report.grid import Column, make_grid
 from resources.report.wording import (

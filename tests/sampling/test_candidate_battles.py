@@ -13,7 +13,7 @@ from judgeline.elo.placement import analytic_std_error, place_models
 from judgeline.elo.rate import FEW_BATTLES
 from judgeline.elo.scale import ELO_PER_LOGIT
 from judgeline.intervals.conformal import conformal_quantile
-from judgeline.sampling.candidate_battles import (
+from judgeline.sampling import (
     N_BANDS,
     choose_battles,
     needed_battles,

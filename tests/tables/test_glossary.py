@@ -18,11 +18,9 @@ from judgeline.elo.beta import BetaFolds
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.intervals.board import Leaderboard
 from judgeline.intervals.conformal import ConformalCalibration
-from judgeline.quantitative.curve import LearningCurve
+from judgeline.quantitative import LearningCurve
 from judgeline.reliability.gate import Gate
-from judgeline.winrate.coverage import WinRateCoverage
-from judgeline.winrate.label_plans import LabelPlans
-from judgeline.winrate.models import ModelWinRates
+from judgeline.winrate import LabelPlans, ModelWinRates, WinRateCoverage
 from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES
