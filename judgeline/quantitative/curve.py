@@ -147,22 +147,13 @@ def learning_curve(
     n_sets : int
         Draws.
     n_folds, penalties, base_penalty
-        As in `fit_preferences`.
+        As in `fit_judge`.
 
     Raises
     ------
     TooLittleToLearnError
         If no size can be filled, a training set spans fewer questions than folds, or its votes
         are all alike.
-    ValueError
-        If lengths differ, or an outcome is outside [0, 1].
-    RuntimeError
-        If a fit does not converge.
-
-    References
-    ----------
-    A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945: sizes and draws. There
-    test sets are given; here they are questions that the training set does not touch.
     """
     grid = require_grid(penalties)
     voted = _Votes.of(shown, base_outcome, outcome, question)

@@ -106,10 +106,8 @@ def cross_fitted_outcomes(
         Deals questions to folds; nothing else is random.
     n_folds : int
         Folds of questions, 3 or more (2 if there is one penalty only).
-    penalties : sequence of float
-        Grid of gamma, ascending.
-    base_penalty : float
-        Penalty on the base score's standardised weight.
+    penalties, base_penalty
+        As in `fit_judge`.
 
     Raises
     ------

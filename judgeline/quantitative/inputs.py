@@ -26,11 +26,7 @@ class TooLittleToLearnError(ValueError):
 def base_logit(probability: ArrayLike) -> Floats:
     """Return log-odds, in nats, of a base judge's probabilities that the first of two wins.
 
-    Raises
-    ------
-    ValueError
-        If a probability is NaN or outside (0, 1). Certainties have no logit: nothing is clipped
-        here. A judge that only says who wins can give -1, 0 or 1 as its score.
+    A certainty has no logit and is refused: a judge that only says who wins can give -1, 0 or 1.
     """
     values = np.asarray(probability, dtype=float)
     _require(
@@ -216,21 +212,7 @@ def presentations(
 ) -> Presentations:
     """Return presentations for BTL, one rationale each, after checking them.
 
-    Parameters
-    ----------
-    embeddings : array_like, shape (r, d)
-        Embedding of the rationale of each presentation.
-    base : array_like, shape (r,)
-        The base judge's logit that the answer shown first wins.
-    battle : array_like of int, shape (r,)
-        Position of the battle, 0 or more; a battle may have any number of presentations.
-    swapped : array_like of bool, shape (r,)
-        Whether B was shown first.
-
-    Raises
-    ------
-    ValueError
-        On missing embeddings or scores, unequal lengths, or battles below 0.
+    A battle may have any number of presentations; shapes and units are those of `Presentations`.
     """
     features, scores = require_rows(embeddings, base)
     place, order = np.asarray(battle), np.asarray(swapped)
@@ -253,19 +235,8 @@ def two_headed(
 
     Features are ``phi(e1) - phi(e2)``, the base is the logit of ``b1 / (b1 + b2)``. Every
     battle stands there both ways round, so that no fit can tell A from B: its population
-    bias comes out as 0, and a swap mirrors its prediction.
-
-    Parameters
-    ----------
-    embeddings_a, embeddings_b : array_like, shape (n, d)
-        Embeddings of the rationales about A's and B's answers.
-    score_a, score_b : array_like, shape (n,)
-        The base judge's absolute scores, in points, above 0.
-
-    Returns
-    -------
-    Presentations
-        2 n rows: battles 0 to n - 1 with A first, then again with B first.
+    bias comes out as 0, and a swap mirrors its prediction. Embeddings (n, d) and scores (n,), in
+    points above 0, make 2 n rows: battles 0 to n - 1 with A first, then again with B first.
     """
     first, second = require_embeddings(embeddings_a), require_embeddings(embeddings_b)
     if first.shape != second.shape or first.ndim != 2:

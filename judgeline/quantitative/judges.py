@@ -124,18 +124,9 @@ Plackett-Luce of a choice or a ranking."""
 class QuantitativeJudge:
     """Weights of a judge, in the units of the columns as given.
 
-    Attributes
-    ----------
-    form : str
-        One of `FORMS`.
-    weights : ndarray, shape (d,), for ``mn`` (d, S)
-        Of the embedding's features.
-    base_weights : ndarray, shape (1,), for ``mn`` (S, S)
-        Of the base judge's score, rating, logit or utility; for ``mn`` of its log-probabilities.
-    bias : ndarray, shape (), for ``mn`` (S,)
-        Population bias; 0 for ``pl``, where it would cancel.
-    choice : PenaltyChoice, optional
-        How the penalty was chosen; none for a base judge.
+    `form` is one of `FORMS`; `weights` (d,), for ``mn`` (d, S), are the embedding's; `base_weights`
+    (1,), for ``mn`` (S, S), those of the base judge's score or log-probabilities; `bias` (), for
+    ``mn`` (S,), is the population's and 0 for ``pl``, where it would cancel.
     """
 
     form: str

@@ -61,11 +61,6 @@ def balanced_sample(
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``.
 
-    Returns
-    -------
-    ndarray of int64, shape (max(n_battles, c),)
-        Positions in ``model_a``, in the order of choice.
-
     Raises
     ------
     ValueError

@@ -151,12 +151,6 @@ def choose_battles(
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
 
-    Returns
-    -------
-    ndarray of int64, shape (k,)
-        Positions, in the order of choice; ``k`` is the larger of ``c`` and ``n_battles``, or less
-        where no more are possible.
-
     Raises
     ------
     ValueError

@@ -56,14 +56,7 @@ def leave_out_coverage(
     model. ``prediction-powered`` needs the model's own votes and has no row. The interval of
     ``naive`` is its sampling error alone.
 
-    Parameters
-    ----------
-    tables : OutcomeTables
-        From `tabulate_outcomes`.
-    by_strength : OutcomeTables
-        Of the same battles in strata by `strength_strata`.
-    miscoverage : float
-        Tolerated share of misses, in (0, 1).
+    `by_strength` has the battles of `tables` in strata by `strength_strata`.
 
     Returns
     -------

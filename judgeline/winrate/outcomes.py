@@ -225,10 +225,7 @@ def decisive(design: Design) -> Design:
 def length_strata(length_a: ArrayLike, length_b: ArrayLike) -> tuple[Ints, Ints] | None:
     """Return 0 or 1 for A's and for B's answer: up to the median answer's length, or beyond.
 
-    Parameters
-    ----------
-    length_a, length_b : array_like, shape (n,)
-        Lengths in characters; with an unknown one (NaN) no half is known, and the result is None.
+    Lengths (n,) are in characters; with an unknown one (NaN) no half is known: None.
     """
     lengths = np.asarray([length_a, length_b], dtype=float)
     if not lengths.size or np.isnan(lengths).any():
@@ -242,19 +239,8 @@ def strength_strata(battles: CodedBattles, *, n_strata: int = N_STRENGTHS) -> tu
 
     Strength is the judge's win rate over all of a model's battles, and strata are even parts of
     its differences. One battle weighs next to nothing in it, so that strata are all but a fixed
-    property of the two models; a vote never enters.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The judged battles, n of them.
-    n_strata : int
-        Strata, from 2.
-
-    Returns
-    -------
-    tuple of ndarray, shape (n,) each
-        From 0, the opponent is far stronger, to `n_strata` - 1.
+    property of the two models; a vote never enters. They run from 0, the opponent is far stronger,
+    to `n_strata` - 1, shape (n,) each.
     """
     judged = battles.judge_outcome / 4
     models = np.concatenate([battles.model_a, battles.model_b])

@@ -124,15 +124,9 @@ def power_tuned_estimate(labelled: NDArray[Any], unlabelled: NDArray[Any]) -> Po
     unlabelled : ndarray of int, shape (3,)
         Battles without a vote, by the judge's outcome.
 
-    Returns
-    -------
-    PoweredEstimate
-        ``variance = var_L(y - lambda f) / m + lambda^2 var_U(f) / n``.
-
     References
     ----------
-    A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: Efficient Prediction-Powered
-    Inference", arXiv:2311.01453.
+    A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++", arXiv:2311.01453.
     """
     outcomes = np.array(OUTCOMES)
     votes, _, m = _moments(labelled, _HUMAN)
