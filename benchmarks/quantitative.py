@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.quantitative.inputs import keep_features
-from judgeline.quantitative.metrics import preference_agreement
-from judgeline.quantitative.score_heads import fit_preferences, fit_ratings
+from judgeline.quantitative import fit_judge, preference_agreement
 
 MEASURES = ("mse", "mae", "accuracy", "f1", "pearson", "spearman", "kendall")
 ABLATIONS = (0.5, 0.75, 0.875)
@@ -49,12 +47,12 @@ Prediction = Callable[[Judged, Judged, np.random.Generator], np.ndarray]
 
 
 def btl(train: Judged, test: Judged, rng: np.random.Generator) -> np.ndarray:
-    judge = fit_preferences(train.embeddings, train.score, train.target, train.question, rng=rng)
+    judge = fit_judge("btl", train.embeddings, train.score, train.target, train.question, rng=rng)
     return judge.predict(test.embeddings, test.score)
 
 
 def least_squares(train: Judged, test: Judged, rng: np.random.Generator) -> np.ndarray:
-    judge = fit_ratings(train.embeddings, train.score, train.target, train.question, rng=rng)
+    judge = fit_judge("ls", train.embeddings, train.score, train.target, train.question, rng=rng)
     return np.clip(judge.predict(test.embeddings, test.score), 0, 1)  # the targets' range
 
 
@@ -69,8 +67,9 @@ def without_score(train: Judged, test: Judged, rng: np.random.Generator) -> np.n
 
 def dropping(share: float) -> Prediction:
     def predict(train: Judged, test: Judged, rng: np.random.Generator) -> np.ndarray:
-        kept = keep_features(train.embeddings.shape[1], dropped=share, rng=rng)
-        return btl(train.having(kept), test.having(kept), rng)
+        n_features = train.embeddings.shape[1]
+        features = np.sort(rng.permutation(n_features)[: round(n_features * (1 - share))])
+        return btl(train.having(features), test.having(features), rng)
 
     return predict
 

@@ -17,19 +17,24 @@ import numpy as np
 
 from assets.columns import as_coded
 from judgeline.io import read_judged_battles
-from judgeline.winrate.coverage import WEAKEST, leave_out_coverage
-from judgeline.winrate.outcome_tables import NO_VOTE, OutcomeTables, tabulate_outcomes
-from judgeline.winrate.peers import ESTIMATORS, compare_estimators
-from judgeline.winrate.prediction_powered import power_tuned_estimate, power_tuned_half_width
-from judgeline.winrate.strata import N_STRENGTHS, strength_strata
+from judgeline.winrate import (
+    N_STRENGTHS,
+    NO_VOTE,
+    WEAKEST,
+    OutcomeTables,
+    leave_out_coverage,
+    power_tuned_estimate,
+    power_tuned_half_width,
+    strength_strata,
+    tabulate_outcomes,
+)
 
 # The simulated judges are those of the tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "winrate"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
-from judges_that_err import adjusted, coverage, play_judge
-from test_adjusted_peers import SAME, SHIFTED_VERDICTS, sample, table
-from test_adjusted_plan import adaptive, gain_in_theory
+from judges_that_err import adaptive, adjusted, coverage, gain_in_theory, play_judge
+from win_rate_peers import ESTIMATORS, SAME, SHIFTED_VERDICTS, compare_estimators, sample, table
 
 WIN_RATES = np.round(np.arange(0.05, 0.96, 0.05), 2)
 SHIFTS = {

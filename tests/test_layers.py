@@ -87,12 +87,9 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-WITH_SCIKIT_LEARN = "judgeline.quantitative.score_heads"
-
-
 def test_the_core_needs_numpy_and_scipy_only() -> None:
     names = ["judgeline", *(dotted(p) for room in CORE for p in modules(f"judgeline/{room}"))]
-    statements = [f"import {name}" for name in names if name != WITH_SCIKIT_LEARN]
+    statements = [f"import {name}" for name in names]
     assert len(statements) > 5
     core = loaded(*statements)
     # what numpy and scipy bring along on this machine, compiled helpers included
@@ -101,16 +98,6 @@ def test_the_core_needs_numpy_and_scipy_only() -> None:
     assert added <= {"judgeline", "numpy", "scipy"}
     assert (core - stack) & NETWORK == set()
     assert {name.split(".")[0] for name in core} & HEAVY == set()
-
-
-def test_one_module_of_the_core_needs_scikit_learn() -> None:
-    asking = {
-        dotted(path)
-        for path in modules("judgeline")
-        for name in imported(path)
-        if name.split(".")[0] == "sklearn" or name == WITH_SCIKIT_LEARN
-    }
-    assert asking == {WITH_SCIKIT_LEARN}
 
 
 def test_ranking_a_file_starts_no_orchestrator() -> None:

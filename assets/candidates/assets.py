@@ -10,7 +10,7 @@ from assets.conditions import OF_CORPUS, TABLE, corpus_check
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
 from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
-from judgeline.sampling.candidate_battles import N_BANDS, strength_bands
+from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.accepting import Accepted, accept, contents, history_in
 from resources.candidates.choosing import (
     Needs,

@@ -12,7 +12,7 @@ from assets.figures import bars
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
 from assets.settings import CONTENT, SETTINGS, corpus_of, stated
-from judgeline.sampling.balanced import appearances, balanced_sample, tiebreak_keys
+from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.cleaning import filter_battles

@@ -14,10 +14,13 @@ from assets.partitions import corpus_and_judge, of_corpus
 from assets.quantitative.tables import OUTCOME_COLUMNS, Material, pair_material, single_material
 from assets.settings import corpus_of
 from judgeline.elo import keyed_rng
-from judgeline.quantitative.curve import LearningCurve, learning_curve
-from judgeline.quantitative.folds import cross_fitted_outcomes
-from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.quantitative.penalty import N_FOLDS
+from judgeline.quantitative import (
+    N_FOLDS,
+    LearningCurve,
+    TooLittleToLearnError,
+    cross_fitted_outcomes,
+    learning_curve,
+)
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.io import verdict_differences
-from judgeline.quantitative.presentations import Presentations, presentations, two_headed
+from judgeline.quantitative import Presentations, presentations, two_headed
 from resources.judges.forms.score import completion_ids
 
 OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")

@@ -16,15 +16,21 @@ from assets.columns import as_coded, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.figures import win_rates
 from assets.settings import corpus_of
-from judgeline.winrate.coverage import (
+from judgeline.winrate import (
     EACH_MODEL,
+    HEADLINE_RULE,
+    N_STRENGTHS,
+    LabelPlans,
+    ModelWinRates,
+    OutcomeTables,
     WinRateCoverage,
+    adjust_models,
     leave_out_coverage,
+    length_strata,
+    plan_labels,
+    strength_strata,
+    tabulate_outcomes,
 )
-from judgeline.winrate.label_plans import LabelPlans, plan_labels
-from judgeline.winrate.models import HEADLINE_RULE, ModelWinRates, adjust_models
-from judgeline.winrate.outcome_tables import OutcomeTables, tabulate_outcomes
-from judgeline.winrate.strata import N_STRENGTHS, length_strata, strength_strata
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate

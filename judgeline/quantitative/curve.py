@@ -12,23 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.quantitative.folds import BASE_PENALTY
-from judgeline.quantitative.inputs import TooLittleToLearnError, require_shares, require_votes
-from judgeline.quantitative.metrics import preference_agreement
+from judgeline.quantitative.inputs import (
+    Presentations,
+    TooLittleToLearnError,
+    battle_outcomes,
+    presentation_weights,
+    presented_outcomes,
+    require_shares,
+    require_votes,
+)
 from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
 from judgeline.quantitative.penalty import (
+    BASE_PENALTY,
     N_FOLDS,
     PENALTIES,
     Rows,
     chosen,
     question_folds,
     require_grid,
-)
-from judgeline.quantitative.presentations import (
-    Presentations,
-    battle_outcomes,
-    presentation_weights,
-    presented_outcomes,
 )
 
 Floats = NDArray[np.float64]
@@ -87,30 +88,25 @@ class _Votes(NamedTuple):
     ) -> "_Votes":
         """Return the battles with votes, numbered anew."""
         shares, names = np.asarray(outcome, dtype=float), np.asarray(question)
-        own = np.asarray(base_outcome, dtype=float)
-        if not shares.shape == names.shape == own.shape:
+        base = np.asarray(base_outcome, dtype=float)
+        if not shares.shape == names.shape == base.shape:
             raise ValueError(
                 f"outcome has shape {shares.shape}, question {names.shape}, base_outcome "
-                f"{own.shape}; expected one row per battle"
+                f"{base.shape}; expected one row per battle"
             )
         has_vote = ~np.isnan(shares)
         if not has_vote.any():
             raise TooLittleToLearnError("no battle has a vote to learn from; add votes")
         require_votes(shares)
-        kept, number = has_vote[shown.battle], np.cumsum(has_vote) - 1
-        part = Presentations(
-            shown.embeddings[kept],
-            shown.base[kept],
-            number[shown.battle[kept]],
-            shown.swapped[kept],
-        )
+        part = Presentations(*(column[has_vote[shown.battle]] for column in shown))
+        part = part._replace(battle=(np.cumsum(has_vote) - 1)[part.battle])
         _, codes = np.unique(names[has_vote], return_inverse=True)
         return cls(
             part,
             presentation_weights(part),
             presented_outcomes(shares[has_vote], part),
             shares[has_vote],
-            own[has_vote],
+            base[has_vote],
             codes.reshape(-1),
         )
 
@@ -151,27 +147,13 @@ def learning_curve(
     n_sets : int
         Draws.
     n_folds, penalties, base_penalty
-        As in `fit_preferences`.
-
-    Returns
-    -------
-    LearningCurve
-        The curve, sizes ascending.
+        As in `fit_judge`.
 
     Raises
     ------
     TooLittleToLearnError
         If no size can be filled, a training set spans fewer questions than folds, or its votes
         are all alike.
-    ValueError
-        If lengths differ, or an outcome is outside [0, 1].
-    RuntimeError
-        If a fit does not converge.
-
-    References
-    ----------
-    A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945: sizes and draws. There
-    test sets are given; here they are questions that the training set does not touch.
     """
     grid = require_grid(penalties)
     voted = _Votes.of(shown, base_outcome, outcome, question)
@@ -229,10 +211,9 @@ def _chosen_penalty(
     )
     for k in range(n_folds):
         require_shares(target[fold != k], int((fold != k).sum()))
-    own = Coordinates(where.columns[rows], where.squares, where.mixing)
     left_out = np.repeat(np.arange(n_folds), grid.size)
     scores = fit_many(
-        own,
+        where._replace(columns=where.columns[rows]),
         weights[:, None] * (fold[:, None] != left_out),
         target,
         np.tile(grid, n_folds),
@@ -264,8 +245,8 @@ def _tabulated(
     measured = np.array(
         [
             [
-                _measured(said[test], voted.outcome[test])
-                for said in (ours[:, number], score_only[:, number], voted.base_outcome)
+                _measured(share[test], voted.outcome[test])
+                for share in (ours[:, number], score_only[:, number], voted.base_outcome)
             ]
             for number, test in enumerate(tests)
         ]
@@ -289,3 +270,107 @@ def _tabulated(
 def _measured(prediction: Floats, human: Floats) -> list[float]:
     measures = preference_agreement(prediction, human).measures
     return [measures[metric] for metric in METRICS]
+
+
+# ------------------------------------------------------------------ measures of agreement
+
+
+class Agreement(NamedTuple):
+    """Measures by name, and why those that are NaN cannot be had.
+
+    `measures`: "mse" and "mae" in the (squared) unit of the human values, the rest unitless.
+    `reasons`: one sentence for every NaN. `n`: rows compared; `n_classified`: rows with a class.
+    """
+
+    measures: dict[str, float]
+    reasons: dict[str, str]
+    n: int
+    n_classified: int
+
+
+def rating_agreement(
+    prediction: ArrayLike, human: ArrayLike, *, categories: ArrayLike | None = None
+) -> Agreement:
+    """Return errors, accuracy and correlations (Kendall's is tau-b) of predicted ratings.
+
+    A prediction is right if the nearest of the `categories` (S,) is the human's (of two equally
+    near, the lower). Without them accuracy is NaN.
+    """
+    predicted, truth = _columns(prediction, human)
+    values, reasons = _errors_and_correlations(predicted, truth)
+    if categories is None:
+        values["accuracy"], reasons["accuracy"] = np.nan, "no categories were given"
+        return Agreement(values, reasons, predicted.size, 0)
+    known = np.unique(np.asarray(categories, dtype=float))
+    if not np.isin(truth, known).all():
+        bad = int(np.argmin(np.isin(truth, known)))
+        raise ValueError(f"human is {truth[bad]:g} in row {bad}; expected one of {known.tolist()}")
+    nearest = known[np.abs(predicted[:, None] - known).argmin(axis=1)]
+    values["accuracy"] = float((nearest == truth).mean())
+    return Agreement(values, reasons, predicted.size, predicted.size)
+
+
+def preference_agreement(prediction: ArrayLike, human: ArrayLike) -> Agreement:
+    """Return errors, classification measures and correlations of predicted preferences.
+
+    Classes are who wins: more than one half. Battles that the human tied count in errors and
+    correlations only. A prediction of exactly one half is half a win and half a loss, in
+    every measure; so swapping the answers of all battles leaves accuracy alone. Precision, recall
+    and f1 are of wins of the first answer, Kendall's measure is tau-b.
+    """
+    predicted, truth = _columns(prediction, human)
+    for name, column in (("prediction", predicted), ("human", truth)):
+        outside = (column < 0) | (column > 1)
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(f"{name} is {column[row]:g} in row {row}; expected a share in [0, 1]")
+    values, reasons = _errors_and_correlations(predicted, truth)
+    decisive = truth != 0.5
+    win = (1 + np.sign(predicted[decisive] - 0.5)) / 2
+    scores, why = _classification(win, truth[decisive] > 0.5)
+    return Agreement(values | scores, reasons | why, predicted.size, int(decisive.sum()))
+
+
+def _classification(
+    win: Floats, truth: NDArray[np.bool_]
+) -> tuple[dict[str, float], dict[str, str]]:
+    hits, claimed, actual = float(win[truth].sum()), float(win.sum()), float(truth.sum())
+    right = hits + float((1 - win)[~truth].sum())
+    parts = {
+        "accuracy": (right, float(truth.size), "every human outcome is a tie"),
+        "precision": (hits, claimed, "no win was predicted"),
+        "recall": (hits, actual, "the human saw no win of the first answer"),
+        "f1": (2 * hits, claimed + actual, "no win was predicted and there was none"),
+    }
+    values = {name: over / under if under else np.nan for name, (over, under, _) in parts.items()}
+    return values, {name: why for name, (_, under, why) in parts.items() if not under}
+
+
+def _errors_and_correlations(
+    predicted: Floats, truth: Floats
+) -> tuple[dict[str, float], dict[str, str]]:
+    from scipy.stats import kendalltau, pearsonr, spearmanr
+
+    error = predicted - truth
+    values = {"mse": float((error**2).mean()), "mae": float(np.abs(error).mean())}
+    names = ("pearson", "spearman", "kendall")
+    for name, column in (("predictions", predicted), ("human values", truth)):
+        if np.ptp(column) == 0:
+            why = f"all {column.size} {name} are {column[0]:g}"
+            return values | dict.fromkeys(names, np.nan), dict.fromkeys(names, why)
+    measures = (pearsonr, spearmanr, kendalltau)
+    statistics = [float(measure(predicted, truth).statistic) for measure in measures]
+    return values | dict(zip(names, statistics, strict=True)), {}
+
+
+def _columns(prediction: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
+    predicted, truth = np.asarray(prediction, dtype=float), np.asarray(human, dtype=float)
+    if predicted.ndim != 1 or predicted.shape != truth.shape or not predicted.size:
+        raise ValueError(
+            f"prediction has shape {predicted.shape}, human {truth.shape}; expected (n,)"
+        )
+    for name, column in (("prediction", predicted), ("human", truth)):
+        if not np.isfinite(column).all():
+            row = int(np.argmin(np.isfinite(column)))
+            raise ValueError(f"{name} is {column[row]} in row {row}; leave out rows without one")
+    return predicted, truth

@@ -13,20 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from judgeline.quantitative.inputs import TooLittleToLearnError, require_shares, require_votes
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
-from judgeline.quantitative.penalty import N_FOLDS, PENALTIES, Rows, question_folds, require_grid
-from judgeline.quantitative.presentations import (
+from judgeline.quantitative.inputs import (
     Presentations,
+    TooLittleToLearnError,
     battle_outcomes,
     presentation_weights,
     presented_outcomes,
+    require_shares,
+    require_votes,
+)
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.penalty import (
+    BASE_PENALTY,
+    N_FOLDS,
+    PENALTIES,
+    Rows,
+    question_folds,
+    require_grid,
 )
 
 Floats = NDArray[np.float64]
-
-BASE_PENALTY = 0.01
-"""Penalty on the squared weight of a standardised base score, as in `quantitative`."""
 
 _SELECTION = 1e-3  # logits; differences of penalties matter far above
 _BATCH = 160  # fits whose scores are in memory together
@@ -46,7 +52,7 @@ class CrossFitted(NamedTuple):
 
 
 class _Votes(NamedTuple):
-    """What fits count: row weights (r,), outcomes (r,), folds (r,), models (r, 2), votes (r,)."""
+    """Rows of a fit: weights (r,), outcomes (r,), folds (r,), models (r, 2), has a vote (r,)."""
 
     weights: Floats
     outcome: Floats
@@ -55,18 +61,13 @@ class _Votes(NamedTuple):
     voted: NDArray[np.bool_]
 
     def without(self, model: int) -> NDArray[np.bool_]:
-        """Return which rows have a vote and not this model (-1 leaves out none)."""
+        """Return a mask of rows with a vote and without this model (-1 leaves out none)."""
         return np.asarray(self.voted & (self.models != model).all(axis=1))
 
     def among(self, rows: NDArray[np.bool_]) -> "_Votes":
-        """Return what these rows count."""
-        return _Votes(
-            self.weights[rows],
-            self.outcome[rows],
-            self.fold[rows],
-            self.models[rows],
-            self.voted[rows],
-        )
+        """Return the votes of some rows."""
+        weights, outcome, fold, models, voted = self
+        return _Votes(weights[rows], outcome[rows], fold[rows], models[rows], voted[rows])
 
 
 def cross_fitted_outcomes(
@@ -105,15 +106,8 @@ def cross_fitted_outcomes(
         Deals questions to folds; nothing else is random.
     n_folds : int
         Folds of questions, 3 or more (2 if there is one penalty only).
-    penalties : sequence of float
-        Grid of gamma, ascending.
-    base_penalty : float
-        Penalty on the base score's standardised weight.
-
-    Returns
-    -------
-    CrossFitted
-        Outcomes (M, n), penalties and folds.
+    penalties, base_penalty
+        As in `fit_judge`.
 
     Raises
     ------
@@ -220,16 +214,16 @@ def _chosen_penalties(
     rests = [counted & (votes.fold != j) & (votes.fold != k) for j, k in pairs]
     for pair, rest in zip(pairs, rests, strict=True):
         _require_contrast(votes, rest, f"{name}, folds {pair[0]} and {pair[1]}")
-    own, where = votes.among(counted), where._replace(columns=where.columns[counted])
+    rows, where = votes.among(counted), where._replace(columns=where.columns[counted])
     fits = [rest[counted] for rest in rests for _ in grid]
     penalties = np.tile(grid, len(pairs))
     losses = np.zeros((n_folds, grid.size))
-    found = _scores(where, own, fits, penalties, base_penalty, tolerance=_SELECTION)
-    for number, scores in enumerate(found):
+    fitted = _scores(where, rows, fits, penalties, base_penalty, tolerance=_SELECTION)
+    for number, scores in enumerate(fitted):
         (j, k), place = pairs[number // grid.size], number % grid.size
-        loss = own.weights * (np.logaddexp(0, scores) - own.outcome * scores)
-        losses[k, place] += loss[own.fold == j].sum()
-        losses[j, place] += loss[own.fold == k].sum()
+        loss = rows.weights * (np.logaddexp(0, scores) - rows.outcome * scores)
+        losses[k, place] += loss[rows.fold == j].sum()
+        losses[j, place] += loss[rows.fold == k].sum()
     best = grid.size - 1 - losses[:, ::-1].argmin(axis=1)  # of equal losses the larger penalty
     return np.asarray(grid[best])
 

@@ -1,133 +1,135 @@
-"""Quantitative judges: linear models on a rationale's embedding and the judge's own score.
+"""Quantitative judges: four losses of one penalised linear fit, and what they predict.
 
-Their parameters and predictions, and what both are made of. Fitting is elsewhere:
-`quantitative` (through scikit-learn), `quantitative_choices` and `quantitative_folds`.
+Every judge is linear in a rationale's embedding and the base judge's own score. The embedding's
+weights are penalised by gamma, chosen by cross-validation over questions; the base score's weights
+by a small fixed amount, which keeps them finite when the score alone separates the votes; the bias
+not at all. As gamma grows a fit becomes its recalibrated base judge, not a constant. The paper
+shrinks all weights alike.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
-from judgeline.quantitative.inputs import log_probabilities, require_embeddings, require_rows
+from judgeline.quantitative.inputs import (
+    TooLittleToLearnError,
+    log_probabilities,
+    require_categories,
+    require_embeddings,
+    require_rankings,
+    require_ratings,
+    require_rows,
+    require_shares,
+    require_weights,
+)
+from judgeline.quantitative.penalty import (
+    N_FOLDS,
+    PENALTIES,
+    PenaltyChoice,
+    Rows,
+    chosen,
+    fit_scaling,
+    question_folds,
+    require_grid,
+)
 
 Floats = NDArray[np.float64]
 
+_TOLERANCE = 1e-9  # largest gradient, in rows per unit of weight
+_MAX_STEPS = 100
+_HALVINGS = 40
 
-class PenaltyChoice(NamedTuple):
-    """The penalty that cross-validation chose, and what it chose from.
 
-    `penalty`: gamma, the prior precision of a unit of embedding (`quantitative_penalty.Scaling`).
-    `penalties` (G,): the grid, ascending. `losses` (G,): held-out loss of each, per row.
-    `on_edge`: whether the choice is the first or last of several; at the last one the embedding
-    is all but unused, at the first one a smaller penalty might do better.
+class Curve(NamedTuple):
+    """A loss at some scores: its sum, its slopes, and its curvature along a change of scores."""
+
+    value: float
+    slope: Floats
+    bend: Callable[[Floats], Floats]
+
+
+def _squares(scores: Floats, rating: Floats, weight: Floats) -> Curve:
+    error = scores - rating
+    return Curve(float(weight @ error**2) / 2, weight * error, lambda along: weight * along)
+
+
+def _binomial(scores: Floats, outcome: Floats, weight: Floats) -> Curve:
+    chance = expit(scores)
+    value = float(weight @ (np.logaddexp(0, scores) - outcome * scores))
+    information = weight * chance * (1 - chance)
+    return Curve(value, weight * (chance - outcome), lambda along: information * along)
+
+
+def _multinomial(scores: Floats, category: Rows, weight: Floats) -> Curve:
+    return _plackett_luce(scores, category[:, None], weight)
+
+
+def _plackett_luce(scores: Floats, ranking: Rows, weight: Floats) -> Curve:
+    """Return the loss of rankings (n, T), each place against those not yet placed, (n, K)."""
+    stages = []
+    value, slope = -float(weight @ log_chance(scores, ranking)), np.zeros_like(scores)
+    remaining, rows = scores.copy(), np.arange(len(ranking))
+    for place in ranking.T:
+        chance = softmax(remaining, axis=1)
+        slope += weight[:, None] * chance
+        slope[rows, place] -= weight
+        stages.append(chance)
+        remaining[rows, place] = -np.inf
+
+    def bend(along: Floats) -> Floats:
+        parts = [p * (along - (p * along).sum(axis=1, keepdims=True)) for p in stages]
+        return np.asarray(weight[:, None] * sum(parts))
+
+    return Curve(value, slope, bend)
+
+
+def log_chance(scores: ArrayLike, ranking: ArrayLike) -> Floats:
+    """Return the Plackett-Luce log-probability (n,) of rankings (n, T) under scores (n, K)."""
+    remaining = np.array(scores, dtype=float)
+    order = require_rankings(ranking, remaining.shape)
+    total, rows = np.zeros(len(order)), np.arange(len(order))
+    for place in order.T:
+        total += remaining[rows, place] - logsumexp(remaining, axis=1)
+        remaining[rows, place] = -np.inf
+    return total
+
+
+class _Form(NamedTuple):
+    """A judge's loss, its link from scores to predictions, and its penalty on base weights."""
+
+    loss: Callable[[Floats, Any, Floats], Curve]
+    link: Callable[[Floats], Floats]
+    base_penalty: float
+
+
+def _softmax(scores: Floats) -> Floats:
+    return np.asarray(softmax(scores, axis=-1))
+
+
+FORMS = {
+    "ls": _Form(_squares, np.asarray, 0.01),
+    "btl": _Form(_binomial, expit, 0.01),
+    "mn": _Form(_multinomial, _softmax, 1.0),  # S x S weights are too many to go free
+    "pl": _Form(_plackett_luce, _softmax, 0.01),
+}
+"""Least squares of a rating; Bradley-Terry-Luce of a win (BTL and BTL2); multinomial of a category;
+Plackett-Luce of a choice or a ranking."""
+
+
+@dataclass(frozen=True)
+class QuantitativeJudge:
+    """Weights of a judge, in the units of the columns as given.
+
+    `form` is one of `FORMS`; `weights` (d,), for ``mn`` (d, S), are the embedding's; `base_weights`
+    (1,), for ``mn`` (S, S), those of the base judge's score or log-probabilities; `bias` (), for
+    ``mn`` (S,), is the population's and 0 for ``pl``, where it would cancel.
     """
 
-    penalty: float
-    penalties: Floats
-    losses: Floats
-    on_edge: bool
-
-
-@dataclass(frozen=True)
-class LinearJudge:
-    """``embedding @ weights + base_weight * base + bias``, in the unit of the base score.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (d,)
-        One per embedding feature.
-    base_weight : float
-        Weight of the base judge's score, unitless.
-    bias : float
-        Population bias, in the unit of the base score.
-    choice : PenaltyChoice, optional
-        How the penalty was chosen; none for a base judge.
-    """
-
-    weights: Floats
-    base_weight: float
-    bias: float
-    choice: PenaltyChoice | None = None
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of fitted parameters: d + 2."""
-        return self.weights.size + 2
-
-    def score(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return the linear score of each row.
-
-        Parameters
-        ----------
-        embeddings : array_like, shape (..., d)
-            Embeddings of the rationales.
-        base : array_like, shape (...)
-            The base judge's scores, in the unit that the judge was fitted with.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            Scores in the unit of `base`.
-        """
-        features, given = require_rows(embeddings, base, self.weights.size)
-        return np.asarray(features @ self.weights + self.base_weight * given + self.bias)
-
-
-@dataclass(frozen=True)
-class LeastSquaresJudge(LinearJudge):
-    """LS: a human rating by ridge regression; the base is the judge's own rating."""
-
-    def predict(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return predicted ratings, shape (n,), in the unit of the human ratings."""
-        return self.score(embeddings, base)
-
-
-@dataclass(frozen=True)
-class PreferenceJudge(LinearJudge):
-    """BTL and BTL2: a probability of winning by logistic regression; the base is a logit."""
-
-    def predict(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return the probability, shape (n,), that the first of the two wins."""
-        return np.asarray(expit(self.score(embeddings, base)))
-
-
-@dataclass(frozen=True)
-class ChoiceJudge(LinearJudge):
-    """Plackett-Luce: one of K alternatives; the base is a utility in logits, the bias 0."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of fitted parameters: d + 1, since a bias common to all cancels."""
-        return self.weights.size + 1
-
-    def predict(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
-        """Return the probability (n, K) of each alternative to be chosen from the K.
-
-        `embeddings` has shape (n, K, d), `base` (n, K).
-        """
-        return np.asarray(softmax(self.score(embeddings, base), axis=-1))
-
-
-@dataclass(frozen=True)
-class MultinomialJudge:
-    """MN: a rating category by multinomial logistic regression on ``[phi, log p_1..log p_S]``.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (S, d)
-        Row s: weights of the embedding for category s.
-    base_weights : ndarray, shape (S, S)
-        Row s: weights of the judge's log-probabilities for category s; the identity is the
-        base judge.
-    bias : ndarray, shape (S,)
-        Population bias of each category, in logits.
-    choice : PenaltyChoice, optional
-        How the penalty was chosen; none for a base judge.
-    """
-
+    form: str
     weights: Floats
     base_weights: Floats
     bias: Floats
@@ -135,22 +137,219 @@ class MultinomialJudge:
 
     @property
     def n_parameters(self) -> int:
-        """Number of fitted parameters: S (d + S + 1)."""
-        return self.weights.size + self.base_weights.size + self.bias.size
+        """Number of fitted parameters."""
+        n_bias = 0 if self.form == "pl" else self.bias.size
+        return self.weights.size + self.base_weights.size + n_bias
 
-    def predict(self, embeddings: ArrayLike, probabilities: ArrayLike) -> Floats:
-        """Return the probability (n, S) of each category.
+    def score(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
+        """Return linear scores of embeddings (n, d) and what the judge was fitted with as base."""
+        features, columns = _columns(self.form, embeddings, base, len(self.weights))
+        return np.asarray(features @ self.weights + columns @ self.base_weights + self.bias)
 
-        `embeddings` has shape (n, d), `probabilities` (n, S): the base judge's, in (0, 1).
-        """
-        log_p = log_probabilities(probabilities)
-        features = require_embeddings(embeddings, self.weights.shape[1])
-        scores = features @ self.weights.T + log_p @ self.base_weights.T + self.bias
-        return np.asarray(softmax(scores, axis=1))
+    def predict(self, embeddings: ArrayLike, base: ArrayLike) -> Floats:
+        """Return ratings (n,), chances of a win (n,), of S categories or of K alternatives."""
+        return FORMS[self.form].link(self.score(embeddings, base))
 
 
-def base_multinomial(n_features: int, n_categories: int) -> MultinomialJudge:
-    """Return the base judge as a multinomial one: its own probabilities, no embedding."""
-    return MultinomialJudge(
-        np.zeros((n_categories, n_features)), np.eye(n_categories), np.zeros(n_categories)
+def base_judge(form: str, n_features: int, n_categories: int | None = None) -> QuantitativeJudge:
+    """Return the base judge as a quantitative one: its own score, no embedding."""
+    last = () if n_categories is None else (n_categories,)
+    identity = np.ones(1) if n_categories is None else np.eye(n_categories)
+    return QuantitativeJudge(form, np.zeros((n_features, *last)), identity, np.zeros(last))
+
+
+def fit_judge(
+    form: str,
+    embeddings: ArrayLike,
+    base: ArrayLike,
+    target: ArrayLike,
+    question: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    weight: ArrayLike | None = None,
+    penalties: Sequence[float] = PENALTIES,
+    n_folds: int = N_FOLDS,
+    base_penalty: float | None = None,
+) -> QuantitativeJudge:
+    """Return the judge that minimises a penalised loss, its penalty chosen by cross-validation.
+
+    ``loss + gamma |u|^2 / 2 + base_penalty |v|^2 / 2``, with u the weights of scaled features
+    (`Scaling`) and v those of standardised base scores. The loss is half the squared error
+    (``ls``) or the negative log-likelihood in nats.
+
+    Parameters
+    ----------
+    form : str
+        ``ls``, ``btl``, ``mn`` or ``pl``; BTL2 is ``btl`` on the differences of `two_headed`.
+    embeddings : array_like, shape (n, d), for ``pl`` (n, K, d)
+        Embeddings of the rationales; d may be 0.
+    base : array_like, shape (n,), for ``mn`` (n, S), for ``pl`` (n, K)
+        The base judge's rating; the logit that the answer shown first wins (`base_logit`) or any
+        score that favours it when positive; probabilities of S >= 3 categories; utilities.
+    target : array_like, shape (n,), for ``pl`` (n, T)
+        Human rating in points; share of the win in [0, 1]; category 0 to S - 1; positions 0 to
+        K - 1 of the T best alternatives, best first.
+    question : array_like, shape (n,)
+        The question of each row: the unit of cross-validation.
+    rng : numpy.random.Generator
+        Deals questions to folds.
+    weight : array_like, shape (n,), optional
+        Weight of each row, positive; one over the presentations of its battle counts every vote
+        once.
+    penalties : sequence of float
+        Grid of gamma, ascending; a single one is taken as given. Of equal losses the larger.
+    n_folds : int
+        Folds of the cross-validation.
+    base_penalty : float, optional
+        Penalty on the base score's standardised weights; 0.01, for ``mn`` 1.
+
+    Raises
+    ------
+    TooLittleToLearnError
+        If targets are all alike or a category is absent (of a fold's rest too; the message names
+        the fold), or there are fewer questions than folds.
+    ValueError
+        On missing embeddings, scores or targets, or values out of range.
+    RuntimeError
+        If a fit does not converge.
+
+    References
+    ----------
+    A. Sahoo et al. (2025), "Quantitative LLM Judges", arXiv:2506.02945; R. L. Plackett (1975),
+    Applied Statistics 24.
+    """
+    features, columns = _columns(form, embeddings, base)
+    weights = require_weights(weight, len(features))
+    targets = _require_target(form, target, columns.shape)
+    precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
+
+    def fit(rows: Rows, gamma: float) -> QuantitativeJudge:
+        _require_target(form, targets[rows], columns[rows].shape)
+        data = (features[rows], columns[rows], targets[rows], weights[rows])
+        return _fitted(form, *data, gamma, precision)
+
+    def loss(judge: QuantitativeJudge, rows: Rows) -> float:
+        scores = features[rows] @ judge.weights + columns[rows] @ judge.base_weights + judge.bias
+        value = FORMS[form].loss(scores, targets[rows], weights[rows]).value
+        return 2 * value if form == "ls" else value
+
+    grid, rows = require_grid(penalties), np.arange(len(features))
+    if grid.size == 1:
+        choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
+        return replace(fit(rows, choice.penalty), choice=choice)
+    fold = question_folds(question, n_folds=n_folds, rng=rng)
+    total = np.zeros(grid.size)
+    for k in range(n_folds):
+        try:
+            total += [loss(fit(rows[fold != k], float(g)), rows[fold == k]) for g in grid]
+        except TooLittleToLearnError as error:
+            raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
+    choice = chosen(grid, total / rows.size)
+    return replace(fit(rows, choice.penalty), choice=choice)
+
+
+def _columns(
+    form: str, embeddings: ArrayLike, base: ArrayLike, n_features: int | None = None
+) -> tuple[Floats, Floats]:
+    """Return embeddings (..., d) and base columns (..., q): q is S for ``mn``, else 1."""
+    if form == "mn":
+        features, log_p = require_embeddings(embeddings, n_features), log_probabilities(base)
+        if len(features) != len(log_p):
+            raise ValueError(f"{len(log_p)} rows of probabilities for {len(features)} embeddings")
+        return features, log_p
+    features, scores = require_rows(embeddings, base, n_features)
+    return features, scores[..., None]
+
+
+def _require_target(form: str, target: ArrayLike, shape: tuple[int, ...]) -> Any:
+    """Return checked targets for base columns of a shape."""
+    if form == "pl":
+        return require_rankings(target, shape[:-1])
+    if form == "mn":
+        return require_categories(target, shape)
+    return (require_ratings if form == "ls" else require_shares)(target, shape[0])
+
+
+def _fitted(
+    form: str,
+    features: Floats,
+    base: Floats,
+    target: Any,
+    weight: Floats,
+    gamma: float,
+    base_penalty: float,
+) -> QuantitativeJudge:
+    if form == "pl":  # what all alternatives of a set have in common changes no prediction
+        features = features - features.mean(axis=1, keepdims=True)
+        base = base - base.mean(axis=1, keepdims=True)
+    d, q = features.shape[-1], base.shape[-1]
+    n_rows = base.size // q
+    rows, scores = features.reshape(n_rows, d), base.reshape(n_rows, q)
+    scaling = fit_scaling(rows, scores)
+    design = np.column_stack([scaling.design(rows, scores), np.ones(len(rows))])
+    penalty = np.concatenate([np.full(d, gamma), np.full(q, base_penalty), [0.0]])
+    outputs = (q,) if form == "mn" else ()
+    loss = FORMS[form].loss
+    shape = base.shape[:-1] + outputs
+
+    def curve(coefficients: Floats) -> Curve:
+        return loss((design @ coefficients).reshape(shape), target, weight)
+
+    found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), outputs)
+    weights, base_weights = found[:d] / scaling.unit, (found[d:-1].T / scaling.base_unit).T
+    bias = found[-1] - scaling.centre @ weights - scaling.base_centre @ base_weights
+    return QuantitativeJudge(form, weights, base_weights, np.asarray(0.0 if form == "pl" else bias))
+
+
+def _minimum(
+    curve: Callable[[Floats], Curve], design: Floats, penalty: Floats, outputs: tuple[int, ...]
+) -> Floats:
+    """Return coefficients (p, ...) of the least ``curve + penalty |c|^2 / 2``, by Newton's method.
+
+    Steps come from conjugate gradients, so that no matrix of second derivatives is ever made.
+    """
+    at = np.zeros((design.shape[1], *outputs))
+    now = curve(at)
+    for _ in range(_MAX_STEPS):
+        gradient = design.T @ now.slope.reshape(len(design), *outputs) + penalty * at
+        if np.abs(gradient).max() <= _TOLERANCE * len(design):
+            return at
+
+        def bent(along: Floats, now: Curve = now) -> Floats:
+            scores = (design @ along).reshape(now.slope.shape)
+            return np.asarray(
+                design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along
+            )
+
+        step = _solved(bent, -gradient)
+        before = now.value + float((penalty * at**2).sum()) / 2
+        for halving in range(_HALVINGS):
+            there = at + step / 2**halving
+            now = curve(there)
+            # rounding in a sum of losses must not stop a step that is all but the last
+            if now.value + float((penalty * there**2).sum()) / 2 <= before + 1e-12 * abs(before):
+                break
+        at = there
+    raise RuntimeError(
+        f"the fit did not converge in {_MAX_STEPS} Newton steps (smallest penalty "
+        f"{penalty[penalty > 0].min():g}); raise the smallest penalty of the grid"
     )
+
+
+def _solved(bent: Callable[[Floats], Floats], right: Floats) -> Floats:
+    """Return x of ``bent(x) = right`` by conjugate gradients."""
+    solution, residual = np.zeros_like(right), right.copy()
+    direction, product = residual, float((residual**2).sum())
+    goal = 1e-22 * product
+    for _ in range(10 * right.size):
+        if product <= goal:
+            break
+        along = bent(direction)
+        stiffness = float((direction * along).sum())
+        if stiffness <= 0:
+            break
+        solution = solution + product / stiffness * direction
+        residual = residual - product / stiffness * along
+        before, product = product, float((residual**2).sum())
+        direction = residual + product / before * direction
+    return solution

@@ -42,7 +42,7 @@ class Coordinates(NamedTuple):
 def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinates:
     """Return the coordinates of embeddings (r, d) and scores (r,) with row weights (r,)."""
     scaling = fit_scaling(embeddings, base[:, None])
-    scaled = scaling.design(embeddings, base[:, None], 1.0, 1.0)
+    scaled = scaling.design(embeddings, base[:, None])
     features, rest = scaled[:, :-1], np.column_stack([scaled[:, -1], np.ones(base.size)])
     root = np.sqrt(weights)[:, None]
     explained = np.linalg.lstsq(root * rest, root * features, rcond=None)[0]
@@ -76,8 +76,10 @@ class _Fits:
         self.curvature = curvature + base_penalty * self.mixing**2
 
     def penalised(self, coefficients: Floats) -> Floats:
-        own = (self.mixing * coefficients).sum(axis=0)
-        return np.asarray(self.penalties * coefficients + self.base_penalty * self.mixing * own)
+        score_weight = (self.mixing * coefficients).sum(axis=0)
+        return np.asarray(
+            self.penalties * coefficients + self.base_penalty * self.mixing * score_weight
+        )
 
     def gradient(self, coefficients: Floats, chance: Floats) -> Floats:
         slope = self.columns.T @ (self.weights * (chance - self.outcome))
@@ -143,35 +145,12 @@ def fit_many(
     base_penalty: float,
     tolerance: float = 1e-9,
 ) -> Floats:
-    """Return the scores of all rows under each fit.
+    """Return the logits (r, F) of all rows under each fit, of rows that it leaves out too.
 
     Fit f minimises ``-sum_i weights[i, f] [y_i log p_i + (1 - y_i) log(1 - p_i)] +
-    penalties[f] |u|^2 / 2 + base_penalty v^2 / 2`` (see `quantitative.fit_preferences`).
-
-    Parameters
-    ----------
-    where : Coordinates
-        The r rows.
-    weights : ndarray, shape (r, F)
-        What each row counts in each fit; 0 leaves it out.
-    outcome : ndarray, shape (r,)
-        Share of the win, in [0, 1]; any finite number where no fit counts the row.
-    penalties : ndarray, shape (F,)
-        Gamma of each fit.
-    base_penalty : float
-        Penalty on the base score's standardised weight.
-    tolerance : float
-        Largest gradient over curvature of a finished fit, in logits.
-
-    Returns
-    -------
-    ndarray, shape (r, F)
-        Logits, of rows that the fit has left out too.
-
-    Raises
-    ------
-    RuntimeError
-        If a fit does not reach the tolerance.
+    penalties[f] |u|^2 / 2 + base_penalty v^2 / 2``, as `fit_judge` does for ``btl``. A row of
+    weight 0 needs any finite outcome. `tolerance` is the largest gradient over curvature of a
+    finished fit, in logits.
     """
     fits = _Fits(where, weights, outcome, penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)

@@ -1,28 +1,24 @@
-"""The penalty of a quantitative judge: what gamma multiplies, and how it is chosen.
+"""Scales of the columns, folds of questions, and the penalty that cross-validation chooses."""
 
-Chosen by cross-validation over whole questions, so that rationales of one question never
-stand on both sides.
-"""
-
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.quantitative.judges import LinearJudge, MultinomialJudge, PenaltyChoice
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Judge = TypeVar("Judge", bound=LinearJudge | MultinomialJudge)
 
 PENALTIES: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 """Default grid of gamma; its largest leaves all but the base judge's own score."""
 
 N_FOLDS = 5
 """Default number of folds, as published."""
+
+BASE_PENALTY = 0.01
+"""Penalty on the squared weight of a standardised base score; a certain vote adds up to 1/4."""
 
 
 class Scaling(NamedTuple):
@@ -38,27 +34,10 @@ class Scaling(NamedTuple):
     base_centre: Floats
     base_unit: Floats
 
-    def design(self, embeddings: Floats, base: Floats, penalty: float, base_penalty: float) -> Any:
-        """Return columns (n, d + q) on which one penalty is two.
-
-        A common penalty gamma on all weights is `penalty` on the embedding's and
-        `base_penalty` on the base scores', whose columns are longer by the root of the ratio.
-        """
-        stretch = np.sqrt(penalty / base_penalty)
+    def design(self, embeddings: Floats, base: Floats) -> Floats:
+        """Return scaled columns (n, d + q)."""
         features = (embeddings - self.centre) / self.unit
-        scores = (base - self.base_centre) / self.base_unit * stretch
-        return np.hstack([features, scores])
-
-    def unscaled(
-        self, coefficients: Floats, intercept: Any, penalty: float, base_penalty: float
-    ) -> tuple[Floats, Floats, Any]:
-        """Return weights (..., d), base weights (..., q) and bias for the columns as given."""
-        stretch = np.sqrt(penalty / base_penalty)
-        n_features = self.centre.size
-        weights = coefficients[..., :n_features] / self.unit
-        base_weights = coefficients[..., n_features:] * stretch / self.base_unit
-        bias = intercept - weights @ self.centre - base_weights @ self.base_centre
-        return weights, base_weights, bias
+        return np.hstack([features, (base - self.base_centre) / self.base_unit])
 
 
 def fit_scaling(embeddings: Floats, base: Floats) -> Scaling:
@@ -73,28 +52,9 @@ def fit_scaling(embeddings: Floats, base: Floats) -> Scaling:
 def question_folds(
     question: ArrayLike | Sequence[Hashable], *, n_folds: int, rng: np.random.Generator
 ) -> Rows:
-    """Return the fold of every row, the same for all rows of a question.
+    """Return the fold of every row (n,), the same for all rows of a question.
 
-    Parameters
-    ----------
-    question : array_like, shape (n,)
-        The question of each row; anything that numpy can sort.
-    n_folds : int
-        Number of folds, 2 or more.
-    rng : numpy.random.Generator
-        Shuffles the questions, which are then dealt out like cards.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Folds 0 to ``n_folds - 1``; their question counts differ by one at most.
-
-    Raises
-    ------
-    TooLittleToLearnError
-        If there are fewer questions than folds.
-    ValueError
-        If there are fewer than two folds.
+    Shuffled questions are dealt out like cards: their counts differ by one at most.
     """
     names, place = np.unique(np.asarray(question), return_inverse=True)
     if n_folds < 2:
@@ -109,64 +69,23 @@ def question_folds(
     return np.asarray(fold[place.reshape(-1)])
 
 
-def fit_with_chosen_penalty(
-    fit: Callable[[Rows, float], Judge],
-    loss: Callable[[Judge, Rows], float],
-    question: ArrayLike,
-    *,
-    penalties: Sequence[float] = PENALTIES,
-    n_folds: int = N_FOLDS,
-    rng: np.random.Generator,
-) -> Judge:
-    """Return the fit on all rows with the penalty of the smallest held-out loss.
+class PenaltyChoice(NamedTuple):
+    """The penalty that cross-validation chose, and what it chose from.
 
-    Parameters
-    ----------
-    fit : callable of (training rows, penalty) to a judge
-        Any of the judges.
-    loss : callable of (judge, held-out rows) to float
-        Summed loss on the rows.
-    question : array_like, shape (n,)
-        The question of each row.
-    penalties : sequence of float
-        Grid of positive penalties, ascending; a single one is taken without comparison.
-    n_folds : int
-        Number of folds.
-    rng : numpy.random.Generator
-        Deals questions to folds.
-
-    Returns
-    -------
-    judge
-        With its `PenaltyChoice`; of equal losses the larger penalty.
-
-    Raises
-    ------
-    TooLittleToLearnError
-        If there are fewer questions than folds, or a fold's rest is too little to fit (the
-        message names the fold).
-    ValueError
-        If the grid is empty, not ascending or not positive.
+    `penalty`: gamma, the prior precision of a unit of embedding (`Scaling`). `penalties` (G,):
+    the grid, ascending. `losses` (G,): held-out loss of each, per row. `on_edge`: whether the
+    choice is the first or last of several; at the last one the embedding is all but unused, at
+    the first one a smaller penalty might do better.
     """
-    grid = require_grid(penalties)
-    rows = np.arange(np.asarray(question).size)
-    if grid.size == 1:
-        choice = PenaltyChoice(float(grid[0]), grid, np.full(1, np.nan), False)
-        return replace(fit(rows, choice.penalty), choice=choice)
-    fold = question_folds(question, n_folds=n_folds, rng=rng)
-    total = np.zeros(grid.size)
-    for k in range(n_folds):
-        train, test = rows[fold != k], rows[fold == k]
-        try:
-            total += [loss(fit(train, float(gamma)), test) for gamma in grid]
-        except TooLittleToLearnError as error:
-            raise TooLittleToLearnError(f"without fold {k} of {n_folds}: {error}") from error
-    choice = chosen(grid, total / rows.size)
-    return replace(fit(rows, choice.penalty), choice=choice)
+
+    penalty: float
+    penalties: Floats
+    losses: Floats
+    on_edge: bool
 
 
 def chosen(grid: Floats, losses: Floats) -> PenaltyChoice:
-    """Return the choice that losses (G,) make on an ascending grid (G,)."""
+    """Return the choice that losses (G,) make on an ascending grid (G,): of equals the larger."""
     best = int(np.flatnonzero(losses == losses.min())[-1])
     on_edge = grid.size > 1 and best in (0, grid.size - 1)
     return PenaltyChoice(float(grid[best]), grid, losses, on_edge)

@@ -18,7 +18,7 @@ from judgeline.report.wording import (
     significant,
     status_words,
 )
-from judgeline.winrate.models import HEADLINE_RULE
+from judgeline.winrate import HEADLINE_RULE
 
 _one = partial(number, digits=1)
 _three = partial(number, digits=3)

@@ -1,1 +1,27 @@
-"""Battles to judge: balanced samples, and the battles of a new model."""
+"""Which battles to judge, balanced over models, and which a new model gets."""
+
+from judgeline.sampling.balanced import (
+    Appearances,
+    appearances,
+    balanced_sample,
+    tiebreak_keys,
+)
+from judgeline.sampling.candidate_battles import (
+    N_BANDS,
+    NeededBattles,
+    choose_battles,
+    needed_battles,
+    strength_bands,
+)
+
+__all__ = [
+    "N_BANDS",
+    "Appearances",
+    "NeededBattles",
+    "appearances",
+    "balanced_sample",
+    "choose_battles",
+    "needed_battles",
+    "strength_bands",
+    "tiebreak_keys",
+]

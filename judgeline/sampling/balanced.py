@@ -24,19 +24,9 @@ class Appearances(NamedTuple):
 
 
 def tiebreak_keys(battle_ids: Iterable[str], seed: int) -> NDArray[np.uint64]:
-    """Return the key that breaks ties for a battle: the same in every process and corpus size.
+    """Return the keys (n,) that break ties: the same in every process and corpus size.
 
-    Parameters
-    ----------
-    battle_ids : iterable of str, length n
-        Ids of the battles.
-    seed : int
-        Another seed gives an unrelated order.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n,)
-        First eight bytes of BLAKE2b of seed and id.
+    A key is the first eight bytes of BLAKE2b of seed and id; another seed gives an unrelated order.
     """
     prefix = f"{seed}\x1f".encode()
     digests = [
@@ -71,11 +61,6 @@ def balanced_sample(
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``.
 
-    Returns
-    -------
-    ndarray of int64, shape (max(n_battles, c),)
-        Positions in ``model_a``, in the order of choice.
-
     Raises
     ------
     ValueError
@@ -85,39 +70,24 @@ def balanced_sample(
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     order = np.argsort(_shaped(tiebreak, n), kind="stable")
-    kept = _require_positions(chosen, n)
+    first = require_positions(chosen, n)
     if not 0 <= n_battles <= n:
         raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
-    coverage = _Coverage(models, order, kept)
-    further = [coverage.take() for _ in range(n_battles - kept.size)]
-    return np.concatenate([kept, np.asarray(further, dtype=np.int64)])
+    coverage = _Coverage(models, order, first)
+    further = [coverage.take() for _ in range(n_battles - first.size)]
+    return np.concatenate([first, np.asarray(further, dtype=np.int64)])
 
 
 def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> Appearances:
-    """Return how evenly a sample covers the models, beside a uniform sample of its size.
+    """Return how evenly the battles at sampled positions (k,) cover the models of all battles (n,).
 
-    Parameters
-    ----------
-    model_a, model_b : array_like of str, shape (n,)
-        The models of all battles.
-    sampled : array_like of int, shape (k,)
-        Positions of the sampled battles.
-
-    Returns
-    -------
-    Appearances
-        Minimum, median and maximum over models, in battles.
-
-    Raises
-    ------
-    ValueError
-        If there is no battle, or ``sampled`` repeats a position or points outside.
+    A uniform sample of the same size stands beside it.
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
     if n == 0:
         raise ValueError("no battles, so no model appears in any")
-    rows = _require_positions(sampled, n)
+    rows = require_positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
     return Appearances(*_spread(counts), *_spread(available * rows.size / n))
@@ -189,15 +159,15 @@ def _shaped(tiebreak: ArrayLike, n: int) -> NDArray[np.generic]:
     return keys
 
 
-def _require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
-    given = np.asarray(rows)
-    positions = given.astype(np.int64)
+def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return positions of different battles among n, or raise naming the first bad one."""
+    positions = np.asarray(rows).astype(np.int64)
     outside = positions[(positions < 0) | (positions >= n)]
     if outside.size:
         raise ValueError(f"position {outside[0]} is none of the {n} battles")
     values, counts = np.unique(positions, return_counts=True)
     if (counts > 1).any():
-        raise ValueError(f"battle at position {values[counts > 1][0]} is chosen twice")
+        raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
     return positions
 
 

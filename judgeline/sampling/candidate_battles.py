@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.ratings import FEW_BATTLES
+from judgeline.sampling.balanced import require_positions
 
 N_BANDS = 5
 """Bands of strength that opponents are spread over, where there are as many anchors."""
@@ -98,17 +99,8 @@ def needed_battles(
 def strength_bands(strength: ArrayLike, *, n_bands: int = N_BANDS) -> NDArray[np.int64]:
     """Return the band of each anchor: equally many anchors in each, the weakest in band 0.
 
-    Parameters
-    ----------
-    strength : array_like, shape (m,)
-        In any unit that rises with strength; of equals the earlier one counts as weaker.
-    n_bands : int
-        How many bands, at least one; one per anchor where there are fewer anchors.
-
-    Raises
-    ------
-    ValueError
-        If a strength is not finite, or there is to be no band.
+    Strength (m,) is in any unit that rises with it; of equals the earlier one counts as weaker.
+    With fewer anchors than bands each has a band of its own.
     """
     values = np.asarray(strength, dtype=float)
     if values.ndim != 1 or not np.isfinite(values).all():
@@ -148,7 +140,7 @@ def choose_battles(
     band, language, question, opponent : array_like, shape (n,)
         Of each possible battle; values of one kind that can be sorted.
     tiebreak : array_like of int, shape (n,)
-        Smaller is taken first among equals; see `judgeline.sampling.balanced.tiebreak_keys`.
+        Smaller is taken first among equals; see `tiebreak_keys`.
     share : array_like, shape (n,)
         Share of the battle's language in the corpus, above 0; the same for all of a language.
     n_battles : int
@@ -158,12 +150,6 @@ def choose_battles(
     chosen : array_like of int, shape (c,)
         Positions of battles that were chosen before. They come first, in this order, and all
         stay even if there are more than ``n_battles``, or more than ``most_per_question`` of one.
-
-    Returns
-    -------
-    ndarray of int64, shape (k,)
-        Positions, in the order of choice; ``k`` is the larger of ``c`` and ``n_battles``, or less
-        where no more are possible.
 
     Raises
     ------
@@ -182,7 +168,7 @@ def choose_battles(
     n = keys.size
     _require_cells(groups, keys, shares)
     _require_limits(n_battles, most_per_question)
-    kept = _require_positions(chosen, n)
+    kept = require_positions(chosen, n)
     counts = [np.zeros(codes.max(initial=-1) + 1, dtype=np.int64) for codes in groups]
     free = np.ones(n, dtype=bool)
     taken = kept.tolist()
@@ -254,14 +240,3 @@ def _require_limits(n_battles: int, most_per_question: float) -> None:
         raise ValueError(f"n_battles is {n_battles}; it must be 0 or more")
     if not most_per_question >= 1:
         raise ValueError(f"most_per_question is {most_per_question}; it must be at least 1")
-
-
-def _require_positions(chosen: ArrayLike, n: int) -> _Codes:
-    rows = np.asarray(chosen).astype(np.int64)
-    outside = rows[(rows < 0) | (rows >= n)]
-    if outside.size:
-        raise ValueError(f"position {outside[0]} is none of the {n} possible battles")
-    values, counts = np.unique(rows, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
-    return rows

@@ -1,1 +1,62 @@
 """Win rates: estimates from judge and labels, their intervals, and how many labels to buy."""
+
+from judgeline.winrate.corrections import (
+    AdjustedMean,
+    AdjustedShares,
+    adjusted_mean,
+    adjusted_shares,
+)
+from judgeline.winrate.coverage import (
+    EACH_MODEL,
+    STRONGEST,
+    WEAKEST,
+    WinRateCoverage,
+    leave_out_coverage,
+)
+from judgeline.winrate.labels import LabelPlans, judge_or_humans, plan_labels
+from judgeline.winrate.models import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates, adjust_models
+from judgeline.winrate.outcomes import (
+    N_STRENGTHS,
+    NO_VOTE,
+    OUTCOMES,
+    NoWinRateError,
+    OutcomeTables,
+    length_strata,
+    strength_strata,
+    tabulate_outcomes,
+)
+from judgeline.winrate.powered import (
+    PoweredEstimate,
+    power_tuned_estimate,
+    power_tuned_half_width,
+)
+
+__all__ = [
+    "ADJUSTMENTS",
+    "EACH_MODEL",
+    "HEADLINE_RULE",
+    "NO_VOTE",
+    "N_STRENGTHS",
+    "OUTCOMES",
+    "STRONGEST",
+    "WEAKEST",
+    "AdjustedMean",
+    "AdjustedShares",
+    "LabelPlans",
+    "ModelWinRates",
+    "NoWinRateError",
+    "OutcomeTables",
+    "PoweredEstimate",
+    "WinRateCoverage",
+    "adjust_models",
+    "adjusted_mean",
+    "adjusted_shares",
+    "judge_or_humans",
+    "leave_out_coverage",
+    "length_strata",
+    "plan_labels",
+    "power_tuned_estimate",
+    "power_tuned_half_width",
+    "strength_strata",
+    "tabulate_outcomes",
+]

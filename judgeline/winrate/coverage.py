@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.winrate.counts import normal_quantile
 from judgeline.winrate.models import ModelWinRates, adjust_models
-from judgeline.winrate.outcome_tables import OutcomeTables
-from judgeline.winrate.prediction_powered import (
+from judgeline.winrate.outcomes import OutcomeTables, normal_quantile
+from judgeline.winrate.powered import (
     MIN_CALIBRATING_VOTES,
     HeldOutModels,
     conformal_spread,
@@ -57,14 +56,7 @@ def leave_out_coverage(
     model. ``prediction-powered`` needs the model's own votes and has no row. The interval of
     ``naive`` is its sampling error alone.
 
-    Parameters
-    ----------
-    tables : OutcomeTables
-        From `tabulate_outcomes`.
-    by_strength : OutcomeTables
-        Of the same battles in strata by `strength_strata`.
-    miscoverage : float
-        Tolerated share of misses, in (0, 1).
+    `by_strength` has the battles of `tables` in strata by `strength_strata`.
 
     Returns
     -------
@@ -72,11 +64,6 @@ def leave_out_coverage(
         Rows of ``naive``, ``difference``, ``mean-outcome``, ``ternary`` and ``binary`` for one
         model at a time, then ``difference`` for either third. Empty if no model has
         `MIN_CALIBRATING_VOTES` votes.
-
-    Raises
-    ------
-    ValueError
-        If `miscoverage` is out of range.
     """
     rates = adjust_models(
         tables, by_length=None, by_strength=by_strength, miscoverage=miscoverage, hidden=True
@@ -109,16 +96,16 @@ def _rows_of(rates: ModelWinRates, estimator: str) -> ModelWinRates:
 
 
 def _shown(rates: ModelWinRates, estimator: str) -> _Intervals:
-    found = _rows_of(rates, estimator)
-    ends = (found.win_rate, found.win_rate_lower, found.win_rate_upper)
-    return _Intervals(found.human_win_rate, *ends)
+    rows = _rows_of(rates, estimator)
+    ends = (rows.win_rate, rows.win_rate_lower, rows.win_rate_upper)
+    return _Intervals(rows.human_win_rate, *ends)
 
 
 def _naive(rates: ModelWinRates, miscoverage: float) -> tuple[str, str, _Intervals]:
-    found = _rows_of(rates, "difference")
-    share = found.naive_win_rate
-    reach = normal_quantile(miscoverage) * np.sqrt(share * (1 - share) / found.n_battles)
-    intervals = _Intervals(found.human_win_rate, share, share - reach, share + reach)
+    rows = _rows_of(rates, "difference")
+    share = rows.naive_win_rate
+    reach = normal_quantile(miscoverage) * np.sqrt(share * (1 - share) / rows.n_battles)
+    intervals = _Intervals(rows.human_win_rate, share, share - reach, share + reach)
     return "naive", EACH_MODEL, intervals
 
 

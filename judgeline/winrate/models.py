@@ -7,31 +7,32 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judgeline.winrate.adjusted_means import adjusted_mean
-from judgeline.winrate.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
-from judgeline.winrate.counts import NoWinRateError, normal_quantile
-from judgeline.winrate.outcome_tables import (
+from judgeline.winrate.corrections import adjusted_mean, adjusted_shares
+from judgeline.winrate.outcomes import (
     LOSS,
     MIN_OWN_VOTES,
     NO_VOTE,
+    OUTCOMES,
     TIE,
     WIN,
     Design,
+    NoWinRateError,
     OutcomeTables,
     decisive,
     design_of,
     has_own_votes,
+    merge_sparse_strata,
+    normal_quantile,
     pooled,
     require_battles,
 )
-from judgeline.winrate.prediction_powered import (
+from judgeline.winrate.powered import (
     conformal_spread,
     difference_estimates,
     power_tuned_estimate,
     power_tuned_half_width,
     transfer_design,
 )
-from judgeline.winrate.strata import merge_sparse_strata
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,7 +51,7 @@ BASIS = {
     "binary-by-length": LABEL_SHIFT + ", within shorter and longer answers",
 }
 """Rows of a model in their order, and the assumption of each. The first two are
-`prediction_powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
+of `powered`; ``difference`` has strata by `strength_strata`. ``mean-outcome``
 is the published correction with ties half, ``ternary`` that of the 3 x 3 confusion matrix,
 ``binary`` leaves ties out and is only for people who never tie, ``binary-by-length`` is it in
 strata of shorter and longer answers."""
@@ -131,14 +132,9 @@ def adjust_models(
         ``no-ties``, ``all-ties``, ``class-absent``, ``no-lengths`` or ``chance``; `note` says
         it in words.
 
-    Raises
-    ------
-    ValueError
-        If `miscoverage` is out of range.
-
     References
     ----------
-    Those of `prediction_powered`, `adjusted_mean` and `adjusted_shares`.
+    Those of `power_tuned_estimate`, `adjusted_mean` and `adjusted_shares`.
     """
     normal_quantile(miscoverage)
     transferred = _transferred(by_strength, miscoverage)
@@ -228,8 +224,8 @@ def _counts(design: Design, estimator: str, with_ties: bool) -> tuple[int, int, 
     if estimator == "difference":
         return n_test, n_labelled // 2, 0  # both views of a battle
     left = decisive(design)
-    kept = (n_test, n_labelled) if with_ties else (int(left.test.sum()), int(left.labelled.sum()))
-    return *kept, n_test + n_labelled - sum(kept)
+    counts = (n_test, n_labelled) if with_ties else (int(left.test.sum()), int(left.labelled.sum()))
+    return *counts, n_test + n_labelled - sum(counts)
 
 
 def _note(design: Design, n_votes: int, estimator: str, estimate: _Estimate) -> str:
@@ -292,22 +288,21 @@ def _within(win_rate: float, half_width: float, std_error: float, note: str = ""
 
 def _power_tuned(design: Design, miscoverage: float) -> _Estimate:
     labelled = design.labelled.sum(axis=0)
-    found = power_tuned_estimate(labelled, design.test.sum(axis=0) - labelled.sum(axis=1))
-    half_width = power_tuned_half_width(
-        found.variance, int(labelled.sum()), miscoverage=miscoverage
-    )
-    return _within(found.win_rate, half_width, math.sqrt(found.variance))
+    powered = power_tuned_estimate(labelled, design.test.sum(axis=0) - labelled.sum(axis=1))
+    n_labels = int(labelled.sum())
+    half_width = power_tuned_half_width(powered.variance, n_labels, miscoverage=miscoverage)
+    return _within(powered.win_rate, half_width, math.sqrt(powered.variance))
 
 
 def _mean(design: Design, miscoverage: float) -> _Estimate:
-    found = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
-    win_rate, lower, upper, std_error = (float(value) for value in found[:4])
+    mean = adjusted_mean(design.test, design.labelled, miscoverage=miscoverage)
+    win_rate, lower, upper, std_error = (float(value) for value in mean[:4])
     return _Estimate(win_rate, lower, upper, std_error)
 
 
 def _ternary(design: Design, miscoverage: float) -> _Estimate:
-    counts = TernaryCounts(design.test.sum(axis=0), design.labelled.sum(axis=0))
-    return _Estimate(*adjusted_shares(counts, miscoverage=miscoverage)[:4])
+    counts = (design.test.sum(axis=0), design.labelled.sum(axis=0))
+    return _Estimate(*adjusted_shares(*counts, miscoverage=miscoverage)[:4])
 
 
 def _by_length(design: Design, miscoverage: float) -> _Estimate:

@@ -10,12 +10,12 @@ import pandas as pd
 
 from judgeline.elo import FEW_BATTLES
 from judgeline.io import BATTLE_DTYPES, empty, typed
-from judgeline.sampling.balanced import tiebreak_keys
-from judgeline.sampling.candidate_battles import (
+from judgeline.sampling import (
     NeededBattles,
     choose_battles,
     needed_battles,
     strength_bands,
+    tiebreak_keys,
 )
 from judgeline.verdict import text_hash
 from resources.candidates.questions import UNKNOWN_LANGUAGE, language_shares

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import settled_models
-from judgeline.sampling.balanced import tiebreak_keys
-from judgeline.sampling.candidate_battles import choose_battles
+from judgeline.sampling import choose_battles, tiebreak_keys
 
 UNKNOWN_LANGUAGE = ""
 

@@ -1,9 +1,11 @@
-"""Simulated judges with known errors, and the interval's misprinted variants."""
+"""Simulated judges with known errors, the published division of labels, and misprints."""
 
 import numpy as np
+from scipy.stats import binom
 
-from judgeline.winrate.adjusted_means import AdjustedMean, adjusted_mean
-from judgeline.winrate.counts import JudgeCounts, JudgeRates, normal_quantile
+from judgeline.winrate import AdjustedMean, adjusted_mean
+from judgeline.winrate.labels import JudgeCounts, JudgeRates
+from judgeline.winrate.outcomes import normal_quantile
 
 
 def play_judge(
@@ -77,3 +79,61 @@ MISPRINTS: dict[str, dict[str, float | bool]] = {
     "the skill inside of the root": {"divide_inside": True},
     "both": {"shift_sign": -1.0, "divide_inside": True},
 }
+
+
+# ------------------------------------------------------------------ published division
+
+N_PILOT, N_LABELS, Q0, Q1 = 10, 200, 0.7, 0.9
+
+
+def allocate_calibration(
+    n_total: int,
+    *,
+    judge_share: np.ndarray | float,
+    lost_right: np.ndarray | float,
+    won_right: np.ndarray | float,
+    n_pilot: int = N_PILOT,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of battles lost and won by the adaptive rule of Lee et al. (2025), pilot included.
+
+    Of `n_pilot` battles of either kind the judge calls `lost_right` and `won_right` the same.
+    """
+    error_ratio = (n_pilot - np.asarray(lost_right) + 1) / (n_pilot - np.asarray(won_right) + 1)
+    share = np.asarray(judge_share)
+    # m / (1 + (1/p - 1) sqrt(kappa)), written so that a share of 0 needs no division by it.
+    of_won = share / (share + (1 - share) * np.sqrt(error_ratio))
+    n_won = np.clip(np.round(n_total * of_won), n_pilot, n_total - n_pilot).astype(np.int64)
+    return n_total - n_won, n_won
+
+
+def spread(win_rate: float, n_lost: np.ndarray, n_won: np.ndarray) -> np.ndarray:
+    """Standard error of the estimate without smoothing, from the true rates."""
+    share = win_rate * Q1 + (1 - win_rate) * (1 - Q0)
+    variance = share * (1 - share) / 1000 + (1 - win_rate) ** 2 * Q0 * (1 - Q0) / n_lost
+    return np.sqrt(variance + win_rate**2 * Q1 * (1 - Q1) / n_won)
+
+
+def gain_in_theory(win_rate: float) -> float:
+    """Expected relative gain over an even split, the noise of the pilot enumerated."""
+    right = np.arange(N_PILOT + 1)
+    share = win_rate * Q1 + (1 - win_rate) * (1 - Q0)
+    plan = allocate_calibration(
+        N_LABELS, judge_share=share, lost_right=right[:, None], won_right=right
+    )
+    odds = np.outer(binom.pmf(right, N_PILOT, Q0), binom.pmf(right, N_PILOT, Q1))
+    even = spread(win_rate, np.array(100), np.array(100))
+    return float(1 - (odds * spread(win_rate, *plan)).sum() / even)
+
+
+def adaptive(rng: np.random.Generator, win_rate: float, n_replications: int) -> JudgeCounts:
+    """Counts when a pilot of ten per class divides 200 labels; the pilot is kept."""
+    size = n_replications
+    test = rng.binomial(1000, win_rate * Q1 + (1 - win_rate) * (1 - Q0), size)
+    lost_right, won_right = rng.binomial(N_PILOT, Q0, size), rng.binomial(N_PILOT, Q1, size)
+    n_lost, n_won = allocate_calibration(
+        N_LABELS, judge_share=test / 1000, lost_right=lost_right, won_right=won_right
+    )
+    more_lost = rng.binomial(n_lost - N_PILOT, Q0)
+    more_won = rng.binomial(n_won - N_PILOT, Q1)
+    right = (lost_right + more_lost, won_right + more_won)
+    return JudgeCounts(np.full(size, 1000), test, n_lost, right[0], n_won, right[1])

@@ -1,6 +1,8 @@
 """Slow, obvious twins of the quantitative judges: objectives as written, in the units given."""
 
 import numpy as np
+from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression, Ridge
 
 
 def spreads(embeddings: np.ndarray, base: np.ndarray) -> tuple[float, np.ndarray]:
@@ -57,3 +59,28 @@ def ranking_chance(scores: np.ndarray, ranking: tuple[int, ...]) -> float:
         chance *= worth[item] / sum(worth[j] for j in left)
         left.remove(item)
     return float(chance)
+
+
+def sklearn_predictions(
+    form: str, embeddings: np.ndarray, base: np.ndarray, target: np.ndarray, *, penalty: float
+) -> np.ndarray:
+    """Predictions of scikit-learn's ridge and logistic regressions on scaled columns.
+
+    Columns of base scores are longer by the root of the penalties' ratio, so that one penalty on
+    all weights is two.
+    """
+    columns = log_softmax(np.log(base), axis=1) if form == "mn" else base[:, None]
+    stretch = np.sqrt(penalty / (1.0 if form == "mn" else 0.01))
+    unit, spread = spreads(embeddings, columns)
+    centred = columns - columns.mean(axis=0)
+    design = np.hstack([(embeddings - embeddings.mean(axis=0)) / unit, centred / spread * stretch])
+    if form == "ls":
+        return Ridge(alpha=penalty, solver="svd").fit(design, target).predict(design)
+    solver = {"solver": "newton-cholesky"} if form == "btl" else {}
+    model = LogisticRegression(C=1 / penalty, tol=1e-9, max_iter=5000, **solver)
+    if form == "mn":
+        return model.fit(design, target).predict_proba(design)
+    won, lost = np.flatnonzero(target > 0), np.flatnonzero(target < 1)
+    label, share = np.repeat([1, 0], [won.size, lost.size]), np.r_[target[won], 1 - target[lost]]
+    model.fit(design[np.r_[won, lost]], label, sample_weight=share)
+    return model.predict_proba(design)[:, 1]

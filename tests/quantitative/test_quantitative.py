@@ -1,30 +1,27 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quantitative_twin import logistic_weights, ridge_weights, spreads
+from quantitative_twin import logistic_weights, ridge_weights, sklearn_predictions, spreads
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from judgeline.quantitative.inputs import (
+from judgeline.quantitative import (
+    QuantitativeJudge,
+    base_judge,
     base_logit,
     base_logit_of_scores,
-    keep_features,
-    log_probabilities,
+    fit_judge,
 )
-from judgeline.quantitative.judges import (
-    ChoiceJudge,
-    LeastSquaresJudge,
-    LinearJudge,
-    MultinomialJudge,
-    PreferenceJudge,
-    base_multinomial,
-)
+from judgeline.quantitative.inputs import log_probabilities
 from judgeline.quantitative.penalty import question_folds
-from judgeline.quantitative.score_heads import fit_categories, fit_preferences, fit_ratings
 
+fit_ratings = partial(fit_judge, "ls")
+fit_preferences = partial(fit_judge, "btl")
+fit_categories = partial(fit_judge, "mn")
 SEED = np.random.default_rng
 PUBLISHED_WIDTH = 4096
 """Features of the embedding in the paper."""
@@ -42,15 +39,19 @@ def shares(n: int, seed: int = 0) -> np.ndarray:
     return np.where(rng.random(n) < 0.3, rng.random(n), rng.integers(0, 3, n) / 2)
 
 
+def parameters(judge: QuantitativeJudge) -> np.ndarray:
+    return np.concatenate([judge.weights, judge.base_weights, np.atleast_1d(judge.bias)])
+
+
 # ------------------------------------------------------------------ the form of the judges
 
 
 @pytest.mark.parametrize("n_categories", [7, 5])
 def test_published_parameter_counts(n_categories: int) -> None:
-    judge = base_multinomial(PUBLISHED_WIDTH, n_categories)
+    judge = base_judge("mn", PUBLISHED_WIDTH, n_categories)
     assert judge.n_parameters == n_categories * (PUBLISHED_WIDTH + n_categories + 1)
-    assert LinearJudge(np.zeros(PUBLISHED_WIDTH), 1.0, 0.0).n_parameters == PUBLISHED_WIDTH + 2
-    assert ChoiceJudge(np.zeros(PUBLISHED_WIDTH), 1.0, 0.0).n_parameters == PUBLISHED_WIDTH + 1
+    assert base_judge("btl", PUBLISHED_WIDTH).n_parameters == PUBLISHED_WIDTH + 2
+    assert base_judge("pl", PUBLISHED_WIDTH).n_parameters == PUBLISHED_WIDTH + 1
 
 
 def test_a_fit_has_the_parameters_of_the_form() -> None:
@@ -60,7 +61,7 @@ def test_a_fit_has_the_parameters_of_the_form() -> None:
         embeddings, probabilities, np.arange(60) % 5, question, rng=SEED(0), penalties=[1.0]
     )
     assert judge.n_parameters == 5 * (4 + 5 + 1)
-    assert judge.weights.shape == (5, 4)
+    assert judge.weights.shape == (4, 5)
     assert judge.base_weights.shape == (5, 5)
     assert judge.bias.shape == (5,)
 
@@ -69,17 +70,16 @@ def test_a_fit_has_the_parameters_of_the_form() -> None:
 def test_base_judges_are_special_cases(seed: int) -> None:
     rng = SEED(seed)
     embeddings, base, _ = rationales(6, 3, seed)
-    alone = np.zeros(3), 1.0, 0.0
-    assert (LeastSquaresJudge(*alone).predict(embeddings, base) == base).all()
+    assert (base_judge("ls", 3).predict(embeddings, base) == base).all()
     p = rng.uniform(0.001, 0.999, 6)
-    assert PreferenceJudge(*alone).predict(embeddings, base_logit(p)) == pytest.approx(p, rel=1e-14)
+    assert base_judge("btl", 3).predict(embeddings, base_logit(p)) == pytest.approx(p, rel=1e-14)
     b1, b2 = rng.uniform(0.1, 10, (2, 6))
-    headed = PreferenceJudge(*alone).predict(embeddings, base_logit_of_scores(b1, b2))
+    headed = base_judge("btl", 3).predict(embeddings, base_logit_of_scores(b1, b2))
     assert headed == pytest.approx(b1 / (b1 + b2), rel=1e-14)
     chances = rng.dirichlet(np.ones(4), 6) * 0.99 + 0.0025
-    assert base_multinomial(3, 4).predict(embeddings, chances) == pytest.approx(chances, rel=1e-13)
+    assert base_judge("mn", 3, 4).predict(embeddings, chances) == pytest.approx(chances, rel=1e-13)
     worth = np.exp(base).reshape(2, 3)
-    choice = ChoiceJudge(*alone).predict(embeddings.reshape(2, 3, 3), base.reshape(2, 3))
+    choice = base_judge("pl", 3).predict(embeddings.reshape(2, 3, 3), base.reshape(2, 3))
     assert choice == pytest.approx(worth / worth.sum(axis=1, keepdims=True), rel=1e-13)
 
 
@@ -92,7 +92,7 @@ def test_least_squares_solves_the_normal_equations(penalty: float) -> None:
     rating = 3 + 0.5 * base + embeddings @ np.arange(5) + SEED(3).normal(size=40)
     judge = fit_ratings(embeddings, base, rating, question, rng=SEED(0), penalties=[penalty])
     twin = ridge_weights(embeddings, base, rating, penalty=penalty, base_penalty=0.01)
-    assert [*judge.weights, judge.base_weight, judge.bias] == pytest.approx(twin, rel=1e-9)
+    assert parameters(judge) == pytest.approx(twin, rel=1e-9)
 
 
 @pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
@@ -112,7 +112,7 @@ def test_logistic_fit_is_newtons(penalty: float, n: int) -> None:
         base_penalty=0.01,
         scales=spreads(embeddings, base),
     )
-    found = np.append(judge.weights, [judge.base_weight, judge.bias])
+    found = parameters(judge)
     assert found == pytest.approx(twin, abs=1e-6)
 
 
@@ -141,11 +141,23 @@ def test_multinomial_fit_minimises_its_objective() -> None:
     start = np.zeros(3 * (2 + 3 + 1))
     options = {"gtol": 1e-5, "maxiter": 2000}
     best = minimize(multinomial_objective, start, args=data, method="BFGS", options=options)
-    found = np.column_stack([judge.weights, judge.base_weights, judge.bias]).ravel()
+    found = np.column_stack([judge.weights.T, judge.base_weights.T, judge.bias]).ravel()
     assert multinomial_objective(found, *data) == pytest.approx(best.fun, abs=1e-7)
     twin = best.x.reshape(3, -1)
-    assert judge.weights == pytest.approx(twin[:, :2], abs=1e-3)
-    assert judge.base_weights == pytest.approx(twin[:, 2:5], abs=1e-3)
+    assert pytest.approx(twin[:, :2], abs=1e-3) == judge.weights.T
+    assert pytest.approx(twin[:, 2:5], abs=1e-3) == judge.base_weights.T
+
+
+@pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
+@pytest.mark.parametrize("form", ["ls", "btl", "mn"])
+def test_predictions_are_those_of_scikit_learn(form: str, penalty: float) -> None:
+    embeddings, base, question = rationales(60, 8)
+    bases = {"mn": SEED(1).dirichlet(np.ones(4), 60)}
+    targets = {"ls": base + SEED(2).normal(size=60), "btl": shares(60), "mn": np.arange(60) % 4}
+    data = (embeddings, bases.get(form, base), targets[form])
+    judge = fit_judge(form, *data, question, rng=SEED(0), penalties=[penalty])
+    expected = sklearn_predictions(form, *data, penalty=penalty)
+    assert judge.predict(*data[:2]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_logistic_fit_recovers_the_truth() -> None:
@@ -157,7 +169,7 @@ def test_logistic_fit_recovers_the_truth() -> None:
     judge = fit_preferences(embeddings, base, won, question, rng=SEED(0), penalties=[1e-3])
     information = (design.T * (chance * (1 - chance))) @ design
     std_error = np.sqrt(np.diag(np.linalg.inv(information)))
-    error = np.append(judge.weights, [judge.base_weight, judge.bias]) - truth
+    error = parameters(judge) - truth
     assert (np.abs(error) < 4 * std_error).all()
 
 
@@ -177,7 +189,7 @@ def test_a_score_that_separates_the_votes_keeps_a_finite_weight() -> None:
     embeddings, _, question = rationales(40, 3)
     won = np.arange(40) % 2.0
     judge = fit_preferences(embeddings, 2 * won - 1, won, question, rng=SEED(0))
-    assert 3 < judge.base_weight < 20
+    assert 3 < judge.base_weights[0] < 20
     assert ((judge.predict(embeddings, 2 * won - 1) > 0.5) == (won > 0.5)).all()
 
 
@@ -197,8 +209,10 @@ def test_scaling_the_embedding_changes_no_prediction() -> None:
 def test_a_constant_score_weighs_nothing() -> None:
     embeddings, base, question = rationales(40, 3)
     rng = SEED(0)
-    assert fit_preferences(embeddings, 0 * base + 2, shares(40), question, rng=rng).base_weight == 0
-    assert fit_ratings(embeddings, 0 * base + 2, base, question, rng=rng).base_weight == 0
+    assert (
+        fit_preferences(embeddings, 0 * base + 2, shares(40), question, rng=rng).base_weights == 0
+    )
+    assert fit_ratings(embeddings, 0 * base + 2, base, question, rng=rng).base_weights == 0
 
 
 def test_ties_are_half_a_win_and_half_a_loss() -> None:
@@ -265,21 +279,10 @@ def test_noise_gets_the_largest_penalty_and_says_so() -> None:
     assert judge.choice.on_edge
 
 
-def test_features_that_an_ablation_keeps() -> None:
-    kept = keep_features(384, dropped=0.875, rng=SEED(0))
-    assert kept.size == 48
-    assert (np.diff(kept) > 0).all()
-    assert (kept == keep_features(384, dropped=0.875, rng=SEED(0))).all()
-    assert keep_features(5, dropped=0, rng=SEED(0)).tolist() == [0, 1, 2, 3, 4]
-    assert keep_features(5, dropped=1, rng=SEED(0)).size == 0
-    with pytest.raises(ValueError, match=r"dropped must lie in \[0, 1\], got 87.5"):
-        keep_features(5, dropped=87.5, rng=SEED(0))
-
-
 # ------------------------------------------------------------------ bad input
 
 
-def fit_with(**changed: object) -> PreferenceJudge:
+def fit_with(**changed: object) -> QuantitativeJudge:
     embeddings, base, question = rationales(20, 2)
     given = {"embeddings": embeddings, "base": base, "outcome": shares(20), "question": question}
     settings = {"rng": SEED(0), "penalties": [1.0], **changed}
@@ -333,7 +336,7 @@ def test_certainties_have_no_logit() -> None:
         log_probabilities([[0.5, 0.5], [0.5, 0.4]])
 
 
-def categories(category: np.ndarray, penalties: list[float]) -> MultinomialJudge:
+def categories(category: np.ndarray, penalties: list[float]) -> QuantitativeJudge:
     embeddings, _, question = rationales(category.size, 2)
     probabilities = np.full((category.size, 3), 1 / 3)
     return fit_categories(

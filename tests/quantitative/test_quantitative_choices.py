@@ -1,4 +1,5 @@
 import itertools
+from functools import partial
 
 import choix
 import numpy as np
@@ -7,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quantitative_twin import ranking_chance
 
-from judgeline.quantitative.choices import fit_choices, log_chance
+from judgeline.quantitative import fit_judge
+from judgeline.quantitative.judges import log_chance
 
 SEED = np.random.default_rng
+fit_choices = partial(fit_judge, "pl")
 
 
 def drawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -55,7 +58,7 @@ def test_strengths_of_items_are_those_of_choix(depth: int) -> None:
         full = [row + rest for row, rest in zip(order.tolist(), others, strict=True)]
         found = choix.opt_rankings(n_items, full, alpha=alpha, tol=1e-12)
     assert judge.weights == pytest.approx(found, abs=1e-6)
-    assert judge.base_weight == 0
+    assert judge.base_weights == 0
 
 
 def test_pairs_are_bradley_terry_luce() -> None:
@@ -81,7 +84,7 @@ def test_rankings_recover_the_truth() -> None:
     centred = columns - (chance * columns).sum(axis=1, keepdims=True)
     information = np.einsum("nkd,nke->de", chance * centred, centred)
     std_error = np.sqrt(np.diag(np.linalg.inv(information)))
-    assert (np.abs([*judge.weights, judge.base_weight] - truth) < 4 * std_error).all()
+    assert (np.abs([*judge.weights, *judge.base_weights] - truth) < 4 * std_error).all()
 
 
 def test_the_penalty_is_chosen_by_held_out_likelihood() -> None:

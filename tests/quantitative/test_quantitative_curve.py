@@ -2,9 +2,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from judgeline.quantitative.curve import METRICS, LearningCurve, learning_curve
-from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.quantitative.presentations import Presentations, presentations
+from judgeline.quantitative import (
+    LearningCurve,
+    Presentations,
+    TooLittleToLearnError,
+    learning_curve,
+    presentations,
+)
+from judgeline.quantitative.curve import METRICS
 
 N, D = 600, 6
 

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,17 +10,16 @@ from hypothesis import strategies as st
 from quantitative_twin import logistic_weights, spreads
 from scipy.stats import sem
 
-from judgeline.quantitative.folds import CrossFitted, cross_fitted_outcomes
-from judgeline.quantitative.inputs import TooLittleToLearnError
-from judgeline.quantitative.judges import PreferenceJudge
-from judgeline.quantitative.presentations import (
+from judgeline.quantitative import (
+    CrossFitted,
     Presentations,
-    battle_outcomes,
-    presentation_weights,
+    QuantitativeJudge,
+    TooLittleToLearnError,
+    cross_fitted_outcomes,
     presentations,
-    presented_outcomes,
     two_headed,
 )
+from judgeline.quantitative.inputs import battle_outcomes, presentation_weights, presented_outcomes
 
 SEED = np.random.default_rng
 GRID = [0.3, 3.0, 30.0]
@@ -61,7 +61,7 @@ def fitted(given: Arena, n_models: int = 4, **settings: object) -> CrossFitted:
 def test_swapping_the_answers_mirrors_predictions(seed: int) -> None:
     rng = SEED(seed)
     shown = arena(12, seed=seed).shown
-    judge = PreferenceJudge(rng.normal(size=5), rng.normal(), rng.normal())
+    judge = QuantitativeJudge("btl", *(rng.normal(size=size) for size in (5, 1, ())))
     chance = judge.predict(shown.embeddings, shown.base)
     mirrored = shown._replace(swapped=~shown.swapped)
     total = battle_outcomes(chance, shown) + battle_outcomes(chance, mirrored)
@@ -82,14 +82,14 @@ def test_a_battle_is_the_mean_of_its_orders() -> None:
 def test_two_heads_cannot_tell_a_from_b(seed: int) -> None:
     rng = SEED(seed)
     texts, scores = rng.normal(size=(2, 6, 3)), rng.uniform(1, 10, (2, 6))
-    judge = PreferenceJudge(rng.normal(size=3), rng.normal(), rng.normal())
+    judge = QuantitativeJudge("btl", *(rng.normal(size=size) for size in (3, 1, ())))
 
     def predicted(first: int, second: int) -> np.ndarray:
         shown = two_headed(texts[first], texts[second], scores[first], scores[second])
         return battle_outcomes(judge.predict(shown.embeddings, shown.base), shown)
 
     assert predicted(0, 1) + predicted(1, 0) == pytest.approx(np.ones(6), rel=1e-15)
-    unbiased = PreferenceJudge(judge.weights, judge.base_weight, 0.0)
+    unbiased = replace(judge, bias=np.zeros(()))
     score = np.log(scores[0]) - np.log(scores[1])
     assert predicted(0, 1) != pytest.approx(np.full(6, 0.5), abs=1e-3)
     once = unbiased.predict(texts[0] - texts[1], score)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from judgeline.quantitative.metrics import preference_agreement, rating_agreement
+from judgeline.quantitative import preference_agreement, rating_agreement
 
 
 def tau_b(x: np.ndarray, y: np.ndarray) -> float:

@@ -12,12 +12,7 @@ from scipy.special import expit
 from judgeline.elo import ELO_PER_LOGIT, FEW_BATTLES
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.intervals import conformal_quantile
-from judgeline.sampling.candidate_battles import (
-    N_BANDS,
-    choose_battles,
-    needed_battles,
-    strength_bands,
-)
+from judgeline.sampling import N_BANDS, choose_battles, needed_battles, strength_bands
 
 AIM = {"threshold": 2.0, "half_width": 50.0, "max_battles": 1000}
 

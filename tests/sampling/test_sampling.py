@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgeline.sampling.balanced import appearances, balanced_sample, tiebreak_keys
+from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from judgeline.verdict.identity import slug
 
 

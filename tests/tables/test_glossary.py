@@ -15,12 +15,10 @@ from judgeline.diagnostics.missing_bounds import MissingBounds
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.intervals import ConformalCalibration, Leaderboard
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, SCORED_COLUMNS, VERDICT_DTYPES
-from judgeline.quantitative.curve import LearningCurve
+from judgeline.quantitative import LearningCurve
 from judgeline.reliability.gate import Gate
 from judgeline.report import COMPARISON_COLUMNS
-from judgeline.winrate.coverage import WinRateCoverage
-from judgeline.winrate.label_plans import LabelPlans
-from judgeline.winrate.models import ModelWinRates
+from judgeline.winrate import LabelPlans, ModelWinRates, WinRateCoverage
 from resources.candidates.choosing import CANDIDATE_BATTLE_DTYPES
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.embeddings.rationales import COLUMNS as EMBEDDING_COLUMNS

@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,15 +18,9 @@ from judges_that_err import (
     printed_interval,
 )
 
-from judgeline.winrate.adjusted_means import adjusted_mean
-from judgeline.winrate.counts import (
-    JudgeCounts,
-    JudgeRates,
-    NoWinRateError,
-    judge_rates,
-    normal_quantile,
-    smoothed_rates,
-)
+from judgeline.winrate import NoWinRateError, adjusted_mean
+from judgeline.winrate.labels import JudgeCounts, JudgeRates, judge_rates, smoothed_rates
+from judgeline.winrate.outcomes import normal_quantile
 
 CHECK = JudgeCounts(1000, 500, 100, 70, 100, 90)
 
@@ -210,7 +205,7 @@ def test_misprints_leave_the_band_in_which_the_formula_stays(
     options = MISPRINTS.get(misprint, {"clip_first": True})
     rng = np.random.default_rng([7, round(100 * win_rate)])
     counts = play_judge(rng, win_rate, n_replications=N_REPLICATIONS)
-    rates = smoothed_rates(counts, miscoverage=0.05)
+    rates = judge_rates(counts, normal_quantile(0.05), extra=1)
     right = coverage(*printed_interval(rates, miscoverage=0.05), win_rate)
     wrong = coverage(*printed_interval(rates, miscoverage=0.05, **options), win_rate)
     assert 0.94 <= right <= 0.965
@@ -253,28 +248,6 @@ def test_test_battles_that_contradict_the_calibration_leave_no_width() -> None:
 # ------------------------------------------------------------------ errors
 
 
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [
-        ((1000, 500, 0, 0, 100, 90), "n_lost is 0; specificity needs battles"),
-        ((1000, 500, 100, 70, 0, 0), "n_won is 0; sensitivity needs battles"),
-        ((0, 0, 100, 70, 100, 90), "n_test is 0"),
-        ((1000, 500, 100, 50, 100, 50), "0.5 .* 0.5 is at most 1: the judge is no better"),
-        ((1000, 500, 100, 20, 100, 60), "no better than chance"),
-        ((1000, 500, 100, 2, 1, 1), "after smoothing by one battle a side"),
-        ((1000, 1001, 100, 70, 100, 90), "n_test_won exceeds n_test"),
-        ((1000, 500, 100, 70.5, 100, 90), "n_lost_right holds a count that is no whole number"),
-        ((1000, math.nan, 100, 70, 100, 90), "n_test_won holds a count"),
-        ((1000, 500, -1, 0, 100, 90), "n_lost holds a count"),
-        (([1000, 5], [500, 6], [9, 9], [8, 8], [9, 9], [8, 8]), r"exceeds n_test at index \(1,\)"),
-        (([1000], 500, 100, 70, 100, 90), "counts must share one shape"),
-    ],
-)
-def test_bad_counts_are_refused(counts: tuple, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        smoothed_rates(JudgeCounts(*counts), miscoverage=0.05)
-
-
 @pytest.mark.parametrize("miscoverage", [0, 1, math.nan])
 def test_bad_miscoverage_is_refused(miscoverage: float) -> None:
     with pytest.raises(ValueError, match="miscoverage must lie strictly"):
@@ -285,7 +258,7 @@ def test_bad_miscoverage_is_refused(miscoverage: float) -> None:
 def test_a_judge_that_says_the_opposite_is_refused_by_both_forms(counts: JudgeCounts) -> None:
     n, x, m0, k0, m1, k1 = counts
     wrong = JudgeCounts(n, x, m0, m0 - k0, m1, m1 - k1)
-    for estimate in (judge_rates, adjusted):
+    for estimate in (partial(smoothed_rates, quantile=1.96), adjusted):
         with pytest.raises(NoWinRateError, match="no better than chance") as refusal:
             estimate(wrong)
         assert refusal.value.status == "chance"

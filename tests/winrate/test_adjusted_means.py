@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from judges_that_err import adjusted, coverage, outcome_tables, play_judge
 
-from judgeline.winrate.adjusted_means import adjusted_mean
-from judgeline.winrate.adjusted_shares import OUTCOMES, TernaryCounts, adjusted_shares
-from judgeline.winrate.counts import JudgeCounts, NoWinRateError
+from judgeline.winrate import OUTCOMES, NoWinRateError, adjusted_mean, adjusted_shares
+from judgeline.winrate.labels import JudgeCounts
 
 SHARES = np.array([[0.5, 0.3, 0.2], [0.2, 0.4, 0.4]])  # of humans, in two strata
 NEVER_TIES = np.array([[0.9, 0.6, 0.2], [0.0, 0.0, 0.0], [0.1, 0.4, 0.8]])
@@ -34,7 +33,7 @@ def test_with_a_judge_that_ties_it_agrees_with_the_inverted_matrix() -> None:
     confusion = np.array([[0.75, 0.25, 0.08], [0.15, 0.5, 0.17], [0.1, 0.25, 0.75]])
     calibration = np.rint(2000 * confusion * SHARES[0])
     test = np.rint(2000 * confusion @ SHARES[0])
-    theirs = adjusted_shares(TernaryCounts(test, calibration))
+    theirs = adjusted_shares(test, calibration)
     assert float(adjusted_mean(test[None], calibration[None]).win_rate) == pytest.approx(
         theirs.win_rate, abs=1e-9
     )

@@ -5,39 +5,17 @@ import math
 import numpy as np
 import pytest
 from judges_that_err import adjusted
+from win_rate_peers import (
+    ESTIMATORS,
+    N_REPLICATIONS,
+    SAME,
+    SHIFTED_VERDICTS,
+    compare_estimators,
+    sample,
+    table,
+)
 
-from judgeline.winrate.counts import JudgeCounts, judge_rates
-from judgeline.winrate.peers import ESTIMATORS, compare_estimators
-
-SPECIFICITY, SENSITIVITY = 0.7, 0.9
-N_REPLICATIONS = 4000
-
-
-def sample(
-    rng: np.random.Generator, test: np.ndarray, calibration: np.ndarray, *, m: int = 2000
-) -> JudgeCounts:
-    """Counts of random battles; tables of probabilities by (human, judge), losses first."""
-    judged = rng.multinomial(5000, test.ravel(), N_REPLICATIONS).reshape(-1, 2, 2)
-    labelled = rng.multinomial(m, calibration.ravel(), N_REPLICATIONS).reshape(-1, 2, 2)
-    by_human = labelled.sum(axis=2)
-    return JudgeCounts(
-        np.full(N_REPLICATIONS, 5000),
-        judged[:, :, 1].sum(axis=1),
-        by_human[:, 0],
-        labelled[:, 0, 0],
-        by_human[:, 1],
-        labelled[:, 1, 1],
-    )
-
-
-def table(win_rate: float) -> np.ndarray:
-    """Probabilities of (human, judge) when the judge errs alike at every win rate."""
-    return np.array(
-        [
-            [(1 - win_rate) * SPECIFICITY, (1 - win_rate) * (1 - SPECIFICITY)],
-            [win_rate * (1 - SENSITIVITY), win_rate * SENSITIVITY],
-        ]
-    )
+from judgeline.winrate.labels import JudgeCounts, judge_rates
 
 
 def expected_bias(test: np.ndarray, calibration: np.ndarray) -> dict[str, float]:
@@ -54,12 +32,6 @@ def expected_bias(test: np.ndarray, calibration: np.ndarray) -> dict[str, float]
 def mean_and_error(counts: JudgeCounts) -> tuple[np.ndarray, np.ndarray]:
     estimates = compare_estimators(counts).win_rate
     return estimates.mean(axis=1), estimates.std(axis=1, ddof=1) / math.sqrt(N_REPLICATIONS)
-
-
-SAME = table(0.6)
-SHIFTED_VERDICTS = np.stack(
-    [SAME[:, 0] / SAME[:, 0].sum() * 0.3, SAME[:, 1] / SAME[:, 1].sum() * 0.7], 1
-)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +86,3 @@ def test_the_adjusted_row_is_the_published_correction() -> None:
     np.testing.assert_allclose(compare_estimators(counts).win_rate[4], ours.win_rate, atol=1e-12)
     assert (judge_rates(counts).win_rate > 1).any()
     assert ours.win_rate.max() == 1
-
-
-def test_a_judge_without_skill_is_refused() -> None:
-    with pytest.raises(ValueError, match="no better than chance"):
-        compare_estimators(JudgeCounts(10, 5, 10, 5, 10, 5))

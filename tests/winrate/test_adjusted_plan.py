@@ -4,21 +4,31 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges_that_err import adjusted, coverage, play_judge
-from scipy.stats import binom
+from judges_that_err import (
+    adaptive,
+    adjusted,
+    allocate_calibration,
+    coverage,
+    gain_in_theory,
+    play_judge,
+)
 
-from judgeline.winrate.counts import JudgeCounts
-from judgeline.winrate.label_allocation import allocate_calibration, label_variance, winning_range
-from judgeline.winrate.label_counts import (
+from judgeline.winrate import judge_or_humans, plan_labels, tabulate_outcomes
+from judgeline.winrate.labels import (
+    JudgeCounts,
     LabelPlan,
     plan_by_human_outcome,
     plan_by_verdict,
-    plan_in_words,
+    plan_text,
 )
+from judgeline.winrate.outcomes import normal_quantile
+
+from win_rate_worlds import coded, world  # isort: skip
 
 PILOT = JudgeCounts(1000, 500, 30, 21, 30, 27)
+Z = normal_quantile(0.05)
 
 # ------------------------------------------------------------------ allocation
 
@@ -40,85 +50,10 @@ PUBLISHED = [
 @pytest.mark.parametrize("case", PUBLISHED)
 def test_allocation_equals_the_published_values(case: tuple) -> None:
     m, p, q0, q1, pilot, m0, m1 = case
-    ours = allocate_calibration(
-        m, judge_share=p, pilot_lost_right=q0 * pilot, pilot_won_right=q1 * pilot, n_pilot=pilot
+    n_lost, n_won = allocate_calibration(
+        m, judge_share=p, lost_right=q0 * pilot, won_right=q1 * pilot, n_pilot=pilot
     )
-    assert (int(ours.n_lost), int(ours.n_won)) == (m0, m1)
-
-
-@given(
-    share=st.floats(0, 1),
-    total=st.integers(2, 500),
-    pilot=st.integers(1, 250),
-    right=st.tuples(st.integers(0, 250), st.integers(0, 250)),
-)
-def test_allocation_keeps_the_pilot_and_the_total(
-    share: float, total: int, pilot: int, right: tuple[int, int]
-) -> None:
-    pilot = min(pilot, total // 2)
-    ours = allocate_calibration(
-        total,
-        judge_share=share,
-        pilot_lost_right=min(right[0], pilot),
-        pilot_won_right=min(right[1], pilot),
-        n_pilot=pilot,
-    )
-    assert ours.n_lost + ours.n_won == total
-    assert min(ours) >= pilot
-
-
-def test_a_share_of_zero_or_one_leaves_the_pilot_to_the_class_that_is_not_there() -> None:
-    ours = allocate_calibration(
-        100, judge_share=[0.0, 1.0], pilot_lost_right=8, pilot_won_right=8, n_pilot=10
-    )
-    assert ours.n_won.tolist() == [10, 90]
-
-
-N_PILOT, N_LABELS, Q0, Q1 = 10, 200, 0.7, 0.9
-
-
-def spread(win_rate: float, n_lost: np.ndarray, n_won: np.ndarray) -> np.ndarray:
-    """Standard error of the estimate without smoothing, from the true rates."""
-    share = win_rate * Q1 + (1 - win_rate) * (1 - Q0)
-    variance = share * (1 - share) / 1000 + (1 - win_rate) ** 2 * Q0 * (1 - Q0) / n_lost
-    return np.sqrt(variance + win_rate**2 * Q1 * (1 - Q1) / n_won)
-
-
-def gain_in_theory(win_rate: float) -> float:
-    """Expected relative gain over an even split, the noise of the pilot enumerated."""
-    right = np.arange(N_PILOT + 1)
-    plan = allocate_calibration(
-        N_LABELS,
-        judge_share=win_rate * Q1 + (1 - win_rate) * (1 - Q0),
-        pilot_lost_right=right[:, None],
-        pilot_won_right=right,
-        n_pilot=N_PILOT,
-    )
-    odds = np.outer(binom.pmf(right, N_PILOT, Q0), binom.pmf(right, N_PILOT, Q1))
-    even = spread(win_rate, np.array(100), np.array(100))
-    return float(1 - (odds * spread(win_rate, plan.n_lost, plan.n_won)).sum() / even)
-
-
-def adaptive(rng: np.random.Generator, win_rate: float, n_replications: int) -> JudgeCounts:
-    """Counts when a pilot of ten per class divides 200 labels; the pilot is kept."""
-    size = n_replications
-    test = rng.binomial(1000, win_rate * Q1 + (1 - win_rate) * (1 - Q0), size)
-    lost_right, won_right = rng.binomial(N_PILOT, Q0, size), rng.binomial(N_PILOT, Q1, size)
-    plan = allocate_calibration(
-        N_LABELS,
-        judge_share=test / 1000,
-        pilot_lost_right=lost_right,
-        pilot_won_right=won_right,
-        n_pilot=N_PILOT,
-    )
-    return JudgeCounts(
-        np.full(size, 1000),
-        test,
-        plan.n_lost,
-        lost_right + rng.binomial(plan.n_lost - N_PILOT, Q0),
-        plan.n_won,
-        won_right + rng.binomial(plan.n_won - N_PILOT, Q1),
-    )
+    assert (int(n_lost), int(n_won)) == (m0, m1)
 
 
 WIN_RATES = np.round(np.arange(0.05, 0.96, 0.05), 2)
@@ -160,7 +95,7 @@ def half_width(n_lost: int, n_won: int) -> float:
 
 @pytest.mark.parametrize("wanted", [0.19, 0.17, 0.15, 0.13])
 def test_plan_by_human_outcome_is_the_best_of_a_search(wanted: float) -> None:
-    plan = plan_by_human_outcome(PILOT, half_width=wanted)
+    plan = plan_by_human_outcome(PILOT, half_width=wanted, quantile=Z)
     reached = half_width(30 + plan.n_lost, 30 + plan.n_won)
     assert plan.half_width == pytest.approx(reached, abs=1e-6)
     assert plan.half_width <= wanted
@@ -172,9 +107,11 @@ def test_plan_by_human_outcome_is_the_best_of_a_search(wanted: float) -> None:
 def test_a_short_enough_interval_needs_no_label() -> None:
     now = adjusted(PILOT)
     width = float(now.upper - now.lower) / 2
-    plan = plan_by_human_outcome(PILOT, half_width=width + 1e-9)
+    plan = plan_by_human_outcome(PILOT, half_width=width + 1e-9, quantile=Z)
     assert plan == LabelPlan(0, 0, pytest.approx(width))
-    assert plan_in_words(plan).startswith("No more labels are needed")
+    assert plan_text(plan, said_by="the judge", won="A", lost="B").startswith(
+        "No more labels are needed"
+    )
 
 
 @given(
@@ -187,7 +124,7 @@ def test_plan_by_verdict_is_the_best_of_a_search(
 ) -> None:
     won_test, lost_right, won_right = counts
     pilot = JudgeCounts(1000, won_test, 20, lost_right, 20, won_right)
-    plan = plan_by_verdict(pilot, half_width=wanted)
+    plan = plan_by_verdict(pilot, half_width=wanted, quantile=Z)
     judged_won, judged_lost = won_right + 20 - lost_right + 2, lost_right + 20 - won_right + 2
     if_won, if_lost = (won_right + 1) / judged_won, (21 - won_right) / judged_lost
     z = 1.959963984540054
@@ -208,7 +145,7 @@ def test_plan_by_verdict_is_the_best_of_a_search(
 def test_following_the_verdict_plan_reaches_the_half_width() -> None:
     """A judge with the pilot's rates; labels by verdict from one population."""
     pilot = JudgeCounts(2000, 1000, 100, 70, 100, 90)
-    plan = plan_by_verdict(pilot, half_width=0.045)
+    plan = plan_by_verdict(pilot, half_width=0.045, quantile=Z)
     assert min(plan.n_won, plan.n_lost) > 0
     rng = np.random.default_rng(5)
     n_won, n_lost = 120 + plan.n_won, 80 + plan.n_lost
@@ -220,11 +157,11 @@ def test_following_the_verdict_plan_reaches_the_half_width() -> None:
 
 def test_the_plan_speaks() -> None:
     plan = LabelPlan(90, 50, 0.0299)
-    assert plan_in_words(plan) == (
+    assert plan_text(plan, said_by="the judge", won="A", lost="B") == (
         "Label 140 more battles, 90 where the judge said A and 50 where the judge said B, "
         "for a half-width of 3.0 points of the win rate in per cent."
     )
-    assert "1 more battle, 0 where humans said won" in plan_in_words(
+    assert "1 more battle, 0 where humans said won" in plan_text(
         LabelPlan(0, 1, 0.1), said_by="humans", won="won", lost="lost"
     )
 
@@ -232,28 +169,28 @@ def test_the_plan_speaks() -> None:
 # ------------------------------------------------------------------ worth of a label
 
 
-@given(accuracy=st.floats(0.51, 1.0), win_rate=st.floats(0.001, 0.999))
-def test_the_winning_range_is_where_the_variance_is_smaller(
+def winning_range(accuracy: float) -> tuple[float, float]:
+    """Win rates at which a judge as accurate either way beats humans alone, in closed form."""
+    reach = 0.5 - 1 / (4 * (2 * accuracy - 1) ** 2)
+    return (0.5, 0.5) if reach <= 0 else (0.5 - math.sqrt(reach), 0.5 + math.sqrt(reach))
+
+
+@given(accuracy=st.floats(0.51, 0.999), win_rate=st.floats(0.001, 0.999))
+@example(accuracy=0.5 + 1 / (2 * math.sqrt(2)) - 1e-9, win_rate=0.5)  # the least accuracy that pays
+@example(accuracy=0.5 + 1 / (2 * math.sqrt(2)) + 1e-9, win_rate=0.5)
+def test_judge_and_labels_beat_humans_in_the_published_range(
     accuracy: float, win_rate: float
 ) -> None:
-    worth = label_variance(win_rate, specificity=accuracy, sensitivity=accuracy)
-    ends = winning_range(accuracy)
-    wins = ends is not None and ends[0] < win_rate < ends[1]
-    close = math.isclose(worth.adjusted, worth.direct, rel_tol=1e-9)
-    assert close or bool(worth.adjusted < worth.direct) is wins
+    worth = float(judge_or_humans(win_rate, specificity=accuracy, sensitivity=accuracy))
+    low, high = winning_range(accuracy)
+    assert math.isclose(worth, 1, rel_tol=1e-9) or (worth > 1) is (low < win_rate < high)
 
 
-def test_no_win_rate_is_won_up_to_an_accuracy_of_0_854() -> None:
-    limit = 0.5 + 1 / (2 * math.sqrt(2))
-    assert winning_range(limit - 1e-9) is None
-    low, high = winning_range(limit + 1e-9) or (0, 0)
-    assert low == pytest.approx(0.5, abs=1e-4) == high
-    assert winning_range(1.0) == (0.0, 1.0)
-    low, high = winning_range(0.9) or (0, 0)
-    assert (low, high) == pytest.approx((0.5 - math.sqrt(0.109375), 0.5 + math.sqrt(0.109375)))
+def test_a_perfect_judge_makes_one_label_worth_any_number() -> None:
+    assert judge_or_humans(0.3, specificity=1, sensitivity=1) == math.inf
 
 
-def test_label_variance_is_that_of_a_large_simulation() -> None:
+def test_the_worth_of_a_label_is_that_of_a_large_simulation() -> None:
     """900 labels in the best division, three test battles per label."""
     rng = np.random.default_rng(8)
     weight_lost, weight_won = 0.6 * math.sqrt(0.16), 0.4 * math.sqrt(0.09)
@@ -263,9 +200,8 @@ def test_label_variance_is_that_of_a_large_simulation() -> None:
         specificity=0.8, sensitivity=0.9,
     )  # fmt: skip
     found = adjusted(counts).win_rate
-    worth = label_variance(0.4, specificity=0.8, sensitivity=0.9, labels_per_test_battle=1 / 3)
-    assert 900 * found.var() == pytest.approx(float(worth.adjusted), rel=0.05)
-    assert worth.direct == pytest.approx(0.24)
+    worth = judge_or_humans(0.4, specificity=0.8, sensitivity=0.9, labels_per_test_battle=1 / 3)
+    assert 900 * found.var() == pytest.approx(0.24 / float(worth), rel=0.05)
 
 
 # ------------------------------------------------------------------ errors
@@ -274,37 +210,93 @@ def test_label_variance_is_that_of_a_large_simulation() -> None:
 @pytest.mark.parametrize("plan", [plan_by_human_outcome, plan_by_verdict])
 def test_what_no_label_can_reach_is_refused(plan) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=r"out of reach: the test battles alone leave 0\.0"):
-        plan(PILOT, half_width=0.01)
+        plan(PILOT, half_width=0.01, quantile=Z)
     for wanted in (0, -0.1, math.nan, math.inf):
         with pytest.raises(ValueError, match="half_width must be a positive share"):
-            plan(PILOT, half_width=wanted)
+            plan(PILOT, half_width=wanted, quantile=Z)
     with pytest.raises(ValueError, match="no better than chance"):
-        plan(JudgeCounts(10, 5, 10, 5, 10, 5), half_width=0.1)
-    with pytest.raises(ValueError, match=r"counts of shape \(1,\)"):
-        plan(JudgeCounts(*([value] for value in PILOT)), half_width=0.1)
+        plan(JudgeCounts(10, 5, 10, 5, 10, 5), half_width=0.1, quantile=Z)
+
+
+REFUSED = [
+    ((1000, 500, 0, 0, 100, 90), "n_lost is 0; specificity needs battles"),
+    ((1000, 500, 100, 70, 0, 0), "n_won is 0; sensitivity needs battles"),
+    ((0, 0, 100, 70, 100, 90), "n_test is 0"),
+    ((1000, 500, 100, 50, 100, 50), "0.5 .* 0.5 is at most 1: the judge is no better"),
+    ((1000, 500, 100, 20, 100, 60), "no better than chance"),
+    ((1000, 500, 100, 2, 1, 1), "after smoothing by one battle a side"),
+]
+
+
+@pytest.mark.parametrize(("counts", "message"), REFUSED)
+def test_counts_without_an_interval_have_no_plan(counts: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan_by_human_outcome(JudgeCounts(*counts), half_width=0.1, quantile=Z)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("changed", "message"),
     [
-        ({"n_pilot": 0}, "n_pilot is 0 and n_total 100"),
-        ({"n_pilot": 51}, "n_pilot is 51"),
-        ({"judge_share": math.nan}, "judge_share holds nan"),
-        ({"judge_share": [0.1, 1.2]}, "judge_share holds 1.2"),
-        ({"pilot_lost_right": 11}, r"pilot_lost_right holds 11; need \[0, 10\]"),
+        ({"specificity": 0.4, "sensitivity": 0.6}, "1, at most 1"),
+        ({"specificity": 1.2}, r"specificity holds 1.2; need \[0, 1\]"),
+        ({"win_rate": math.nan}, "win_rate holds nan"),
+        ({"labels_per_test_battle": -1}, "labels_per_test_battle is -1"),
     ],
 )
-def test_a_bad_allocation_is_refused(change: dict, told: str) -> None:
-    good = {"judge_share": 0.5, "pilot_lost_right": 7, "pilot_won_right": 8, "n_pilot": 10}
-    with pytest.raises(ValueError, match=told):
-        allocate_calibration(100, **(good | change))
+def test_a_bad_share_has_no_worth(changed: dict, message: str) -> None:
+    shares = {"win_rate": 0.5, "specificity": 0.8, "sensitivity": 0.8} | changed
+    with pytest.raises(ValueError, match=message):
+        judge_or_humans(shares.pop("win_rate"), **shares)
 
 
-def test_bad_worths_are_refused() -> None:
-    with pytest.raises(ValueError, match="1, at most 1"):
-        label_variance(0.5, specificity=0.4, sensitivity=0.6)
-    with pytest.raises(ValueError, match="labels_per_test_battle is -1"):
-        label_variance(0.5, specificity=0.8, sensitivity=0.8, labels_per_test_battle=-1)
-    for accuracy in (0.5, 1.01, math.nan):
-        with pytest.raises(ValueError, match="accuracy must lie"):
-            winning_range(accuracy)
+# ------------------------------------------------------------------ rows of plans
+
+
+def test_plans_of_models_and_of_the_corpus() -> None:
+    battles, question, _ = world(7, n_battles=16_000, share_voted=0.2)
+    tables = tabulate_outcomes(battles, question)
+    found = plan_labels(tables, half_width=0.05, miscoverage=0.1)
+    assert found.grouping.tolist() == ["all"] * 2 + ["model"] * 16
+    assert found.chosen_by.tolist() == ["human outcome", "verdict"] * 9
+    assert set(found.status) == {"ok"}
+    needy = (found.win_rate_half_width > 0.05) & (found.status == "ok")
+    assert needy.any()
+    assert (found.planned_half_width <= 0.05).all()
+    more = found.n_more_won + found.n_more_lost
+    assert ((more > 0) == needy).all()
+    for row in np.flatnonzero(needy):
+        said = "humans" if found.chosen_by[row] == "human outcome" else "the judge"
+        assert found.plan[row].startswith(f"Label {more[row]:.0f} more battles, ")
+        assert f"{found.n_more_won[row]:.0f} where {said} said that it won" in found.plan[row]
+    worth = ["a label that calibrates the judge is worth" in note for note in found.note]
+    assert worth == [True, False] * 9
+
+
+@pytest.mark.parametrize(
+    ("options", "half_width", "status"),
+    [
+        ({"share_voted": 1.0}, 0.05, "all-voted"),
+        ({"share_voted": 0.2}, 0.001, "out-of-reach"),
+    ],
+)
+def test_where_there_is_no_plan_it_says_why(options: dict, half_width: float, status: str) -> None:
+    tables = tabulate_outcomes(*world(8, **options)[:2])
+    found = plan_labels(tables, half_width=half_width, miscoverage=0.1)
+    assert set(found.status) == {status}
+    assert np.isnan(found.planned_half_width).all()
+    assert np.isnan(found.n_more_won).all()
+    assert all(words.startswith("No plan: ") for words in found.plan)
+
+
+def test_a_judge_at_chance_has_no_plan() -> None:
+    battles, question, human = world(8, share_voted=0.2)
+    voted = np.where(battles.human_outcome < 0, np.nan, human)
+    wrong = coded(battles.model_a, battles.model_b, voted, 1 - human)
+    found = plan_labels(tabulate_outcomes(wrong, question), half_width=0.05, miscoverage=0.1)
+    assert set(found.status) == {"chance"}
+
+
+@pytest.mark.parametrize("half_width", [0.0, -1.0, math.inf, math.nan])
+def test_a_bad_half_width_is_refused(half_width: float) -> None:
+    with pytest.raises(ValueError, match="half_width must be a positive share"):
+        plan_labels(tabulate_outcomes(*world(8)[:2]), half_width=half_width, miscoverage=0.1)

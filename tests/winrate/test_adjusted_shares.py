@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judges_that_err import coverage
 
-from judgeline.winrate.adjusted_shares import TernaryCounts, adjusted_shares
+from judgeline.winrate import adjusted_shares
 
 CONFUSION = np.array([[0.75, 0.25, 0.08], [0.15, 0.50, 0.17], [0.10, 0.25, 0.75]])
 TABLE = [[75, 15, 8], [15, 30, 17], [10, 15, 75]]
-COUNTS = TernaryCounts([420, 260, 320], TABLE)
+TEST = [420, 260, 320]
 
 
 def determinant(rows: list[list[Fraction]]) -> Fraction:
@@ -34,8 +34,8 @@ def cramer(test: list[int], table: list[list[int]]) -> list[Fraction]:
 
 
 def test_shares_equal_cramers_rule_in_rational_arithmetic() -> None:
-    shares = cramer(list(COUNTS.test), TABLE)
-    ours = adjusted_shares(COUNTS)
+    shares = cramer(list(TEST), TABLE)
+    ours = adjusted_shares(TEST, TABLE)
     np.testing.assert_allclose(ours.shares, [float(share) for share in shares], atol=1e-13)
     assert ours.win_rate == pytest.approx(float(shares[0] + shares[1] / 2), abs=1e-13)
     assert ours.naive == pytest.approx(0.42 + 0.13)
@@ -44,7 +44,7 @@ def test_shares_equal_cramers_rule_in_rational_arithmetic() -> None:
 def test_standard_error_is_the_delta_method_by_finite_differences() -> None:
     """Numerical derivative of the win rate in each of the twelve smoothed counts."""
     z = 1.959963984540054
-    test = np.array(COUNTS.test) + z**2 / 3
+    test = np.array(TEST) + z**2 / 3
     table = np.array(TABLE) + 1 / 3
 
     def win_rate(test: np.ndarray, table: np.ndarray) -> float:
@@ -67,21 +67,21 @@ def test_standard_error_is_the_delta_method_by_finite_differences() -> None:
             gradient[row] = (ends[0] - ends[1]) / (2 * step)
         share = column / total
         variance += total * (gradient**2 @ share - (gradient @ share) ** 2)
-    ours = adjusted_shares(COUNTS)
+    ours = adjusted_shares(TEST, TABLE)
     assert ours.std_error == pytest.approx(math.sqrt(variance), rel=1e-6)
     assert (ours.upper - ours.lower) / 2 == pytest.approx(z * ours.std_error)
 
 
 def test_exchanging_wins_and_losses_mirrors_everything() -> None:
-    turned = TernaryCounts(COUNTS.test[::-1], np.array(TABLE)[::-1, ::-1])
-    ours, theirs = adjusted_shares(COUNTS), adjusted_shares(turned)
+    ours = adjusted_shares(TEST, TABLE)
+    theirs = adjusted_shares(TEST[::-1], np.array(TABLE)[::-1, ::-1])
     np.testing.assert_allclose(theirs.shares, ours.shares[::-1], atol=1e-12)
     assert (1 - theirs.upper, 1 - theirs.lower) == pytest.approx((ours.lower, ours.upper))
 
 
 def test_shares_of_a_consistent_judge_are_found_exactly() -> None:
     shares = np.array([0.5, 0.2, 0.3])
-    ours = adjusted_shares(TernaryCounts(np.round(10_000 * CONFUSION @ shares), 100 * CONFUSION))
+    ours = adjusted_shares(np.round(10_000 * CONFUSION @ shares), 100 * CONFUSION)
     np.testing.assert_allclose(ours.shares, shares, atol=1e-12)
     assert ours.win_rate == pytest.approx(0.6)
     assert (ours.shares_lower < shares).all()
@@ -89,7 +89,7 @@ def test_shares_of_a_consistent_judge_are_found_exactly() -> None:
 
 
 def test_a_perfect_judge_keeps_its_shares_and_some_doubt() -> None:
-    ours = adjusted_shares(TernaryCounts([50, 30, 20], np.diag([40, 40, 40])))
+    ours = adjusted_shares([50, 30, 20], np.diag([40, 40, 40]))
     np.testing.assert_allclose(ours.shares, [0.5, 0.3, 0.2])
     assert ours.std_error > 0
 
@@ -103,7 +103,7 @@ def test_coverage_is_close_to_nominal(shares: tuple[float, float, float]) -> Non
     test = rng.multinomial(1000, CONFUSION @ shares, size)
     columns = [rng.multinomial(m, CONFUSION[:, k], size) for k, m in enumerate((100, 60, 100))]
     found = [
-        adjusted_shares(TernaryCounts(row, table))
+        adjusted_shares(row, table)
         for row, table in zip(test, np.stack(columns, axis=2), strict=True)
     ]
     lower, upper = (np.array([getattr(one, end) for one in found]) for end in ("lower", "upper"))
@@ -128,7 +128,7 @@ def test_coverage_is_close_to_nominal(shares: tuple[float, float, float]) -> Non
 )
 def test_bad_counts_are_refused(test: list, table: list, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        adjusted_shares(TernaryCounts(test, table))
+        adjusted_shares(test, table)
 
 
 @given(cells=st.lists(st.integers(0, 40), min_size=9, max_size=9))
@@ -139,7 +139,7 @@ def test_whatever_judge_is_not_refused_has_a_matrix_that_turns_nothing_over(
     totals = [sum(row[k] for row in table) for k in range(3)]
     matrix = [[Fraction(row[k], totals[k]) for k in range(3)] for row in table]
     try:
-        adjusted_shares(TernaryCounts([3, 3, 3], table))
+        adjusted_shares([3, 3, 3], table)
     except ValueError:
         assert any(
             matrix[k][k] <= max(matrix[k][j] for j in range(3) if j != k) for k in range(3)
@@ -150,10 +150,10 @@ def test_whatever_judge_is_not_refused_has_a_matrix_that_turns_nothing_over(
 
 def _refusal(table: list[list[int]]) -> str:
     with pytest.raises(ValueError, match="no better than chance") as caught:
-        adjusted_shares(TernaryCounts([3, 3, 3], table))
+        adjusted_shares([3, 3, 3], table)
     return str(caught.value)
 
 
 def test_a_judge_barely_better_than_chance_knows_next_to_nothing() -> None:
-    flat = adjusted_shares(TernaryCounts([1, 1, 1], [[34, 33, 33], [33, 34, 33], [33, 33, 34]]))
+    flat = adjusted_shares([1, 1, 1], [[34, 33, 33], [33, 34, 33], [33, 33, 34]])
     assert (flat.lower, flat.upper) == (0, 1)

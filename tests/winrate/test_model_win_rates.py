@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgeline.elo import CodedBattles
+from judgeline.winrate.labels import decisive_counts
 from judgeline.winrate.models import (
     ADJUSTMENTS,
     HEADLINE_RULE,
@@ -15,25 +16,22 @@ from judgeline.winrate.models import (
     ModelWinRates,
     adjust_models,
 )
-from judgeline.winrate.outcome_tables import (
+from judgeline.winrate.outcomes import (
+    N_STRENGTHS,
     Design,
     OutcomeTables,
     decisive,
-    decisive_counts,
     design_of,
     has_own_votes,
-    tabulate_outcomes,
-)
-from judgeline.winrate.prediction_powered import (
-    difference_estimate,
-    difference_estimates,
-    power_tuned_estimate,
-)
-from judgeline.winrate.strata import (
-    N_STRENGTHS,
     length_strata,
     merge_sparse_strata,
     strength_strata,
+    tabulate_outcomes,
+)
+from judgeline.winrate.powered import (
+    difference_estimate,
+    difference_estimates,
+    power_tuned_estimate,
 )
 
 from win_rate_worlds import coded, world  # isort: skip

@@ -8,9 +8,16 @@ import yaml
 
 from assets.partitions import corpus_judge_key
 from assets.winrate import assets as module
-from judgeline.winrate.coverage import EACH_MODEL, STRONGEST, WEAKEST, WinRateCoverage
-from judgeline.winrate.label_plans import LabelPlans
-from judgeline.winrate.models import ADJUSTMENTS, HEADLINE_RULE, ModelWinRates
+from judgeline.winrate import (
+    ADJUSTMENTS,
+    EACH_MODEL,
+    HEADLINE_RULE,
+    STRONGEST,
+    WEAKEST,
+    LabelPlans,
+    ModelWinRates,
+    WinRateCoverage,
+)
 from resources.config.catalog import Catalog
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR

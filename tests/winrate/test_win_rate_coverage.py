@@ -16,8 +16,7 @@ from judgeline.winrate.coverage import (
     leave_out_coverage,
 )
 from judgeline.winrate.models import adjust_models
-from judgeline.winrate.outcome_tables import tabulate_outcomes
-from judgeline.winrate.strata import N_STRENGTHS, strength_strata
+from judgeline.winrate.outcomes import N_STRENGTHS, strength_strata, tabulate_outcomes
 
 from win_rate_worlds import coded, world  # isort: skip
 

@@ -2,7 +2,7 @@
 
 The error is measured on votes of other models (`difference_estimate`, interval conformal over
 models) or on the model's own votes (`power_tuned_estimate`, interval by the central limit
-theorem). Ties count half. Counts come from `judgeline.winrate.outcome_tables`.
+theorem). Ties count half.
 """
 
 import math
@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from judgeline.intervals.conformal import conformal_quantile
-from judgeline.winrate.adjusted_shares import OUTCOMES
-from judgeline.winrate.outcome_tables import NO_VOTE, Design, OutcomeTables
-from judgeline.winrate.strata import merge_sparse_strata
+from judgeline.winrate.outcomes import (
+    NO_VOTE,
+    OUTCOMES,
+    Design,
+    OutcomeTables,
+    merge_sparse_strata,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -66,53 +70,31 @@ def transfer_design(tables: OutcomeTables, model: int) -> Design:
 
 
 def difference_estimates(tables: OutcomeTables) -> HeldOutModels:
-    """Return every model's difference estimate beside its votes.
+    """Return every model's difference estimate, in strata by `strength_strata`, beside its votes.
 
-    Parameters
-    ----------
-    tables : OutcomeTables
-        In strata by `strength_strata`; those with few votes are merged.
-
-    Returns
-    -------
-    HeldOutModels
-        In the order of the tables' models.
+    Strata with few votes are merged.
     """
     rows = []
     for model in range(len(tables.models)):
         design = merge_sparse_strata(transfer_design(tables, model))
         has_both = design.test.any() and design.labelled.any()
-        found = difference_estimate(design.test, design.labelled) if has_both else (np.nan, np.nan)
+        estimate = (
+            difference_estimate(design.test, design.labelled) if has_both else (np.nan, np.nan)
+        )
         human, _, n_votes = _moments(tables.own[model, :, :, :NO_VOTE], _HUMAN)
-        rows.append((*found, human if n_votes else np.nan, n_votes))
+        rows.append((*estimate, human if n_votes else np.nan, n_votes))
     win_rate, variance, human_win_rate, votes = np.array(rows, dtype=float).T
     return HeldOutModels(win_rate, variance, human_win_rate, votes.astype(np.int64))
 
 
 def difference_estimate(test: NDArray[Any], labelled: NDArray[Any]) -> PoweredEstimate:
-    """Return a win rate from the votes on other models.
+    """Return a win rate from the votes on other models: their battles `labelled` (S, 3, 3).
 
     ``sum_s w_s [mean_test,s(j) + mean_labelled,s(h - j)]`` over strata s, of weight ``w_s`` by
-    test battles. Assumes that within a stratum the judge's mean error on the model is that on
-    other models. The variance takes the labelled views for independent.
-
-    Parameters
-    ----------
-    test : ndarray of int, shape (S, 3)
-        Test battles of the model by stratum and the judge's outcome, in the order of `OUTCOMES`.
-    labelled : ndarray of int, shape (S, 3, 3)
-        Voted battles of other models by stratum, the judge's outcome and the humans'. At least
-        one in each stratum with test battles.
-
-    Returns
-    -------
-    PoweredEstimate
-        Share of battles, and squared shares.
-
-    References
-    ----------
-    A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan and T. Zrnic (2023), "Prediction-
-    Powered Inference", Science 382; W. G. Cochran (1977), chapter 5, for strata.
+    test battles (S, 3). Assumes that within a stratum the judge's mean error on the model is that
+    on other models. The variance takes the labelled views for independent. Source: Angelopoulos,
+    Bates, Fannjiang, Jordan and Zrnic (2023), "Prediction-Powered Inference", Science 382;
+    W. G. Cochran (1977), chapter 5, for strata.
     """
     used = test.sum(axis=1) > 0
     judged = [_moments(counts, np.array(OUTCOMES)) for counts in test[used]]
@@ -142,22 +124,16 @@ def power_tuned_estimate(labelled: NDArray[Any], unlabelled: NDArray[Any]) -> Po
     unlabelled : ndarray of int, shape (3,)
         Battles without a vote, by the judge's outcome.
 
-    Returns
-    -------
-    PoweredEstimate
-        ``variance = var_L(y - lambda f) / m + lambda^2 var_U(f) / n``.
-
     References
     ----------
-    A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++: Efficient Prediction-Powered
-    Inference", arXiv:2311.01453.
+    A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), "PPI++", arXiv:2311.01453.
     """
-    said, outcomes = labelled.sum(axis=1), np.array(OUTCOMES)
+    outcomes = np.array(OUTCOMES)
     votes, _, m = _moments(labelled, _HUMAN)
     judged, _, _ = _moments(labelled, _JUDGE)
     of_rest, variance, n = _moments(unlabelled, outcomes)
     covariance = float((labelled * (_HUMAN - votes) * (_JUDGE - judged)).sum()) / m
-    spread = _moments(said + unlabelled, outcomes)[1] * (m + n) / max(m + n - 1, 1)
+    spread = _moments(labelled.sum(axis=1) + unlabelled, outcomes)[1] * (m + n) / max(m + n - 1, 1)
     tuned = covariance / (spread * (1 + m / n)) if n and spread > 0 else 0.0
     power = min(max(tuned, 0.0), 1.0)
     rectified = _moments(labelled, _HUMAN - power * _JUDGE)[1] / m
@@ -184,21 +160,8 @@ def conformal_spread(
     beyond sampling. If a model is exchangeable with those that calibrate it, its interval holds
     its human win rate about as often as promised; calibrating estimates share votes, so that
     this is no theorem. The human win rate is one of as many votes as the model has or, without
-    votes, of as many as the median calibrating model.
-
-    Parameters
-    ----------
-    models : HeldOutModels
-        M models.
-    calibrates : ndarray of bool, shape (M, M)
-        Row by row the models that calibrate a model, all of them `HeldOutModels.calibrating`.
-    miscoverage : float
-        Tolerated share of misses, in (0, 1).
-
-    Returns
-    -------
-    ConformalSpread
-        Shares of battles; half-widths are infinite where too few models calibrate.
+    votes, of as many as the median calibrating model. `calibrates` (M, M) has in row m the models
+    that calibrate m; half-widths are infinite where these are too few.
     """
     error = models.win_rate - models.human_win_rate
     votes = np.maximum(models.n_votes, 1)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from win_rate_peers import ESTIMATORS, compare_estimators
 
-from judgeline.winrate.counts import JudgeCounts
-from judgeline.winrate.peers import ESTIMATORS, compare_estimators
-from judgeline.winrate.prediction_powered import (
+from judgeline.winrate.labels import JudgeCounts
+from judgeline.winrate.powered import (
     HeldOutModels,
     conformal_spread,
     difference_estimate,

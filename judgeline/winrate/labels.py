@@ -1,0 +1,411 @@
+"""Labels to buy: how many, of which kind, and whether they beat people's votes alone.
+
+Battles can be chosen by the human outcome, where votes exist and are only revealed, or by the
+judge's verdict, which is known before anybody votes. The first feeds specificity and sensitivity,
+the second the conditional estimate alone; labels of one kind distort the other's estimate.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from judgeline.winrate.models import TRANSPORTED
+from judgeline.winrate.outcomes import (
+    LOSS,
+    MIN_OWN_VOTES,
+    NO_VOTE,
+    WIN,
+    Design,
+    NoWinRateError,
+    OutcomeTables,
+    design_of,
+    normal_quantile,
+    require_battles,
+)
+
+Floats = NDArray[np.float64]
+
+
+class LabelPlans(NamedTuple):
+    """One row per model, or for the corpus (`grouping` ``all``), and way of choosing.
+
+    `win_rate_half_width` is what the labels at hand leave, `planned_half_width` what is to be
+    expected after `n_more_won` and `n_more_lost` further labels: as humans or as the judge call
+    them. Shares of battles. Plans are NaN where `status` is not ok; `plan` says the row in words.
+    `note` says whether labels are worth more to calibrate the judge or averaged alone.
+    """
+
+    grouping: NDArray[np.str_]
+    level: NDArray[np.str_]
+    chosen_by: NDArray[np.str_]
+    win_rate_half_width: Floats
+    wanted_half_width: Floats
+    planned_half_width: Floats
+    n_more_won: Floats
+    n_more_lost: Floats
+    plan: NDArray[np.str_]
+    status: NDArray[np.str_]
+    note: NDArray[np.str_]
+
+
+def plan_labels(tables: OutcomeTables, *, half_width: float, miscoverage: float) -> LabelPlans:
+    """Return plans that bring the intervals of binary win rates to a half-width.
+
+    The battles at hand are those of the binary row of `adjust_models`, ties left out; where people
+    tie, they size those rows' sampling error and nothing else. Where the votes on other models
+    calibrate, so would the further labels: they shorten the interval and leave its assumption
+    as it is. The row of the corpus is the win rate of side A in the battles without a vote.
+
+    Parameters
+    ----------
+    tables : OutcomeTables
+        From `tabulate_outcomes`.
+    half_width : float
+        Wanted half-width, a share of battles above 0.
+    miscoverage : float
+        Tolerated share of misses, in (0, 1).
+
+    Returns
+    -------
+    LabelPlans
+        Two rows for the corpus, then two for each model. `status` is ``ok``, one of those of
+        `adjust_models`, ``all-voted`` or ``out-of-reach``: the test battles alone leave more.
+
+    References
+    ----------
+    J. Neyman (1934), JRSS 97(4), for the division: in proportion to standard deviations;
+    A. Tenenbein (1970), JASA 65(331), for labels by verdict.
+    """
+    _require_half_width(half_width)
+    quantile = normal_quantile(miscoverage)
+    whole = Design(tables.whole[..., NO_VOTE], tables.whole[..., :NO_VOTE], "own")
+    subjects = [("all", "", whole, tables.whole, int(tables.n_questions.max()))] + [
+        ("model", name, design_of(tables, at), tables.own[at], int(tables.n_questions[at]))
+        for at, name in enumerate(tables.models)
+    ]
+    rows = []
+    for grouping, level, design, battles, n_questions in subjects:
+        counts = decisive_counts(design.test.sum(axis=0), design.labelled.sum(axis=0))
+        try:
+            if battles.sum() and not battles[..., NO_VOTE].sum():
+                text = "every battle has a vote: there is none left to label"
+                raise NoWinRateError("all-voted", text)
+            require_battles(design, n_questions)
+            smoothed_rates(counts, quantile)
+            refusal = None
+        except NoWinRateError as error:
+            refusal = error
+        for by in _WAYS:
+            if refusal is not None:
+                row = _no_plan(np.nan, half_width, refusal.status, str(refusal))
+            else:
+                row = _plan_row(grouping, design.calibration, by, counts, half_width, quantile)
+            rows.append((grouping, level, by, *row))
+    return LabelPlans(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def judge_or_humans(
+    win_rate: ArrayLike,
+    *,
+    specificity: ArrayLike,
+    sensitivity: ArrayLike,
+    labels_per_test_battle: float = 0.0,
+) -> Floats:
+    """Return how many averaged labels one label is worth that calibrates the judge.
+
+    The ratio of the variance of averaged labels to that of the corrected win rate, for as many
+    labels: above 1 judge and labels beat humans alone. Labels are divided in the best way;
+    variances are asymptotic. For specificity and sensitivity both q and test battles without end,
+    it exceeds 1 at win rates within 1/2 -+ sqrt(1/2 - 1 / (4 (2q - 1)^2)), and at none up to
+    q = 1/2 + 1 / (2 sqrt 2), about 0.854.
+
+    Parameters
+    ----------
+    win_rate, specificity, sensitivity : array_like
+        In [0, 1], shapes that broadcast; specificity + sensitivity above 1.
+    labels_per_test_battle : float
+        Calibration battles per test battle, from 0; 0 stands for test battles without end.
+
+    Raises
+    ------
+    ValueError
+        If a share is out of range or the judge is no better than chance.
+
+    References
+    ----------
+    C. Lee et al. (2025), arXiv:2511.21140, the comparison with human evaluation alone.
+    """
+    shares = {"win_rate": win_rate, "specificity": specificity, "sensitivity": sensitivity}
+    for name, values in shares.items():
+        if not np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1)):
+            raise ValueError(f"{name} holds {np.asarray(values).tolist()}; need [0, 1]")
+    if not 0 <= labels_per_test_battle < math.inf:
+        raise ValueError(f"labels_per_test_battle is {labels_per_test_battle}; need 0 or more")
+    wins, q0, q1 = (np.asarray(values, dtype=float) for values in shares.values())
+    skill = q0 + q1 - 1
+    if not np.all(skill > 0):
+        raise ValueError(
+            f"specificity + sensitivity is {float(np.min(skill)) + 1:.4g}, at most 1: the judge "
+            "is no better than chance, and its labels are worth nothing here"
+        )
+    spread = (1 - wins) * np.sqrt(_bernoulli(q0)) + wins * np.sqrt(_bernoulli(q1))
+    sampling = _bernoulli(wins * q1 + (1 - wins) * (1 - q0))
+    adjusted = (spread**2 + labels_per_test_battle * sampling) / skill**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(_bernoulli(wins) / adjusted)
+
+
+def _bernoulli(share: Any) -> Any:
+    """Return the variance of one draw that is 1 with probability `share`, else 0."""
+    return share * (1 - share)
+
+
+# ------------------------------------------------------------------ counts and rates
+
+
+class JudgeCounts(NamedTuple):
+    """Battles behind one binary win rate, whole numbers.
+
+    `n_test` battles have no human outcome; the judge calls `n_test_won` of them won. Of the
+    `n_lost` that humans call lost the judge calls `n_lost_right` lost; of the `n_won` that
+    humans call won it calls `n_won_right` won.
+    """
+
+    n_test: Any
+    n_test_won: Any
+    n_lost: Any
+    n_lost_right: Any
+    n_won: Any
+    n_won_right: Any
+
+
+class JudgeRates(NamedTuple):
+    """Shares of `JudgeCounts`, each with the number of battles behind it."""
+
+    share: Any
+    specificity: Any
+    sensitivity: Any
+    n_test: Any
+    n_lost: Any
+    n_won: Any
+
+    @property
+    def skill(self) -> Any:
+        """Specificity + sensitivity - 1 (Youden's index): 1 for a perfect judge, 0 at chance."""
+        return self.specificity + self.sensitivity - 1
+
+    @property
+    def win_rate(self) -> Any:
+        """The corrected win rate before it is clipped to [0, 1]."""
+        return (self.share + self.specificity - 1) / self.skill
+
+
+def decisive_counts(test: ArrayLike, labelled: ArrayLike) -> JudgeCounts:
+    """Return the counts of test (3,) and calibration battles (3, 3), ties left out."""
+    judged, known = np.asarray(test), np.asarray(labelled)
+    won_right, lost_right = known[WIN, WIN], known[LOSS, LOSS]
+    n_lost, n_won = lost_right + known[WIN, LOSS], won_right + known[LOSS, WIN]
+    n_test = judged[WIN] + judged[LOSS]
+    return JudgeCounts(n_test, judged[WIN], n_lost, lost_right, n_won, won_right)
+
+
+def judge_rates(counts: JudgeCounts, quantile: float = 0.0, extra: int = 0) -> JudgeRates:
+    """Return the shares, drawn towards one half by `extra` calibration battles a side.
+
+    The share of test battles gains half the squared normal quantile a side.
+    """
+    n_test, n_test_won, n_lost, n_lost_right, n_won, n_won_right = counts
+    n, m0, m1 = n_test + quantile**2, n_lost + 2 * extra, n_won + 2 * extra
+    share = (n_test_won + quantile**2 / 2) / n
+    return JudgeRates(share, (n_lost_right + extra) / m0, (n_won_right + extra) / m1, n, m0, m1)
+
+
+def smoothed_rates(counts: JudgeCounts, quantile: float) -> JudgeRates:
+    """Return the shares that the interval is made of, of a judge better than chance."""
+    for name, (status, remedy) in _REMEDY.items():
+        if not getattr(counts, name) > 0:
+            raise NoWinRateError(status, f"{name} is 0; {remedy}")
+    smoothed = judge_rates(counts, quantile, extra=1)
+    for rates, when in (
+        (judge_rates(counts), ""),
+        (smoothed, " after smoothing by one battle a side"),
+    ):
+        if not rates.skill > 0:
+            raise NoWinRateError(
+                "chance",
+                f"specificity {rates.specificity:.4g} + sensitivity {rates.sensitivity:.4g} is at "
+                f"most 1{when}: the judge is no better than chance, and no correction can be made; "
+                "label more battles or withhold this judge",
+            )
+    return smoothed
+
+
+_REMEDY = {
+    "n_test": ("all-ties", "a win rate needs test battles that the judge does not tie: judge more"),
+    "n_lost": ("class-absent", "specificity needs battles that humans call lost: label some"),
+    "n_won": ("class-absent", "sensitivity needs battles that humans call won: label some"),
+}
+
+
+# ------------------------------------------------------------------ one plan
+
+
+class LabelPlan(NamedTuple):
+    """Battles to label beyond those labelled, and the half-width to expect then.
+
+    `n_won` and `n_lost` are further battles of either kind: as humans or as the judge call them,
+    by the function that made the plan. `half_width` is a share of battles.
+    """
+
+    n_won: int
+    n_lost: int
+    half_width: float
+
+
+def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
+    """Return the fewest further labels, by human outcome, for an interval of `adjusted_mean`."""
+    rates = smoothed_rates(counts, quantile)
+    win_rate, skill = float(rates.win_rate), float(rates.skill)
+    spread = (
+        float((win_rate / skill) ** 2 * _bernoulli(rates.sensitivity)),
+        float(((1 - win_rate) / skill) ** 2 * _bernoulli(rates.specificity)),
+    )
+    sampling = float(_bernoulli(rates.share) / rates.n_test / skill**2)
+    have = (float(rates.n_won), float(rates.n_lost))
+    return _fewest_labels(sampling, spread, have, half_width, quantile)
+
+
+def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
+    """Return the fewest further labels, by verdict, for the conditional estimate.
+
+    That estimate assumes that verdicts mean the same in calibration and test battles: draw the
+    labels from the test battles' population, at random within each verdict. Shares of human wins
+    per verdict are smoothed by one battle a side.
+    """
+    rates = smoothed_rates(counts, quantile)
+    n_lost, lost_right, n_won, won_right = (float(part) for part in counts[2:])
+    have = (won_right + n_lost - lost_right + 2, lost_right + n_won - won_right + 2)
+    if_won, if_lost = (won_right + 1) / have[0], (n_won - won_right + 1) / have[1]
+    share = float(rates.share)
+    spread = (
+        share**2 * if_won * (1 - if_won),
+        (1 - share) ** 2 * if_lost * (1 - if_lost),
+    )
+    sampling = (if_won - if_lost) ** 2 * share * (1 - share) / float(rates.n_test)
+    return _fewest_labels(sampling, spread, have, half_width, quantile)
+
+
+def _require_half_width(half_width: float) -> None:
+    if not 0 < half_width < math.inf:
+        raise ValueError(f"half_width must be a positive share of battles, got {half_width}")
+
+
+def _fewest_labels(
+    sampling: float,
+    spread: tuple[float, float],
+    have: tuple[float, float],
+    half_width: float,
+    quantile: float,
+) -> LabelPlan:
+    """Return the fewest labels with ``sampling + sum(spread / n) <= (half_width/quantile)**2``."""
+    _require_half_width(half_width)
+    budget = (half_width / quantile) ** 2 - sampling
+    if budget <= 0:
+        raise ValueError(
+            f"half-width {half_width:.4g} is out of reach: the test battles alone leave "
+            f"{quantile * math.sqrt(sampling):.4g}; have the judge call more battles"
+        )
+
+    def variance(more: tuple[int, int]) -> float:
+        return sum(s / (h + m) for s, h, m in zip(spread, have, more, strict=True))
+
+    roots = [math.sqrt(value) for value in spread]
+    need = [root * sum(roots) / budget for root in roots]
+    more = (math.ceil(max(need[0] - have[0], 0)), math.ceil(max(need[1] - have[1], 0)))
+    # More than needed of one kind, or rounded up twice: the best plan is fewer labels away.
+    while True:
+        fewer = [(more[0] - 1, more[1]), (more[0], more[1] - 1)]
+        enough = [plan for plan in fewer if min(plan) >= 0 and variance(plan) <= budget]
+        if not enough:
+            return LabelPlan(*more, quantile * math.sqrt(sampling + variance(more)))
+        more = min(enough, key=variance)
+
+
+def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
+    """Return a plan as a sentence: labels where `said_by` said `won`, and where it said `lost`."""
+    total = plan.n_won + plan.n_lost
+    reach = f"a half-width of {100 * plan.half_width:.1f} points of the win rate in per cent"
+    if not total:
+        return f"No more labels are needed for {reach}."
+    return (
+        f"Label {total} more {'battle' if total == 1 else 'battles'}, {plan.n_won} where {said_by} "
+        f"said {won} and {plan.n_lost} where {said_by} said {lost}, for {reach}."
+    )
+
+
+# ------------------------------------------------------------------ rows of the table
+
+
+class _Way(NamedTuple):
+    """A planner, and the source of the outcomes that divide its battles."""
+
+    make: Callable[..., LabelPlan]
+    said_by: str
+
+
+_WAYS = {
+    "human outcome": _Way(plan_by_human_outcome, "humans"),
+    "verdict": _Way(plan_by_verdict, "the judge"),
+}
+_ANY_WIDTH = 1e6  # so wide that no label is needed: such a plan tells the width at hand
+_OWN = (
+    f"votes on its own battles calibrate without that, from {MIN_OWN_VOTES} won and as many lost, "
+    "while fewer than half of its battles have one"
+)
+_SIDES = {"all": ("A", "B"), "model": ("that it won", "that it lost")}
+
+
+def _plan_row(
+    grouping: str,
+    calibration: str,
+    chosen_by: str,
+    counts: JudgeCounts,
+    half_width: float,
+    quantile: float,
+) -> tuple[float | int | str, ...]:
+    way = _WAYS[chosen_by]
+    at_hand = way.make(counts, half_width=_ANY_WIDTH, quantile=quantile).half_width
+    try:
+        plan = way.make(counts, half_width=half_width, quantile=quantile)
+    except ValueError as error:  # skill and classes were looked at: the width is out of reach
+        return _no_plan(at_hand, half_width, "out-of-reach", str(error))
+    won, lost = _SIDES[grouping]
+    words = plan_text(plan, said_by=way.said_by, won=won, lost=lost)
+    notes = [f"{TRANSPORTED}; {_OWN}"] if calibration == "others" else []
+    notes += [_worth_text(counts, quantile)] if chosen_by == "human outcome" else []
+    row = (at_hand, half_width, plan.half_width, plan.n_won, plan.n_lost)
+    return *row, words, "ok", "; ".join(notes)
+
+
+def _worth_text(counts: JudgeCounts, quantile: float) -> str:
+    """Return a sentence about the worth of a label with the judge and without it."""
+    rates = smoothed_rates(counts, quantile)
+    worth = judge_or_humans(
+        np.clip(rates.win_rate, 0, 1),
+        specificity=rates.specificity,
+        sensitivity=rates.sensitivity,
+        labels_per_test_battle=float((counts.n_lost + counts.n_won) / counts.n_test),
+    )
+    better = "the judge with labels beats" if worth > 1 else "the judge with labels loses to"
+    return (
+        f"a label that calibrates the judge is worth {worth:.2g} without it: {better} humans alone"
+    )
+
+
+def _no_plan(
+    at_hand: float, half_width: float, status: str, why: str
+) -> tuple[float | int | str, ...]:
+    return at_hand, half_width, np.nan, np.nan, np.nan, f"No plan: {why}.", status, why

@@ -1,0 +1,274 @@
+"""Battles of every model counted by outcome, the strata they stand in, and those that calibrate."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from judgeline.elo.battles import CodedBattles
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+OUTCOMES: tuple[float, ...] = (1.0, 0.5, 0.0)
+"""The order of every axis over outcomes: win, tie, loss."""
+
+WIN, TIE, LOSS, NO_VOTE = 0, 1, 2, 3
+"""Places on the axes over outcomes; no vote on the humans' axis only."""
+
+MIN_OWN_VOTES = 5
+"""Votes won, and lost, from which a model's own votes count: with fewer, intervals by the central
+limit theorem hold too seldom."""
+
+N_STRENGTHS = 3
+"""Strata by strength: enough to tell clear battles from close ones, each with many votes."""
+
+MIN_STRATUM_VOTES = 10
+"""Votes from which a stratum stands alone."""
+
+
+class NoWinRateError(ValueError):
+    """The battles allow no win rate: `status` is a word for tables, the message the remedy."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def normal_quantile(miscoverage: float) -> float:
+    """Return the standard normal quantile of a two-sided interval, 1.96 at 0.05."""
+    if not 0 < miscoverage < 1:
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {miscoverage}")
+    return float(-ndtri(miscoverage / 2))
+
+
+class OutcomeTables(NamedTuple):
+    """Battles by model, stratum, the judge's outcome and the humans'.
+
+    `models`, length M, by name. `own`, shape (M, S, 3, 4): a model's battles as it sees them,
+    against opponents that people voted on, so that all models meet the same field; the last
+    column is without a vote. `others`, shape (2, M, S, 3, 3): voted battles between other
+    models, as A and as B sees them. `usual_side`, shape (M,): 0 for a model that is A at least
+    as often as B, else 1. `whole`, shape (S, 3, 4): all battles as A sees them. `n_questions`,
+    shape (M,): questions behind `own`.
+    """
+
+    models: tuple[str, ...]
+    own: Ints
+    others: Ints
+    usual_side: Ints
+    whole: Ints
+    n_questions: Ints
+
+
+class Design(NamedTuple):
+    """Battles of one win rate: shapes (S, 3) by judge, and (S, 3, 3) by judge and humans.
+
+    `calibration` names the models whose votes calibrate: ``"own"`` or ``"others"``.
+    """
+
+    test: Ints
+    labelled: Ints
+    calibration: str
+
+
+def tabulate_outcomes(
+    battles: CodedBattles,
+    question: ArrayLike,
+    *,
+    stratum_a: ArrayLike | None = None,
+    stratum_b: ArrayLike | None = None,
+    n_strata: int = 1,
+) -> OutcomeTables:
+    """Return the battles counted.
+
+    The judge's win is an outcome above one half, be it by a quarter; its tie is exactly one half.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        The judged battles, n of them.
+    question : array_like, shape (n,)
+        What identifies the question of each battle.
+    stratum_a, stratum_b : array_like of int, shape (n,), optional
+        Stratum from 0 of the battle as A sees it, and as B does; 0 for all if left out.
+    n_strata : int
+        Number of strata, of which some may have no battle.
+
+    Raises
+    ------
+    ValueError
+        If a column has another length than the battles, or a stratum is out of range.
+    """
+    n, n_models = len(battles), len(battles.models)
+    strata = [_stratum(values, n, n_strata) for values in (stratum_a, stratum_b)]
+    asked = np.asarray(question)
+    if asked.shape != (n,):
+        raise ValueError(f"question must have shape ({n},), got {asked.shape}")
+    judged = TIE - np.sign(battles.judge_outcome.astype(np.int64) - 2)
+    # by 0, 1 and 2 halves of a win, and by -1 from the end
+    voted_a, voted_b = np.array([LOSS, TIE, WIN, NO_VOTE]), np.array([WIN, TIE, LOSS, NO_VOTE])
+    cells = [
+        (strata[0] * 3 + judged) * 4 + voted_a[battles.human_outcome],
+        (strata[1] * 3 + LOSS - judged) * 4 + voted_b[battles.human_outcome],
+    ]
+    shape = (n_strata, 3, 4)
+    sides = (battles.model_a.astype(np.int64), battles.model_b.astype(np.int64))
+    voted = battles.voted_models()
+    fields = (voted[sides[1]], voted[sides[0]])  # battles against a model that people voted on
+    own_a, own_b = (
+        _count(side[field], cell[field], n_models, shape)
+        for side, cell, field in zip(sides, cells, fields, strict=True)
+    )
+    totals = [_count(np.zeros_like(cell), cell, 1, shape) for cell in cells]
+    involved = [sum(_count(side, cell, n_models, shape) for side in sides) for cell in cells]
+    seats = [
+        np.bincount(side[field], minlength=n_models)
+        for side, field in zip(sides, fields, strict=True)
+    ]
+    return OutcomeTables(
+        battles.models,
+        own_a + own_b,
+        np.stack([(a - b)[..., :NO_VOTE] for a, b in zip(totals, involved, strict=True)]),
+        (seats[0] < seats[1]).astype(np.int64),
+        totals[0][0],
+        _n_questions(sides, fields, asked, n_models),
+    )
+
+
+def _stratum(values: ArrayLike | None, n: int, n_strata: int) -> Ints:
+    strata = np.zeros(n, dtype=np.int64) if values is None else np.asarray(values)
+    if strata.shape != (n,):
+        raise ValueError(f"a stratum must have shape ({n},), got {strata.shape}")
+    if strata.dtype.kind not in "iu" or ((strata < 0) | (strata >= n_strata)).any():
+        raise ValueError(
+            f"strata must be whole numbers from 0 and below {n_strata}, got "
+            f"{np.unique(strata).tolist()[:9]}"
+        )
+    return strata.astype(np.int64)
+
+
+def _count(group: Ints, cell: Ints, n_groups: int, shape: tuple[int, int, int]) -> Ints:
+    size = int(np.prod(shape))
+    counts = np.bincount(group * size + cell, minlength=n_groups * size)
+    return counts.reshape(n_groups, *shape)
+
+
+def _n_questions(
+    sides: tuple[Ints, Ints], fields: tuple[Bools, Bools], asked: NDArray[Any], n_models: int
+) -> Ints:
+    """Return the number of different questions in each model's battles, shape (M,)."""
+    code = np.unique(asked, return_inverse=True)[1].astype(np.int64)
+    size = code.max() + 1
+    pairs = np.concatenate(
+        [side[field] * size + code[field] for side, field in zip(sides, fields, strict=True)]
+    )
+    counts: Ints = np.bincount(np.unique(pairs) // size, minlength=n_models)
+    return counts
+
+
+def design_of(tables: OutcomeTables, model: int, *, hidden: bool = False) -> Design:
+    """Return the test and the calibration battles of the published corrections.
+
+    A model's own votes calibrate, and its battles without a vote test, if these outnumber the
+    votes and `has_own_votes`. Otherwise, or if `hidden`, the votes on all other models calibrate
+    and all battles of the model test. Counts of votes decide, never the judge's accuracy.
+    """
+    own = tables.own[model]
+    unvoted, voted = own[:, :, NO_VOTE], own[:, :, :NO_VOTE]
+    if not hidden and has_own_votes(own) and unvoted.sum() > voted.sum():
+        return Design(unvoted, voted, "own")
+    others = tables.others[int(tables.usual_side[model]), model]
+    return Design(own.sum(axis=2), others, "others")
+
+
+def has_own_votes(own: Ints) -> bool:
+    """Return whether a model has `MIN_OWN_VOTES` votes won and as many lost, of shape (S, 3, 4)."""
+    votes = own[:, :, :NO_VOTE].sum(axis=(0, 1))
+    return bool(min(votes[WIN], votes[LOSS]) >= MIN_OWN_VOTES)
+
+
+def require_battles(design: Design, n_questions: int) -> None:
+    """Raise `NoWinRateError` if the battles allow no estimate of any kind."""
+    if not design.test.sum():
+        text = "no judged battle against a model that people voted on; judge some"
+        raise NoWinRateError("no-battles", text)
+    if not design.labelled.sum():
+        raise NoWinRateError("no-votes", "no battle of other models has a vote; label some")
+    if n_questions == 1:
+        text = "all of its battles answer one question, which is no sample of questions; judge more"
+        raise NoWinRateError("one-question", text)
+
+
+def pooled(design: Design) -> Design:
+    """Return the same battles in a single stratum."""
+    test, labelled = (part.sum(axis=0, keepdims=True) for part in design[:2])
+    return Design(test, labelled, design.calibration)
+
+
+def decisive(design: Design) -> Design:
+    """Return the battles without ties of the judge, or of humans in calibration battles.
+
+    Test battles that humans would tie cannot be seen and stay in: where humans tie, no estimate
+    made of these counts is one of humans.
+    """
+    test, labelled = design.test.copy(), design.labelled.copy()
+    test[..., TIE] = labelled[..., TIE, :] = labelled[..., TIE] = 0
+    return Design(test, labelled, design.calibration)
+
+
+# ------------------------------------------------------------------ strata
+
+
+def length_strata(length_a: ArrayLike, length_b: ArrayLike) -> tuple[Ints, Ints] | None:
+    """Return 0 or 1 for A's and for B's answer: up to the median answer's length, or beyond.
+
+    Lengths (n,) are in characters; with an unknown one (NaN) no half is known: None.
+    """
+    lengths = np.asarray([length_a, length_b], dtype=float)
+    if not lengths.size or np.isnan(lengths).any():
+        return None
+    longer = (lengths > np.median(lengths)).astype(np.int64)
+    return longer[0], longer[1]
+
+
+def strength_strata(battles: CodedBattles, *, n_strata: int = N_STRENGTHS) -> tuple[Ints, Ints]:
+    """Return how much stronger than its opponent the judge finds the model, as A and B see it.
+
+    Strength is the judge's win rate over all of a model's battles, and strata are even parts of
+    its differences. One battle weighs next to nothing in it, so that strata are all but a fixed
+    property of the two models; a vote never enters. They run from 0, the opponent is far stronger,
+    to `n_strata` - 1, shape (n,) each.
+    """
+    judged = battles.judge_outcome / 4
+    models = np.concatenate([battles.model_a, battles.model_b])
+    wins = np.bincount(models, weights=np.concatenate([judged, 1 - judged]))
+    share = wins / np.bincount(models)
+    gap = share[battles.model_a] - share[battles.model_b]
+    edges = np.quantile(np.concatenate([gap, -gap]), np.arange(1, n_strata) / n_strata)
+    return np.searchsorted(edges, gap), np.searchsorted(edges, -gap)
+
+
+def merge_sparse_strata(design: Design, *, least: int = MIN_STRATUM_VOTES) -> Design:
+    """Return the battles in fewer strata, so that each has votes to calibrate it.
+
+    A stratum with test battles and fewer than `least` votes joins the neighbour with fewer
+    votes, the sparsest first. Counts of votes decide, never the judge's accuracy.
+    """
+    tested = design.test.sum(axis=1).tolist()
+    votes = design.labelled.sum(axis=(1, 2)).tolist()
+    starts = list(range(len(tested)))
+    while len(starts) > 1:
+        sparse = [at for at in range(len(starts)) if tested[at] and votes[at] < least]
+        if not sparse:
+            break
+        at = min(sparse, key=votes.__getitem__)
+        beside = [i for i in (at - 1, at + 1) if 0 <= i < len(starts)]
+        first = min(at, min(beside, key=votes.__getitem__))
+        del starts[first + 1]
+        for counts in (tested, votes):
+            counts[first : first + 2] = [counts[first] + counts[first + 1]]
+    test, labelled = (np.add.reduceat(part, starts, axis=0) for part in design[:2])
+    return Design(test, labelled, design.calibration)
