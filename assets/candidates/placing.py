@@ -21,6 +21,7 @@ from judgeline.intervals.newcomer_board import join_newcomers
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
+from resources.tables.rules import holds
 
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""
@@ -243,16 +244,14 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
 @judge_check(candidate_ratings)
 def candidates_are_placed(candidate_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """A dropped model without a rating, or with a thin one, was dropped in vain so far."""
-    import great_expectations.expectations as gxe
-
     thin = candidate_ratings["flags"].str.contains("few-battles|no-spread", regex=True)
     return evaluate(
         candidate_ratings.assign(is_placed=candidate_ratings["rating"].notna() & ~thin),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_placed",
-                value_set=[True],
-                notes="a candidate has a rating, and battles enough to say how uncertain it is",
+            holds(
+                "is_placed",
+                None,
+                "a candidate has a rating, and battles enough to say how uncertain it is",
             )
         ],
         ids=["model", "flags"],

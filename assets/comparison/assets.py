@@ -35,6 +35,7 @@ from resources.report import JudgeTables, write_report
 from resources.report.companion_sections import COMPANIONS
 from resources.report.judge_tables import COMPARISON_COLUMNS
 from resources.tables.expectations import evaluate
+from resources.tables.rules import at_least, has_columns, n_rows, unique, within
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -313,35 +314,19 @@ def self_contained(path: Path) -> dg.AssetCheckResult:
 @corpus_check(judge_comparison, blocking=True)
 def comparison_is_sound(judge_comparison: pd.DataFrame) -> dg.AssetCheckResult:
     """Each judge has one row per method, with every figure on its scale."""
-    import great_expectations.expectations as gxe
-
     scales = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
     return evaluate(
         judge_comparison,
         [
-            gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(COMPARISON_COLUMNS), exact_match=True, notes="no column is missing"
-            ),
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a judge is compared"),
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["judge", "method"], notes="a judge has one row per method"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(column="mae", min_value=0, notes="mae is positive"),
+            has_columns(COMPARISON_COLUMNS, "no column is missing"),
+            n_rows(1, "a judge is compared"),
+            unique("judge", "method", note="a judge has one row per method"),
+            within("mae", 0, note="mae is positive"),
             *(
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=column,
-                    min_value=low,
-                    max_value=high,
-                    notes=f"{column} lies in [{low}, {high}]",
-                )
+                within(column, low, high, note=f"{column} lies in [{low}, {high}]")
                 for column, (low, high) in scales.items()
             ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="n_verdicts",
-                column_B="n_failed",
-                or_equal=True,
-                notes="no more verdicts failed than there are",
-            ),
+            at_least("n_verdicts", "n_failed", "no more verdicts failed than there are"),
         ],
         ids=["judge", "method"],
         remedy="Run the judges named here again, then the comparison.",

@@ -13,6 +13,7 @@ from judgeline.elo.beta import BetaFolds
 from judgeline.elo.rate import HeldOutRatings
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
+from resources.tables.rules import known, n_rows, unique
 
 
 @dg.asset(
@@ -62,16 +63,12 @@ def _published(column: pd.Series) -> np.ndarray | None:
 @judge_check(judge_diagnostics)
 def diagnostics_could_be_computed(judge_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
     """A diagnostic without a value leaves a question about the judge open."""
-    import great_expectations.expectations as gxe
-
     return evaluate(
         judge_diagnostics,
         [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is a diagnostic"),
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["diagnostic", "level"], notes="a diagnostic has one value per level"
-            ),
-            gxe.ExpectColumnValuesToNotBeNull(column="value", notes="a diagnostic has a value"),
+            n_rows(1, "there is a diagnostic"),
+            unique("diagnostic", "level", note="a diagnostic has one value per level"),
+            *known("value", note="a diagnostic has a value"),
         ],
         ids=["diagnostic", "level"],
         remedy="Most need more scored battles, or more voted models, than there are.",

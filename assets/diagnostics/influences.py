@@ -16,6 +16,7 @@ from judgeline.elo.scale import rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
+from resources.tables.rules import holds, within
 from resources.tables.store import preview
 
 INFLUENCE_COLUMNS = (
@@ -184,8 +185,6 @@ def added_up(
     rating: RatingOptions,
 ) -> dg.AssetCheckResult:
     """Return whether influences are of these ratings and battles, rated in this way."""
-    import great_expectations.expectations as gxe
-
     own = battle_influences[~battle_influences["is_candidate"]]
     known = own["battle_id"].isin(scored_battles["battle_id"])
     placed = _mean_of_bases(heldout_ratings, rating.method)
@@ -201,16 +200,14 @@ def added_up(
     return evaluate(
         table.rename_axis("model").reset_index(),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="off_by",
-                max_value=PULL_TOLERANCE,
-                notes="wins beyond expectation equal the pull of the penalty at the rating",
+            within(
+                "off_by",
+                high=PULL_TOLERANCE,
+                note="wins beyond expectation equal the pull of the penalty at the rating",
             ),
-            gxe.ExpectColumnValuesToNotBeNull(
-                column="off_by", notes="models with a rating and models with influences agree"
-            ),
+            *known("off_by", note="models with a rating and models with influences agree"),
             *(
-                gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True], notes=notes)
+                holds(column, None, notes)
                 for column, notes in (
                     ("known", "each battle is a scored one"),
                     ("finite", "each influence is a number"),

@@ -20,6 +20,7 @@ from judgeline.quantitative.inputs import TooLittleToLearnError
 from judgeline.quantitative.penalty import N_FOLDS
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
+from resources.tables.rules import holds, known, within
 
 JUDGE_COLUMNS = ("method", *LearningCurve._fields)
 MANY_VOTES, FEW_FOLDS = 1000, 3
@@ -221,8 +222,6 @@ def _no_judges() -> pd.DataFrame:
 @judge_check(quantitative_outcomes, blocking=True)
 def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.AssetCheckResult:
     """Ratings without a model need the outcome of every battle, by judges that never saw it."""
-    import great_expectations.expectations as gxe
-
     table = quantitative_outcomes
     n_models = table.groupby("method")["held_out_model"].transform("nunique")
     n_rows = table.groupby(["method", "battle_id"])["held_out_model"].transform("nunique")
@@ -230,15 +229,9 @@ def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.Asse
     return evaluate(
         table.assign(complete=n_rows.eq(n_models) & ~is_repeated),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="complete",
-                value_set=[True],
-                notes="a battle has one row per held-out model",
-            ),
-            gxe.ExpectColumnValuesToNotBeNull(column="outcome", notes="every outcome is known"),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="outcome", min_value=0, max_value=1, notes="outcome lies in [0, 1]"
-            ),
+            holds("complete", None, "a battle has one row per held-out model"),
+            *known("outcome", note="every outcome is known"),
+            within("outcome", 0, 1, note="outcome lies in [0, 1]"),
         ],
         ids=["held_out_model", "battle_id", "method"],
         remedy="Remake rationale_embeddings and quantitative_outcomes: they belong to different "
@@ -249,17 +242,15 @@ def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.Asse
 @judge_check(quantitative_judges)
 def reasons_do_not_mislead(quantitative_judges: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that errs more with its reasons than with its scores alone has learnt noise."""
-    import great_expectations.expectations as gxe
-
     errors = quantitative_judges[quantitative_judges["metric"].eq("mse")]
     largest = errors[errors["n_train"].eq(errors.groupby("method")["n_train"].transform("max"))]
     return evaluate(
         largest.assign(ratio=largest["value"] / largest["score_only"]),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="ratio",
-                max_value=WARN_WORSE,
-                notes=f"the squared error is at most {WARN_WORSE:g} times that of the scores alone",
+            within(
+                "ratio",
+                high=WARN_WORSE,
+                note=f"the squared error is at most {WARN_WORSE:g} times that of the scores alone",
             )
         ],
         ids=["method", "n_train"],

@@ -12,6 +12,7 @@ from resources.embeddings.catalog import open_embedder
 from resources.embeddings.rationales import COLUMNS, Rationales, embedded, rationales
 from resources.embeddings.resource import StoredEmbeddings
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among, within
 
 WARN_EMBEDDED = 0.95
 
@@ -93,8 +94,6 @@ def _account(buyer: VectorBuyer, found: Rationales, table: pd.DataFrame) -> dict
 @judge_check(rationale_embeddings, blocking=True)
 def embeddings_are_unique(rationale_embeddings: pd.DataFrame) -> dg.AssetCheckResult:
     """A reason has one vector, and all vectors of a table have one length."""
-    import great_expectations.expectations as gxe
-
     lengths = rationale_embeddings["embedding"].map(len)
     return evaluate(
         rationale_embeddings.drop(columns="embedding").assign(
@@ -102,12 +101,8 @@ def embeddings_are_unique(rationale_embeddings: pd.DataFrame) -> dg.AssetCheckRe
             has_another_length=lengths.ne(lengths.iloc[0] if len(lengths) else 0),
         ),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_repeated", value_set=[False], notes="an answer has one vector"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="has_another_length", value_set=[False], notes="vectors have one length"
-            ),
+            among("is_repeated", [False], "an answer has one vector"),
+            among("has_another_length", [False], "vectors have one length"),
         ],
         ids=["source", "key", "order", "replicate"],
         remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the endpoint "
@@ -132,8 +127,6 @@ def most_rationales_are_embedded(
     Verdicts and single scores are counted apart. Those of a judge that explains none of them,
     and a corpus without embeddings, have nothing to count.
     """
-    import great_expectations.expectations as gxe
-
     corpus, _ = corpus_and_judge(context)
     has_embedder = catalog.corpus(corpus).embeddings is not None
     explained = rationales(verdicts, score_verdicts).table["source"]
@@ -141,10 +134,10 @@ def most_rationales_are_embedded(
     return evaluate(
         shares[shares["source"].isin(explained) & has_embedder],
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="embedded",
-                min_value=WARN_EMBEDDED,
-                notes=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
+            within(
+                "embedded",
+                WARN_EMBEDDED,
+                note=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
             )
         ],
         ids=["source", "n_usable"],

@@ -24,7 +24,7 @@ from upath import UPath
 
 from resources.config.paths import tables_uri
 from resources.inert import in_markdown
-from resources.tables.glossary import MEANINGS
+from resources.tables.words import WORDS
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PREVIEW_ROWS = 5
@@ -123,7 +123,7 @@ class ParquetStore(dg.UPathIOManager):
         """Return the row count, the column types and a preview for the catalogue."""
         schema = pa.Schema.from_pandas(obj, preserve_index=False)
         columns = [
-            dg.TableColumn(field.name, _type_name(field.type), MEANINGS.get(field.name))
+            dg.TableColumn(field.name, _type_name(field.type), WORDS.get(field.name, ("", None))[1])
             for field in schema
         ]
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
