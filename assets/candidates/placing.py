@@ -10,7 +10,7 @@ import pandas as pd
 
 from assets.candidates.judging import NO_BATTLES, counted
 from assets.columns import as_coded, as_columns, as_table, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, checks_of
 from assets.judging.asking import MIN_PARSED
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import corpus_of
@@ -20,8 +20,7 @@ from judgeline.intervals.board import Leaderboard, rank_models
 from judgeline.intervals.newcomer_board import join_newcomers
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import evaluate
-from resources.tables.rules import holds
+from resources.tables.intervals import CANDIDATE_RATINGS
 
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""
@@ -241,21 +240,4 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
     return {**known, "note": note}
 
 
-@judge_check(candidate_ratings)
-def candidates_are_placed(candidate_ratings: pd.DataFrame) -> dg.AssetCheckResult:
-    """A dropped model without a rating, or with a thin one, was dropped in vain so far."""
-    thin = candidate_ratings["flags"].str.contains("few-battles|no-spread", regex=True)
-    return evaluate(
-        candidate_ratings.assign(is_placed=candidate_ratings["rating"].notna() & ~thin),
-        [
-            holds(
-                "is_placed",
-                None,
-                "a candidate has a rating, and battles enough to say how uncertain it is",
-            )
-        ],
-        ids=["model", "flags"],
-        remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
-        "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+candidate_checks = checks_of(CANDIDATE_RATINGS)

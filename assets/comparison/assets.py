@@ -12,7 +12,7 @@ import pandas as pd
 from assets.columns import as_columns, as_table
 from assets.comparison.report_inputs import battles_behind, costs_of, runs_behind
 from assets.comparison.self_contained import references
-from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, corpus_check
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, checks_of
 from assets.gates import UP_TO_LEADERBOARD, judge_checks, settled_judges
 from assets.intervals.pooled import compare_pooled
 from assets.partitions import (
@@ -33,9 +33,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
 from resources.report import JudgeTables, write_report
 from resources.report.companion_sections import COMPANIONS
-from resources.report.judge_tables import COMPARISON_COLUMNS
-from resources.tables.expectations import evaluate
-from resources.tables.rules import at_least, has_columns, n_rows, unique, within
+from resources.tables.comparison import JUDGE_COMPARISON
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -166,7 +164,7 @@ def compare(
         n_failed=int(verdicts["status"].ne("ok").sum()),
         n_scored=len(scored_battles),
     )
-    return table[list(COMPARISON_COLUMNS)]
+    return table[JUDGE_COMPARISON.columns]
 
 
 with previews_silenced():
@@ -311,23 +309,4 @@ def self_contained(path: Path) -> dg.AssetCheckResult:
     )
 
 
-@corpus_check(judge_comparison, blocking=True)
-def comparison_is_sound(judge_comparison: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each judge has one row per method, with every figure on its scale."""
-    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
-    return evaluate(
-        judge_comparison,
-        [
-            has_columns(COMPARISON_COLUMNS, "no column is missing"),
-            n_rows(1, "a judge is compared"),
-            unique("judge", "method", note="a judge has one row per method"),
-            within("mae", 0, note="mae is positive"),
-            *(
-                within(column, low, high, note=f"{column} lies in [{low}, {high}]")
-                for column, (low, high) in scales.items()
-            ),
-            at_least("n_verdicts", "n_failed", "no more verdicts failed than there are"),
-        ],
-        ids=["judge", "method"],
-        remedy="Run the judges named here again, then the comparison.",
-    )
+comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)

@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
+from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, checks_of, corpus_check
 from assets.figures import bars
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
@@ -18,34 +18,17 @@ from resources.config.corpora import CorpusDefinition
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.corpora.revision import content_revision
+from resources.tables.corpus import BATTLES, RAW_BATTLES
 from resources.tables.expectations import evaluate
 from resources.tables.rules import (
-    among,
     at_least,
-    different,
-    has_columns,
     holds,
-    known,
     n_rows,
     unique,
     within,
 )
 from resources.tables.store import ParquetStore
 
-BATTLE_COLUMNS = (
-    "battle_id",
-    "question_id",
-    "cluster_id",
-    "model_a",
-    "model_b",
-    "human_outcome",
-    "instruction",
-    "completion_a",
-    "completion_b",
-    "language",
-    "n_turns",
-    "timestamp",
-)
 MAX_QUARANTINED = 0.5
 WARN_QUARANTINED = 0.05
 MIN_SHARE_OF_UNIFORM = 0.5
@@ -212,18 +195,8 @@ def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
     return seen.reindex(sorted(names), fill_value=0)
 
 
-@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
-def battles_have_the_agreed_columns(raw_battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Everything that follows reads these columns; a corpus without battles stops here."""
-    return evaluate(
-        raw_battles,
-        [
-            has_columns(BATTLE_COLUMNS, f"the columns are {', '.join(BATTLE_COLUMNS)}"),
-            n_rows(1, "there is at least one battle"),
-        ],
-        ids=["battle_id"],
-        remedy="Check the corpus' reader, location and revision in config/corpora.yaml.",
-    )
+raw_battle_checks = checks_of(RAW_BATTLES, partitions_def=CORPUS)
+battle_checks = checks_of(BATTLES, partitions_def=CORPUS)
 
 
 def _quarantine_share(raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame) -> pd.DataFrame:
@@ -274,25 +247,6 @@ def few_rows_are_quarantined(
         ids=["reasons"],
         remedy="Read the details in quarantined_battles before trusting the ratings.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-@corpus_check(battles, blocking=True)
-def battles_are_clean(battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Ids, models and outcomes are what every estimator assumes of them."""
-    named = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
-    return evaluate(
-        battles,
-        [
-            n_rows(1, "a battle passes the filters"),
-            *known(*named),
-            unique("battle_id", note="battle_id is unique"),
-            different("model_a", "model_b", "a battle is between two models"),
-            among("human_outcome", [0.0, 0.5, 1.0], "human_outcome is 1, 0.5, 0 or null"),
-            within("n_turns", 1, note="n_turns is at least 1 or null"),
-        ],
-        ids=["battle_id"],
-        remedy="Such rows belong in quarantine: correct the reader, or loosen the filters.",
     )
 
 

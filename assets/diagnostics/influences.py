@@ -16,7 +16,7 @@ from judgeline.elo.scale import rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
-from resources.tables.rules import holds, within
+from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
 INFLUENCE_COLUMNS = (
@@ -186,14 +186,14 @@ def added_up(
 ) -> dg.AssetCheckResult:
     """Return whether influences are of these ratings and battles, rated in this way."""
     own = battle_influences[~battle_influences["is_candidate"]]
-    known = own["battle_id"].isin(scored_battles["battle_id"])
+    is_scored = own["battle_id"].isin(scored_battles["battle_id"])
     placed = _mean_of_bases(heldout_ratings, rating.method)
     surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
     pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)
     table = pd.DataFrame(
         {
             "off_by": (surplus - pull[placed.notna()]).abs(),
-            "known": known.groupby(own["model"]).all(),
+            "known": is_scored.groupby(own["model"]).all(),
             "finite": np.isfinite(own["influence"]).groupby(own["model"]).all(),
         }
     )

@@ -11,6 +11,7 @@ from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
     OF_CORPUS_AND_JUDGE,
+    checks_of,
     judge_check,
 )
 from assets.figures import intervals
@@ -21,7 +22,6 @@ from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo.rate import HeldOutRatings
 from judgeline.intervals.board import (
-    WITHHELD,
     Leaderboard,
     kept_text,
     rank_models,
@@ -35,7 +35,8 @@ from judgeline.reliability.gate import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, at_least, holds, known, n_rows, unique, within
+from resources.tables.intervals import LEADERBOARD, MORE_MODELS
+from resources.tables.rules import among, holds, n_rows
 
 _PLACED = {"heldout_ratings": ("rating", "method")}
 _BOUNDED = {
@@ -236,7 +237,7 @@ def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.As
             holds("finite", None, "the threshold of a method is finite"),
         ],
         ids=["method", "note"],
-        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+        remedy=MORE_MODELS,
     )
 
 
@@ -280,81 +281,4 @@ def _untried(notes: pd.Series) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(leaderboard, blocking=True)
-def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """One row per model, and a better rank for a higher rating."""
-    ranked = leaderboard[leaderboard["rank"].notna()].sort_values("rank")
-    disordered = ranked.index[ranked["rating"].diff().gt(0)]
-    explained = np.isfinite(leaderboard["rating"]) | leaderboard["flags"].ne("")
-    return evaluate(
-        leaderboard.assign(explained=explained, in_order=~leaderboard.index.isin(disordered)),
-        [
-            n_rows(2, "at least two models are ranked"),
-            unique("model", note="a model has one row"),
-            within(
-                "rank",
-                1,
-                max(len(leaderboard), 1),
-                note="rank counts from 1 to the number of models",
-            ),
-            holds("in_order", None, "a higher rating has a better rank"),
-            holds(
-                "explained", None, "a rating is a finite number, or a flag says why there is none"
-            ),
-        ],
-        ids=["model"],
-        remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
-    )
-
-
-def _shown(leaderboard: pd.DataFrame) -> pd.DataFrame:
-    """Leave out ratings that the judge gate withholds: they promise nothing."""
-    return leaderboard[~leaderboard["flags"].str.startswith(WITHHELD)]
-
-
-@judge_check(leaderboard)
-def ratings_are_well_founded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """A model with few battles, or none that count, is known badly or not at all."""
-    shown = _shown(leaderboard)
-    weak = shown["flags"].str.contains("few-battles|no-spread", regex=True)
-    return evaluate(
-        shown.assign(well_founded=shown["rating"].notna() & ~weak),
-        [
-            holds(
-                "well_founded",
-                None,
-                "a model has a rating, and battles enough to say how uncertain it is",
-            )
-        ],
-        ids=["model", "flags"],
-        remedy="Sample and judge more battles of these models against voted ones.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-@judge_check(leaderboard, blocking=True)
-def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each rating lies inside its own interval, whose ends are known or infinite."""
-    return evaluate(
-        leaderboard[leaderboard["rating"].notna()],
-        [
-            *known("lower", "upper", note="the {} end is known"),
-            at_least("rating", "lower", "the interval begins at or below the rating"),
-            at_least("upper", "rating", "the interval ends at or above the rating"),
-        ],
-        ids=["model"],
-        remedy="See `flags` of these models and the threshold in conformal_calibration.",
-    )
-
-
-@judge_check(leaderboard)
-def intervals_are_bounded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """An unbounded interval is honest and useless: too few other models calibrate this one."""
-    shown = _shown(leaderboard)
-    return evaluate(
-        shown.assign(bounded=np.isfinite(shown[["lower", "upper"]]).all(axis=1).to_numpy()),
-        [holds("bounded", None, "the interval of a model is bounded")],
-        ids=["model"],
-        remedy="Calibrate on more models that people rated, or raise miscoverage.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+leaderboard_checks = checks_of(LEADERBOARD)

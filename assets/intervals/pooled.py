@@ -8,7 +8,6 @@ import pandas as pd
 
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.columns import (
-    RANKS,
     as_coded,
     as_columns,
     as_table,
@@ -32,6 +31,7 @@ from judgeline.verdict.slugs import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import LEAST_SHARE
+from resources.tables.intervals import POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -39,14 +39,8 @@ BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
 
 _RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
+_OF_RATINGS = ["residual", "std_error_analytic", "human_std_error"]
 _BATTLE = ["battle_id", "model_a", "model_b", "human_outcome"]
-_OF_RATINGS = [name for name in HeldOutRatings._fields if name not in Leaderboard._fields]
-_DTYPES = {
-    **dict.fromkeys((*Leaderboard._fields, *_OF_RATINGS), "float64"),
-    **dict.fromkeys(("model", "method", "basis", "flags", "judges"), "str"),
-    **dict.fromkeys(("n_battles", "n_votes", "n_scored"), "int64"),
-    **dict.fromkeys(RANKS, "Int64"),
-}
 
 
 @dg.asset(
@@ -167,11 +161,11 @@ def pooled_board(
     """
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
-        return _nothing(), {"note": note}
+        return POOLED_LEADERBOARD.empty(), {"note": note}
     try:
         ratings = _ratings(common, rating, corpus)
     except ValueError as error:  # such as votes that do not connect the common battles
-        return _nothing(), {"note": f"the judges cannot be pooled: {error}"}
+        return POOLED_LEADERBOARD.empty(), {"note": f"the judges cannot be pooled: {error}"}
     placed = {
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
@@ -231,10 +225,6 @@ def _ratings(
         models=models,
     )
     return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
-
-
-def _nothing() -> pd.DataFrame:
-    return pd.DataFrame(columns=[*_DTYPES]).astype(_DTYPES)
 
 
 def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:

@@ -15,9 +15,6 @@ from assets.judging.scoring import verdict_differences
 from judgeline.quantitative.presentations import Presentations, presentations, two_headed
 from resources.judges.forms.completions import completion_ids
 
-OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")
-"""Columns of the outcomes that quantitative judges predict."""
-
 _ANSWER = ["battle_id", "order", "replicate"]
 
 

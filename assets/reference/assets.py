@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.reference.anchoring import (
     Reference,
@@ -30,7 +30,8 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import ReferenceOptions
 from resources.inert import in_markdown, with_texts
 from resources.tables.expectations import evaluate
-from resources.tables.rules import holds, unique, within
+from resources.tables.reference import REFERENCE_RATINGS
+from resources.tables.rules import within
 
 IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})
 """Scored battles where a judge has any; recorded preferences have no rubric scores."""
@@ -199,26 +200,7 @@ def _diagnosed(
     )
 
 
-@judge_check(reference_ratings, blocking=True)
-def gaps_are_finite(reference_ratings: pd.DataFrame) -> dg.AssetCheckResult:
-    """A gap is a number within its interval: without one nothing that follows means anything."""
-    numbers = reference_ratings[["gap", "lower", "upper", "std_error"]].to_numpy(dtype=float)
-    table = reference_ratings.assign(
-        finite=np.isfinite(numbers).all(axis=1),
-        inside=reference_ratings["gap"].between(
-            reference_ratings["lower"], reference_ratings["upper"]
-        ),
-    )
-    return evaluate(
-        table,
-        [
-            unique("model", note="a model has one gap"),
-            holds("finite", None, "gap, bounds and error are finite"),
-            holds("inside", None, "a gap lies within its interval"),
-        ],
-        ids=["model"],
-        remedy="Remake soft_outcomes; a preference outside [0, 1] got through.",
-    )
+rating_checks = checks_of(REFERENCE_RATINGS)
 
 
 @judge_check(reference_diagnostics)

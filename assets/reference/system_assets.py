@@ -3,16 +3,14 @@
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 
-from assets.conditions import OF_CORPUS, corpus_check, fans_in
+from assets.conditions import OF_CORPUS, checks_of, corpus_check, fans_in
 from assets.gates import is_settled, judge_checks
-from assets.partitions import by_judge, of_every_judge
+from assets.partitions import CORPUS, by_judge, of_every_judge
 from assets.reference.anchoring import choose_reference
 from assets.reference.preferences import LIKELIHOOD, RUBRIC, covering
 from assets.reference.system_comparison import (
-    SYSTEM_COLUMNS,
     agreement_of,
     compare_systems,
     no_systems,
@@ -23,7 +21,8 @@ from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.rules import has_columns, holds, unique, within
+from resources.tables.reference import RATING_SYSTEMS
+from resources.tables.rules import within
 
 LEAST_KENDALL = 0.7
 _NEEDED = dg.AssetSelection.assets("reference_ratings")
@@ -118,20 +117,7 @@ def _about(systems: pd.DataFrame) -> dict[str, Any]:
     return {"summary": dg.MetadataValue.md(summary.to_markdown(index=False)), "note": note}
 
 
-@corpus_check(rating_systems)
-def every_system_rates_every_model(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
-    """A comparison of systems is one of the same models, or says who is missing and why."""
-    rated = np.isfinite(rating_systems["rating"].to_numpy(dtype=float))
-    return evaluate(
-        rating_systems.assign(explained=rated | rating_systems["note"].ne("").to_numpy()),
-        [
-            has_columns(SYSTEM_COLUMNS, "no column is missing", exact=False),
-            unique("system", "judge", "model", note="a system rates a model once for each judge"),
-            holds("explained", None, "a rating is a number, or a note says why there is none"),
-        ],
-        ids=["system", "judge", "model"],
-        remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",
-    )
+system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
 
 
 @corpus_check(rating_systems)

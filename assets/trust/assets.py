@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import corpus_of
 from assets.trust import scoring as soft_scoring
@@ -16,7 +16,8 @@ from assets.trust.consistency import (
 )
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, known, unique, within
+from resources.tables.rules import within
+from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
 
 NOT_ASKED = (
     "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
@@ -124,28 +125,6 @@ def consistency(
     )
 
 
-@judge_check(soft_outcomes, blocking=True)
-def soft_outcomes_are_shares(soft_outcomes: pd.DataFrame) -> dg.AssetCheckResult:
-    """Outcomes and score differences lie on their scales, one row per battle and source."""
-    return evaluate(
-        soft_outcomes,
-        [
-            unique("battle_id", "source", note="a battle has one row per source"),
-            among(
-                "source",
-                soft_scoring.SOURCES,
-                f"source is one of {', '.join(soft_scoring.SOURCES)}",
-            ),
-            *known("outcome", note="outcome is known"),
-            among("outcome", [0.0, 0.5, 1.0], "outcome is 1, 0.5 or 0"),
-            within("soft_outcome", 0, 1, note="soft_outcome lies in [0, 1]"),
-            within("score_difference", -9, 9, note="score_difference lies in [-9, 9]"),
-        ],
-        ids=["battle_id", "source"],
-        remedy="Remake score_verdicts, choice_verdicts and soft_outcomes; one of them is stale.",
-    )
-
-
 @judge_check(soft_outcomes, sampled_battles=of_corpus("sampled_battles"))
 def sources_cover_the_sample(
     soft_outcomes: pd.DataFrame, sampled_battles: pd.DataFrame
@@ -169,25 +148,5 @@ def sources_cover_the_sample(
     )
 
 
-@judge_check(consistency, blocking=True)
-def consistency_is_sound(consistency: pd.DataFrame) -> dg.AssetCheckResult:
-    """A ratio is a share of what was counted, and no kind of violation exceeds the whole."""
-    parts = consistency[["circular", "equality"]].max(axis=1)
-    counted = consistency["n"].gt(0)
-    return evaluate(
-        consistency.assign(
-            surplus=(parts - consistency["ratio"]).fillna(0.0),
-            unfounded=consistency["ratio"].notna() != counted,
-        ),
-        [
-            within("ratio", 0, 1, note="ratio lies in [0, 1]"),
-            within("surplus", high=0, note="circular and equality are parts of the ratio"),
-            among(
-                "unfounded",
-                [False],
-                "there is a ratio where, and only where, something was counted",
-            ),
-        ],
-        ids=["measure", "source", "size", "category", "dimension"],
-        remedy="Remake soft_outcomes and consistency together; they are of different samples.",
-    )
+soft_outcome_checks = checks_of(SOFT_OUTCOMES)
+consistency_checks = checks_of(CONSISTENCY)

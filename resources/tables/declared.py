@@ -4,7 +4,20 @@ from importlib import import_module
 
 from resources.tables.schema import Table
 
-_SYSTEMS = ("winrate", "elo")
+_SYSTEMS = (
+    "corpus",
+    "judging",
+    "elo",
+    "intervals",
+    "winrate",
+    "diagnostics",
+    "trust",
+    "reference",
+    "quantitative",
+    "reliability",
+    "candidates",
+    "comparison",
+)
 
 TABLES: dict[str, Table] = {
     table.name: table

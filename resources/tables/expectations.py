@@ -7,6 +7,7 @@ import, so it is imported when the first check runs and never before.
 
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
@@ -73,9 +74,10 @@ def evaluate_together(
         return []
     owner = [place for place, suite in enumerate(suites) for _ in suite]
     for rule in rules:
-        table = table.assign(**(rule.derived(table) if isinstance(rule, Rule) else {}))
+        with suppress(KeyError):  # the expectation will say that it lacks the column
+            table = table.assign(**(rule.derived(table) if isinstance(rule, Rule) else {}))
     found: list[list[dict[str, Any]]] = [[] for _ in suites]
-    for result in _validate(table, [_made(rule, i) for i, rule in enumerate(rules)], ids):
+    for result in _validate(table, [_made(rule, table, i) for i, rule in enumerate(rules)], ids):
         place = owner[result.expectation_config.meta["index"]]
         found[place].append(_finding(result, table, ids))
     return [
@@ -115,10 +117,10 @@ def _result(
     )
 
 
-def _made(rule: Any, index: int) -> Any:
+def _made(rule: Any, table: pd.DataFrame, index: int) -> Any:
     """Return a rule, or an expectation as it is, with the place by which its result is found."""
     if isinstance(rule, Rule):
-        return rule.made(index)
+        return rule.made(table, index)
     rule.meta = {"index": index}
     return rule
 

@@ -7,6 +7,8 @@ import pandas as pd
 
 Derive = Callable[[pd.DataFrame], Any]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
+Limit = float | Callable[[pd.DataFrame], float] | None
+"""A number, or what gives it of the table."""
 
 
 class Rule(NamedTuple):
@@ -23,12 +25,13 @@ class Rule(NamedTuple):
     sound: Mapping[str, Any] = {}
     breaks: Change | None = None
 
-    def made(self, index: int) -> Any:
+    def made(self, table: pd.DataFrame, index: int) -> Any:
         """Return the expectation, with the place by which its result is found again."""
         import great_expectations.expectations as gxe
 
         kind = getattr(gxe, self.expectation)
-        return kind(**self.settings, notes=self.note, meta={"index": index})
+        settings = {name: it(table) if callable(it) else it for name, it in self.settings.items()}
+        return kind(**settings, notes=self.note, meta={"index": index})
 
     def derived(self, table: pd.DataFrame) -> dict[str, Any]:
         """Return the column that is tested, where the table has none."""
@@ -47,8 +50,8 @@ def cells(**values: Any) -> Change:
 
 def within(
     column: str,
-    low: float | None = None,
-    high: float | None = None,
+    low: Limit = None,
+    high: Limit = None,
     *,
     note: str,
     of: Derive | None = None,
@@ -56,12 +59,12 @@ def within(
     **limits: Any,
 ) -> Rule:
     """Return the rule that numbers lie between limits; null cells keep it."""
+    known = {}
     if of is None:
-        sound = (high - 1 if high is not None else 1) if low is None else (low + (high or 4)) / 2
-        broken = cells(**{column: float(low) - 1 if high is None and low is not None else 1e12})
-        breaks, known = breaks or broken, {column: sound}
-    else:
-        known = {}
+        least = -1e9 if low is None or callable(low) else low
+        most = least + 4 if high is None or callable(high) else high
+        known = {column: most - 1 if least == -1e9 else (least + most) / 2}
+        breaks = breaks or cells(**{column: 1e12 if high is not None else least - 1})
     settings = {"column": column, "min_value": low, "max_value": high, **limits}
     return Rule(note, "ExpectColumnValuesToBeBetween", settings, of, known, breaks)
 
