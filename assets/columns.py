@@ -52,16 +52,7 @@ def as_coded(
     """Return scored battles as the estimators read them, without votes that settle nothing.
 
     Models with too few votes count as models without: `judgeline.elo.settled` says from when on.
-
-    Parameters
-    ----------
-    scored_battles : DataFrame
-        The table of that name.
-    hard_outcome : str
-        ``"derived"`` for the outcome that follows from the scores, ``"recorded"`` for the one
-        that the publisher of the verdicts states.
-    every_vote : bool
-        Whether to keep the votes on models that have too few.
+    `hard_outcome` is ``"derived"`` from the scores, or ``"recorded"`` by their publisher.
 
     Raises
     ------
@@ -87,15 +78,7 @@ def as_coded(
 
 
 def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:
-    """Return ratings that say of some models that their votes wait, not that there are none.
-
-    Parameters
-    ----------
-    ratings : HeldOutRatings
-        Made of battles without the votes of those models.
-    waiting : collection of str
-        Those models.
-    """
+    """Return ratings that say of some models that their votes wait, not that there are none."""
     waits = np.isin(ratings.model, list(waiting))
     told = [
         flags.replace("no-votes", VOTES_WAIT) if wait else flags
@@ -116,13 +99,6 @@ def with_newcomer(scored_battles: pd.DataFrame, model: str, own: pd.DataFrame) -
     """Return a corpus's scored battles and those of a model that nobody voted on.
 
     A model of the corpus that bears its name, without votes, is not it: its battles are left out.
-
-    Parameters
-    ----------
-    scored_battles, own : DataFrame
-        Of the corpus, and of the newcomer, whose judge outcomes follow from the scores.
-    model : str
-        The newcomer.
     """
     is_other = scored_battles["model_a"].ne(model) & scored_battles["model_b"].ne(model)
     recorded = own["recorded_outcome"].fillna(own["judge_outcome"])

@@ -195,21 +195,7 @@ def choose_candidate_battles(
     sampled: pd.DataFrame | None,
     before: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, Needs]:
-    """Return the battles of all candidates of a corpus, and how many each takes.
-
-    Parameters
-    ----------
-    corpus : CorpusDefinition
-        With the seed, and the options of candidates.
-    candidates, battles : DataFrame
-        The tables of these names.
-    heldout, calibration : mapping of str to DataFrame
-        `heldout_ratings` and `conformal_calibration` by judge, of the judges that will be asked.
-    sampled : DataFrame or None
-        The battles that judges rate models by; None for all of the corpus.
-    before : DataFrame or None
-        The choice made before.
-    """
+    """Return the battles of all candidates of a corpus, and how many each takes."""
     anchors = anchor_answers(battles)
     rated_by = battles if sampled is None else sampled
     needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)._replace(

@@ -62,7 +62,7 @@ def candidate_ratings(
     board = rank_models(heldout, **ranking_options(rating))
     newcomers = listed(candidates)
     if newcomers.empty:
-        none = as_table(_nobody(board)).merge(newcomers, on="model", how="left")
+        none = CANDIDATE_RATINGS.empty()
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
@@ -114,21 +114,7 @@ def place_newcomer(
     corpus: str,
     own: pd.DataFrame,
 ) -> HeldOutRatings:
-    """Return the ratings of a model without votes, placed as one of the corpus would be.
-
-    Parameters
-    ----------
-    scored_battles : DataFrame
-        Of the corpus.
-    model : str
-        The newcomer.
-    rating : RatingOptions
-        Of the corpus.
-    corpus : str
-        Names the random streams.
-    own : DataFrame
-        The newcomer's scored battles.
-    """
+    """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)
     return rate(
         as_coded(battles, rating.hard_outcome),
@@ -165,18 +151,6 @@ def place_candidate(
     """Return the ratings of one candidate, and what went wrong if anything did.
 
     A candidate that cannot be placed has flags in the place of ratings, and stops no other.
-
-    Parameters
-    ----------
-    scores : DataFrame or None
-        Its scored battles.
-    place : callable
-        Rates it by them.
-    unrated : HeldOutRatings
-        Its rows without ratings.
-    n_asked : int
-        Battles that the judge was asked about: with fewer than half of them scored there is no
-        rating, since those say nothing of the others.
     """
     if not n_asked:
         return with_flag(unrated, "not-judged"), ""

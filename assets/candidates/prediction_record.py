@@ -11,33 +11,10 @@ from judgeline.intervals.exchangeability import conformal_p_values, rank_sum_tes
 from judgeline.intervals.origin import origin_shift
 from judgeline.intervals.running_coverage import RunningCoverage, running_coverage
 from resources.further_votes import PEOPLE, votes_on
+from resources.tables.candidates import PREDICTIONS
 
 JUDGE_AND_VOTES = "judge_and_votes"
 """Method of a prediction by the judge and the model's first votes together."""
-
-PREDICTION_DTYPES: dict[str, str] = {
-    "model": "str",
-    "content_hash": "str",
-    "predicted_at": "str",
-    "run_id": "str",
-    "method": "str",
-    "rating": "float64",
-    "lower": "float64",
-    "upper": "float64",
-    "std_error": "float64",
-    "vote_std_error": "float64",
-    "miscoverage": "float64",
-    "anchors": "str",
-    "used_votes": "str",
-    "scored_at": "str",
-    "human_rating": "float64",
-    "human_std_error": "float64",
-    "origin_shift": "float64",
-    "n_votes": "Int64",
-    "residual": "float64",
-    "covered": "boolean",
-}
-"""Columns of the record; those from `scored_at` on are null until enough people have voted."""
 
 _FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
 _COMPARED_SHARE = 0.5  # of a model's votes that calibrate judge and votes, at the least
@@ -47,7 +24,7 @@ _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std
 def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
     """Return a record with its columns and their types; an empty one for None."""
     given = pd.DataFrame() if table is None else table
-    return given.reindex(columns=list(PREDICTION_DTYPES)).astype(PREDICTION_DTYPES)
+    return given.reindex(columns=PREDICTIONS.columns).astype(PREDICTIONS.dtypes)
 
 
 def state_predictions(
@@ -63,25 +40,6 @@ def state_predictions(
     """Return a record with a row more for each model that is rated without votes at last.
 
     Such a model has a second row once it is rated by the judge and its votes together.
-
-    Parameters
-    ----------
-    record : DataFrame
-        What was predicted before, a row per model and method; it stays as it is.
-    leaderboard : DataFrame
-        As it stands; ratings that are withheld are null, and predict nothing. Nor does the rating
-        of a model with votes that has no human rating, since its fold falls apart without it.
-        Models with a human rating are the anchors: the rating is relative to their mean. An
-        interval without ends promises nothing, and a rating from few battles is a guess: neither
-        is written down, and the first that is worth it is.
-    content_hashes : Series
-        Of the files of dropped models, by model.
-    scored_battles : DataFrame
-        The table of that name: votes that are there now were seen by a prediction with votes.
-    miscoverage : float
-        What the intervals tolerate.
-    now, run_id : str
-        When, in ISO 8601 and UTC, and by which run.
     """
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
@@ -139,17 +97,6 @@ def score_predictions(
     those that calibrate it are compared with half of their votes or more. It is about the rating
     that unlimited votes would give. As there, the noise of the votes compared with is added: the
     interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
-
-    Parameters
-    ----------
-    record : DataFrame
-        A row per model and method.
-    leaderboard : DataFrame
-        With people's ratings, and the votes behind them.
-    further : DataFrame
-        As of `further_ratings`.
-    now : str
-        When, in ISO 8601 and UTC.
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
     others = voted.loc[~voted.index.isin(record["model"]), "n_votes"]
@@ -196,13 +143,6 @@ def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd
     """Return how often scored predictions held beside what chance allows, by method and promise.
 
     Also returned is how many scored predictions are left out: the whole line promises nothing.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of predictions.
-    heldout_ratings : DataFrame
-        The models that calibrate are those with votes that were never predicted.
     """
     scored = record[record["scored_at"].notna()]
     counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
@@ -230,23 +170,7 @@ def pool_of(heldout_ratings: pd.DataFrame, method: str, record: pd.DataFrame) ->
 def rank_tests(
     record: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> pd.DataFrame:
-    """Return rank tests of the residuals of scored predictions against those that calibrate.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of predictions.
-    heldout_ratings : DataFrame
-        The table of that name.
-    std_error : {"analytic", "bootstrap"}
-        Which standard error intervals are made of.
-
-    Returns
-    -------
-    DataFrame
-        Two rows per method: of signed residuals in units of the spread (shifted either way?) and
-        of their sizes (larger?). No rows where nothing is scored, or nothing is left to calibrate.
-    """
+    """Return rank tests of the residuals of scored predictions against those that calibrate."""
     rows = []
     for fresh, new, old in _in_spreads(record, heldout_ratings, std_error):
         method = fresh["method"].iloc[0]

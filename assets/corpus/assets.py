@@ -147,17 +147,7 @@ def _enlarged(corpus: CorpusDefinition, asked: str | None) -> CorpusDefinition:
 def choose(
     battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the battles to judge: those chosen before and still there, then further ones.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        All clean battles of a corpus.
-    corpus : CorpusDefinition
-        With the sample size, None for all battles, and the seed.
-    before : DataFrame or None
-        The choice made before, with its ``selection_order``.
-    """
+    """Return the battles to judge: those chosen before and still there, then further ones."""
     rows = balanced_sample(
         battles["model_a"],
         battles["model_b"],

@@ -15,19 +15,11 @@ from judgeline.elo.rate import HEADLINE
 from judgeline.elo.scale import rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
+from resources.tables.diagnostics import BATTLE_INFLUENCES
 from resources.tables.expectations import evaluate
 from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
-INFLUENCE_COLUMNS = (
-    "model",
-    "battle_id",
-    "opponent",
-    "outcome",
-    "expected",
-    "influence",
-    "is_candidate",
-)
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
 _SHOWN = 10
 
@@ -103,22 +95,6 @@ def influence_table(
 ) -> pd.DataFrame:
     """Return the influence of every battle on the ratings by one method, strongest first.
 
-    Parameters
-    ----------
-    scored_battles, beta_folds : DataFrame
-        The tables of those names.
-    rating : RatingOptions
-        How the corpus is rated.
-    method : str, optional
-        Another method than the one that ranks.
-    candidate_scores, candidate_ratings : DataFrame, optional
-        Battles of models without votes, and their slopes; those without a rating are left out.
-
-    Returns
-    -------
-    DataFrame
-        `INFLUENCE_COLUMNS`, by model, then by the size of the influence.
-
     Raises
     ------
     ValueError
@@ -136,7 +112,7 @@ def influence_table(
     table = table.assign(size=-table["influence"].abs()).sort_values(
         ["is_candidate", "model", "size", "battle_id"], kind="stable"
     )
-    return table[list(INFLUENCE_COLUMNS)].reset_index(drop=True)
+    return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
 
 
 def _influences(

@@ -76,15 +76,7 @@ def method_comparison(
 
 
 def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        One row per judge and scoring method; counts, calls and tokens stay.
-    withheld : mapping of str to str
-        Why, by judge; the note begins with it.
-    """
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
     reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
     why = WITHHELD + reason[hidden].astype(str)

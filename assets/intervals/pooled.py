@@ -96,11 +96,6 @@ def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
 
     Judges come by the number of battles they scored; one that would leave less than 80 % of the
     first one's to all is left out. A battle is the same if its models and its vote are.
-
-    Parameters
-    ----------
-    scored : mapping of str to DataFrame
-        Table ``scored_battles`` by judge.
     """
     keyed = {name: table.set_index(_keys(table)) for name, table in scored.items()}
     order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
@@ -119,13 +114,7 @@ def _keys(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
-    """Return the scored battles of each candidate, by judge that has rated it.
-
-    Parameters
-    ----------
-    boards, scores : mapping of str to DataFrame
-        Tables ``leaderboard`` and ``candidate_scores`` by judge.
-    """
+    """Return the scored battles of each candidate, by judge that has rated it."""
     found: dict[str, dict[str, pd.DataFrame]] = {}
     for judge, board in boards.items():
         for name, rating in board.loc[_are_new(board), ["model", "rating"]].to_numpy().tolist():
@@ -146,19 +135,7 @@ def pooled_board(
     corpus: str,
     candidates: Mapping[str, Tables] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, object]]:
-    """Return the board of judges pooled on their common battles, and what there is to say of it.
-
-    Parameters
-    ----------
-    common : mapping of str to DataFrame
-        Their battles, from `common_battles`.
-    rating : RatingOptions
-        Of the corpus.
-    corpus : str
-        Its slug, which keys the random streams.
-    candidates : mapping of str to mapping, optional
-        Scored battles by candidate and judge, from `candidate_tables`.
-    """
+    """Return the board of judges pooled on their common battles, and what there is to say of it."""
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
         return POOLED_LEADERBOARD.empty(), {"note": note}
@@ -228,15 +205,7 @@ def _ratings(
 
 
 def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
-    """Return the row of the pooled judges in the comparison; none where they have no board.
-
-    Parameters
-    ----------
-    pooled : DataFrame
-        Table ``pooled_leaderboard``.
-    rating : RatingOptions
-        Of the corpus.
-    """
+    """Return the row of the pooled judges in the comparison; none where they have no board."""
     if pooled.empty:
         return pd.DataFrame()
     ratings = as_columns(HeldOutRatings, pooled)

@@ -77,17 +77,7 @@ def reliability_panel(
 def choose_panel(
     battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the battles of a panel: those chosen before and still there, then further ones.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        The sampled battles.
-    corpus : CorpusDefinition
-        With the size of its panel; no battles where it has none.
-    before : DataFrame or None
-        The panel made before, a row per battle and run.
-    """
+    """Return the battles of a panel: those chosen before and still there, then further ones."""
     size = corpus.panel.battles if corpus.panel else 0
     if not size:
         return battles.head(0)

@@ -35,27 +35,7 @@ def evaluate(
     remedy: str,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """Return whether a table keeps some rules, with what was found and what to do.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The table, with any column that a rule does not derive itself.
-    rules : sequence of Rule
-        Value rules say nothing about missing cells, so that "known" is its own one.
-    ids : sequence of str
-        Columns that name a row to a person; those of failing rows are reported.
-    remedy : str
-        What to do when a rule is broken, in one sentence.
-    severity : AssetCheckSeverity
-        ERROR where what follows would be wrong, WARN where it would be weak.
-
-    Returns
-    -------
-    AssetCheckResult
-        Passed if every rule holds; one that could not be computed, for lack of its column, does
-        not hold.
-    """
+    """Return whether a table keeps some rules, with what was found and what to do."""
     (result,) = evaluate_together(table, [rules], ids=ids, remedies=[remedy], severities=[severity])
     return result
 

@@ -38,7 +38,7 @@ def compared(heldout, verdicts, scored_battles) -> pd.DataFrame:
 
 
 def test_one_row_per_method_with_everything_about_it(compared):
-    assert tuple(compared.columns) == comparison.COMPARISON_COLUMNS
+    assert list(compared.columns) == JUDGE_COMPARISON.columns
     soft = compared.set_index("method").loc["soft"]
     assert soft["mae"] == pytest.approx(10)
     assert soft["spearman"] == pytest.approx(1)
