@@ -9,6 +9,7 @@ import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
 from assets.partitions import CORPUS_JUDGE, corpus_judge_key
+from resources.tables.declared import TABLES
 
 _APART = {
     "judge_drift",
@@ -56,12 +57,14 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
 @functools.cache
 def _specs() -> list[dg.AssetCheckSpec]:
     """Return the checks of every table of a judge; found when asked, since some of them ask."""
-    return [
+    specs = [
         spec
         for check in dg.load_asset_checks_from_package_name("assets")
         for spec in check.check_specs
         if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
     ]
+    place = {name: i for i, name in enumerate(TABLES)}
+    return sorted(specs, key=lambda spec: place[spec.asset_key.to_user_string()])
 
 
 def is_settled(checks: pd.DataFrame) -> bool:
