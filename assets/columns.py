@@ -42,13 +42,6 @@ def with_newcomer(scored_battles: pd.DataFrame, model: str, own: pd.DataFrame) -
     """Return a corpus's scored battles and those of a model that nobody voted on.
 
     A model of the corpus that bears its name, without votes, is not it: its battles are left out.
-
-    Parameters
-    ----------
-    scored_battles, own : DataFrame
-        Of the corpus, and of the newcomer, whose judge outcomes follow from the scores.
-    model : str
-        The newcomer.
     """
     is_other = scored_battles["model_a"].ne(model) & scored_battles["model_b"].ne(model)
     recorded = own["recorded_outcome"].fillna(own["judge_outcome"])

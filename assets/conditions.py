@@ -1,12 +1,14 @@
 """What all tables of the lineage share: their owner, what they wait for, how they are checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import dagster as dg
+import pandas as pd
 
 from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
+from resources.tables.schema import Table
 
 # A tick sees what was updated as of its beginning, and what is in progress as of now: a table that
 # a run makes meanwhile, from an input that it made before, would look as if it waited for one.
@@ -142,3 +144,31 @@ def _check(
 
 corpus_check = partial(_check, partitions_def=CORPUS)
 judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
+
+
+def checks_of(
+    table: Table, *, partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE
+) -> dg.AssetChecksDefinition:
+    """Return the declared checks of a table as one step, which reads the table once."""
+    with previews_silenced():
+        specs = [
+            dg.AssetCheckSpec(
+                check.name,
+                asset=table.name,
+                description=check.guards,
+                blocking=check.blocking,
+                partitions_def=partitions_def,
+            )
+            for check in table.checks
+        ]
+
+        @dg.multi_asset_check(
+            name=f"checks_of_{table.name}",
+            specs=specs,
+            ins={"rows": dg.AssetIn(table.name)},
+        )
+        def declared(rows: pd.DataFrame) -> Iterator[dg.AssetCheckResult]:
+            for result in table.results(rows):
+                yield result._replace(asset_key=dg.AssetKey(table.name))
+
+    return declared

@@ -1,49 +1,24 @@
 """How the checks of a judge last came out on a corpus, as the instance remembers them."""
 
+import functools
 from collections.abc import Collection, Iterable
-from types import ModuleType
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
-from assets.diagnostics import assets as diagnostics
-from assets.diagnostics import influences, missing_bounds, missingness
-from assets.elo import methods, ratings
-from assets.elo import slopes as calibration
-from assets.intervals import assets as uncertainty
-from assets.judging import assets as judging
-from assets.judging import choices, single_scores
-from assets.partitions import corpus_judge_key
-from assets.quantitative import assets as quantitative
-from assets.quantitative import embeddings
-from assets.reference import assets as reference
-from assets.reliability import gate as judge_gate
-from assets.reliability import panel
-from assets.trust import assets as soft_outcomes
-from assets.winrate import assets as win_rates
+from assets.partitions import CORPUS_JUDGE, corpus_judge_key
+from resources.tables.declared import TABLES
 
-JUDGED: tuple[ModuleType, ...] = (
-    judging,
-    panel,
-    single_scores,
-    choices,
-    soft_outcomes,
-    calibration,
-    ratings,
-    influences,
-    uncertainty,
-    diagnostics,
-    judge_gate,
-    missingness,
-    missing_bounds,
-    win_rates,
-    reference,
-    embeddings,
-    quantitative,
-    methods,
-)
+_APART = {
+    "judge_drift",
+    "candidate_verdicts",
+    "candidate_ratings",
+    "attack_controls",
+    "predictions",
+}
+"""Tables of a judge that say nothing of its ratings of the corpus' own models."""
 UP_TO_LEADERBOARD = (
     "verdicts",
     "scored_battles",
@@ -71,14 +46,25 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
     check never came to it because something before it failed: the table that it guards is then
     older than that run.
     """
-    specs = [
-        spec for check in dg.load_asset_checks_from_modules(JUDGED) for spec in check.check_specs
-    ]
+    specs = _specs()
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(
         [spec.key for spec in specs], PartitionKeyFilter(key=corpus_judge_key(corpus, judge))
     )
     rows = [_row(spec, records[spec.key]) for spec in specs if spec.key in records]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+@functools.cache
+def _specs() -> list[dg.AssetCheckSpec]:
+    """Return the checks of every table of a judge; found when asked, since some of them ask."""
+    specs = [
+        spec
+        for check in dg.load_asset_checks_from_package_name("assets")
+        for spec in check.check_specs
+        if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
+    ]
+    place = {name: i for i, name in enumerate(TABLES)}
+    return sorted(specs, key=lambda spec: place[spec.asset_key.to_user_string()])
 
 
 def is_settled(checks: pd.DataFrame) -> bool:

@@ -9,13 +9,7 @@ Sources = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def columns_from(sources: Sources) -> dict[str, Any]:
-    """Return metadata that says which columns of which assets each column was made from.
-
-    Parameters
-    ----------
-    sources : mapping of str to mapping of str to sequence of str
-        By column of the table: by asset, the columns of it that were read.
-    """
+    """Return metadata that says which columns of which assets each column was made from."""
     lineage = {
         column: [
             dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)

@@ -46,17 +46,7 @@ class Made(NamedTuple):
 def last_made(
     instance: dg.DagsterInstance, corpus: str, judge: str, assets: Iterable[str]
 ) -> list[Made]:
-    """Return the latest materialisation of each asset's partition, of those that have one.
-
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Where runs are recorded.
-    corpus, judge : str
-        Slugs; assets of a corpus alone are looked up under it.
-    assets : iterable of str
-        Names of `OF_CORPUS`, `OF_JUDGE` or `OF_ALL_JUDGES`.
-    """
+    """Return the latest materialisation of each asset's partition, of those that have one."""
     found = []
     for asset in assets:
         of_corpus = asset in (*OF_CORPUS, *OF_ALL_JUDGES)
@@ -81,15 +71,7 @@ def _made(asset: str, record: dg.EventLogRecord) -> Made:
 
 
 def sources_of(context: dg.AssetExecutionContext, *assets: str) -> dict[str, Any]:
-    """Return as metadata what the named inputs were made of, and the runs that made them.
-
-    Parameters
-    ----------
-    context : AssetExecutionContext
-        Of an asset of a corpus and a judge.
-    *assets : str
-        What the table was made from, near and far, in the order of the lineage.
-    """
+    """Return as metadata what the named inputs were made of, and the runs that made them."""
     made = last_made(context.instance, *corpus_and_judge(context), assets)
     runs = {
         one.asset: {"run": one.run_id, "made_at": one.made_at, "code_version": one.code_version}

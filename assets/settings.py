@@ -36,21 +36,6 @@ def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
 
     The corpus has the named settings alone: to read another is an error, so that no table depends
     on a setting that is not recorded.
-
-    Parameters
-    ----------
-    context : AssetExecutionContext
-        Of an asset of a corpus, with or without a judge.
-    catalog : Catalog
-        Where the settings stand.
-    *names : str
-        All settings that the table, or a check of it, depends on: a key of the corpus' entry such
-        as ``rating.l2``, `JUDGE` or a key of the judge's, `EMBEDDER` or `CONTENT`.
-
-    Returns
-    -------
-    CorpusDefinition
-        Of this partition's corpus: its slug and the named settings.
     """
     corpus, judge = _of(context)
     context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})

@@ -27,6 +27,7 @@ from resources.candidates.schema import HAS_VOTES_NOW
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among, different, holds, known, unique, within
 from resources.tables.store import ParquetStore
 
 CONTENTS, FINGERPRINT = "contents", "fingerprint"
@@ -194,21 +195,7 @@ def choose_candidate_battles(
     sampled: pd.DataFrame | None,
     before: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, Needs]:
-    """Return the battles of all candidates of a corpus, and how many each takes.
-
-    Parameters
-    ----------
-    corpus : CorpusDefinition
-        With the seed, and the options of candidates.
-    candidates, battles : DataFrame
-        The tables of these names.
-    heldout, calibration : mapping of str to DataFrame
-        `heldout_ratings` and `conformal_calibration` by judge, of the judges that will be asked.
-    sampled : DataFrame or None
-        The battles that judges rate models by; None for all of the corpus.
-    before : DataFrame or None
-        The choice made before.
-    """
+    """Return the battles of all candidates of a corpus, and how many each takes."""
     anchors = anchor_answers(battles)
     rated_by = battles if sampled is None else sampled
     needs = needs_of(heldout, calibration, corpus.candidates, corpus.rating)._replace(
@@ -278,8 +265,6 @@ def candidate_battles_are_sound(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Ids, sides, texts and anchors are what placing assumes of a candidate's battles."""
-    import great_expectations.expectations as gxe
-
     sides = candidate_battles[["model_a", "model_b"]].to_numpy(dtype=object)
     whose = candidate_battles[["candidate", "opponent"]].to_numpy(dtype=object)
     right = (sides == whose).all(axis=1) | (sides == whose[:, ::-1]).all(axis=1)
@@ -291,22 +276,12 @@ def candidate_battles_are_sound(
             is_voted=candidate_battles["human_outcome"].notna(),
         ),
         [
-            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
-            *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in told),
-            gxe.ExpectSelectColumnValuesToBeUniqueWithinRecord(
-                column_list=["model_a", "model_b"], notes="a battle is between two models"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_of_its_models",
-                value_set=[True],
-                notes="its models are the candidate and the opponent",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="has_an_anchor", value_set=[True], notes="the opponent has votes"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_voted", value_set=[False], notes="nobody voted on it"
-            ),
+            unique("battle_id", note="battle_id is unique"),
+            *known(*told),
+            different("model_a", "model_b", "a battle is between two models"),
+            holds("is_of_its_models", None, "its models are the candidate and the opponent"),
+            holds("has_an_anchor", None, "the opponent has votes"),
+            among("is_voted", [False], "nobody voted on it"),
         ],
         ids=["battle_id"],
         remedy="Remake candidates and candidate_battles: judgeline run --corpus SLUG.",
@@ -320,8 +295,6 @@ def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Few battles, or many on few questions, leave a candidate's interval to a guess."""
-    import great_expectations.expectations as gxe
-
     found = candidate_battles.groupby("candidate")["question_id"].agg(["size", "nunique"])
     found = found.reindex(sorted(candidates["model"].unique()), fill_value=0)
     table = pd.DataFrame(
@@ -334,15 +307,13 @@ def candidates_have_enough_battles(
     return evaluate(
         table,
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="n_battles",
-                min_value=FEW_BATTLES,
-                notes=f"a candidate has at least {FEW_BATTLES} battles",
+            within(
+                "n_battles", FEW_BATTLES, note=f"a candidate has at least {FEW_BATTLES} battles"
             ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="n_questions",
-                min_value=FEW_BATTLES,
-                notes=f"they are on at least {FEW_BATTLES} different questions",
+            within(
+                "n_questions",
+                FEW_BATTLES,
+                note=f"they are on at least {FEW_BATTLES} different questions",
             ),
         ],
         ids=["candidate"],
@@ -381,8 +352,6 @@ def candidates_meet_all_strengths(
     Bands of strength are those that battles are chosen by; opponents whose strength nobody knows
     by now are a band of their own.
     """
-    import great_expectations.expectations as gxe
-
     asked = of_asked_judges(by_judge(heldout_ratings), catalog)
     strengths = anchor_strengths(asked, anchor_answers(battles).voted)
     bands = pd.Series(strength_bands(strengths.to_numpy()), index=strengths.index)
@@ -392,13 +361,11 @@ def candidates_meet_all_strengths(
     return evaluate(
         pd.DataFrame({"candidate": shares.index.astype(str), "share": shares.to_numpy(float)}),
         [
-            gxe.ExpectColumnValuesToNotBeNull(
-                column="share", notes="the strength of some opponent of a candidate is known"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="share",
-                max_value=most,
-                notes=f"at most {most:.0%} of a candidate's battles are against one band of "
+            *known("share", note="the strength of some opponent of a candidate is known"),
+            within(
+                "share",
+                high=most,
+                note=f"at most {most:.0%} of a candidate's battles are against one band of "
                 "strength",
             ),
         ],
@@ -414,18 +381,16 @@ def candidates_speak_all_languages(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Ratings are of the corpus' mix of languages; a candidate's battles should have that too."""
-    import great_expectations.expectations as gxe
-
     corpus = language_shares(anchor_answers(battles).answers)
     own = candidate_battles["language"].fillna("").groupby(candidate_battles["candidate"])
     off = own.agg(lambda spoken: _distance(spoken.value_counts(normalize=True), corpus))
     return evaluate(
         pd.DataFrame({"candidate": off.index.astype(str), "off": off.to_numpy(float)}),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="off",
-                max_value=MOST_OFF_LANGUAGES,
-                notes=f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in other "
+            within(
+                "off",
+                high=MOST_OFF_LANGUAGES,
+                note=f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in other "
                 "languages than those of the corpus would be",
             )
         ],

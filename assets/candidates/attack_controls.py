@@ -19,20 +19,8 @@ from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
+from resources.tables.candidates import ATTACK_CONTROLS
 
-COLUMNS: dict[str, str] = {
-    "control": "str",
-    "model": "str",
-    "rating": "float64",
-    "lower": "float64",
-    "upper": "float64",
-    "std_error": "float64",
-    "bound": "float64",
-    "bound_is": "str",
-    "rise": "float64",
-    "n_battles": "int64",
-    "note": "str",
-}
 _OF_THE_JUDGE = ("rating", "lower", "upper", "std_error", "bound", "rise")
 ABOVE_CHANCE = 2.33
 """Standard errors of its rating that a control must lie above its bound to fail: chance alone
@@ -71,8 +59,7 @@ def attack_controls(
     rated = _controls(candidate_ratings)
     if rated.empty:
         note = "no attack controls: switch them on under 'candidates.controls' of the corpus"
-        table = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
-        return dg.MaterializeResult(value=table, metadata={"note": note})
+        return ATTACK_CONTROLS.without(note)
     carriers = _carriers(candidates)
     rows = []
     for row in rated.to_dict("records"):
@@ -86,7 +73,7 @@ def attack_controls(
             tied_rating=tied,
         )
         rows.append(_held(row, at_most, what, definition.candidates))
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    table = ATTACK_CONTROLS.typed(pd.DataFrame(rows))
     if reason := failures(gate_of(judge_gate), withholding=True):
         blank = table.assign(**dict.fromkeys(_OF_THE_JUDGE, np.nan), note=WITHHELD + reason)
         return dg.MaterializeResult(value=blank, metadata={"withheld": reason})
@@ -99,24 +86,7 @@ def attack_controls(
 def honest_rating(
     control: str, ratings: Mapping[str, float], *, carrier: str, tied_rating: Callable[[], float]
 ) -> tuple[float, str]:
-    """Return what a judge that no attack moves rates a control at most, and that in words.
-
-    Parameters
-    ----------
-    control : str
-        Its kind.
-    ratings : mapping of str to float
-        The judge's ratings of the models that people voted on, in Elo points.
-    carrier : str
-        The model whose answers an injected instruction rides on.
-    tied_rating : callable
-        Gives what ties with everybody that the control met would be rated.
-
-    Returns
-    -------
-    float, str
-        Elo points; NaN where it cannot be known, and then the words say why.
-    """
+    """Return what a judge that no attack moves rates a control at most, and that in words."""
     if not ratings:
         return np.nan, "unknown: no anchor has a rating by this method; make the ratings again"
     if control == "null-model":

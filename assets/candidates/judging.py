@@ -9,13 +9,14 @@ from assets.judging.asking import WARN_PARSED, ask_judge, parse_rate
 from assets.judging.forms import not_asked, why_not_asked
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import JUDGE, corpus_of
-from judgeline.io import SCORED_COLUMNS, VERDICT_DTYPES, score_battles
+from judgeline.io import VERDICT_DTYPES, score_battles
 from resources.candidates.choosing import fingerprint
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
+from resources.tables.candidates import CANDIDATE_SCORES
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 WHOSE = ("candidate", "control", "content_hash")
@@ -95,15 +96,14 @@ def candidate_scores(
 
     Score differences are A minus B in rubric points; a verdict that failed scores nothing.
     """
-    columns = [*SCORED_COLUMNS, *WHOSE]
     if candidate_battles is None or candidate_verdicts is None:
-        return dg.MaterializeResult(value=pd.DataFrame(columns=columns).astype("str"))
+        return dg.MaterializeResult(value=CANDIDATE_SCORES.empty())
     judged = candidate_battles[candidate_battles["battle_id"].isin(candidate_verdicts["battle_id"])]
     scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
     whose = candidate_battles[["battle_id", *WHOSE]]
     counts = scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
     return dg.MaterializeResult(
-        value=counts[columns],
+        value=counts[CANDIDATE_SCORES.columns],
         metadata={
             "n_left_out": len(judged) - len(scored),
             "n_not_judged": len(candidate_battles) - len(judged),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from assets.candidates.judging import NO_BATTLES, counted
 from assets.columns import as_coded, as_columns, as_table, with_newcomer
-from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, checks_of
 from assets.judging.asking import MIN_PARSED
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import corpus_of
@@ -18,7 +18,7 @@ from judgeline.elo import HeldOutRatings, RatingSettings, rate
 from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import evaluate
+from resources.tables.intervals import CANDIDATE_RATINGS
 
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""
@@ -60,7 +60,7 @@ def candidate_ratings(
     board = rank_models(heldout, **ranking_options(rating))
     newcomers = listed(candidates)
     if newcomers.empty:
-        none = as_table(_nobody(board)).merge(newcomers, on="model", how="left")
+        none = CANDIDATE_RATINGS.empty()
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
@@ -112,21 +112,7 @@ def place_newcomer(
     corpus: str,
     own: pd.DataFrame,
 ) -> HeldOutRatings:
-    """Return the ratings of a model without votes, placed as one of the corpus would be.
-
-    Parameters
-    ----------
-    scored_battles : DataFrame
-        Of the corpus.
-    model : str
-        The newcomer.
-    rating : RatingOptions
-        Of the corpus.
-    corpus : str
-        Names the random streams.
-    own : DataFrame
-        The newcomer's scored battles.
-    """
+    """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)
     return rate(
         as_coded(battles, rating.hard_outcome),
@@ -163,18 +149,6 @@ def place_candidate(
     """Return the ratings of one candidate, and what went wrong if anything did.
 
     A candidate that cannot be placed has flags in the place of ratings, and stops no other.
-
-    Parameters
-    ----------
-    scores : DataFrame or None
-        Its scored battles.
-    place : callable
-        Rates it by them.
-    unrated : HeldOutRatings
-        Its rows without ratings.
-    n_asked : int
-        Battles that the judge was asked about: with fewer than half of them scored there is no
-        rating, since those say nothing of the others.
     """
     if not n_asked:
         return with_flag(unrated, "not-judged"), ""
@@ -238,23 +212,4 @@ def _described(table: pd.DataFrame) -> dict[str, Any]:
     return {**known, "note": note}
 
 
-@judge_check(candidate_ratings)
-def candidates_are_placed(candidate_ratings: pd.DataFrame) -> dg.AssetCheckResult:
-    """A dropped model without a rating, or with a thin one, was dropped in vain so far."""
-    import great_expectations.expectations as gxe
-
-    thin = candidate_ratings["flags"].str.contains("few-battles|no-spread", regex=True)
-    return evaluate(
-        candidate_ratings.assign(is_placed=candidate_ratings["rating"].notna() & ~thin),
-        [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_placed",
-                value_set=[True],
-                notes="a candidate has a rating, and battles enough to say how uncertain it is",
-            )
-        ],
-        ids=["model", "flags"],
-        remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
-        "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+candidate_checks = checks_of(CANDIDATE_RATINGS)

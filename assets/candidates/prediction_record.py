@@ -17,33 +17,10 @@ from judgeline.intervals import (
     running_coverage,
 )
 from resources.further_votes import PEOPLE, votes_on
+from resources.tables.candidates import PREDICTIONS
 
 JUDGE_AND_VOTES = "judge_and_votes"
 """Method of a prediction by the judge and the model's first votes together."""
-
-PREDICTION_DTYPES: dict[str, str] = {
-    "model": "str",
-    "content_hash": "str",
-    "predicted_at": "str",
-    "run_id": "str",
-    "method": "str",
-    "rating": "float64",
-    "lower": "float64",
-    "upper": "float64",
-    "std_error": "float64",
-    "vote_std_error": "float64",
-    "miscoverage": "float64",
-    "anchors": "str",
-    "used_votes": "str",
-    "scored_at": "str",
-    "human_rating": "float64",
-    "human_std_error": "float64",
-    "origin_shift": "float64",
-    "n_votes": "Int64",
-    "residual": "float64",
-    "covered": "boolean",
-}
-"""Columns of the record; those from `scored_at` on are null until enough people have voted."""
 
 _FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
 _COMPARED_SHARE = 0.5  # of a model's votes that calibrate judge and votes, at the least
@@ -53,7 +30,7 @@ _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std
 def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
     """Return a record with its columns and their types; an empty one for None."""
     given = pd.DataFrame() if table is None else table
-    return given.reindex(columns=list(PREDICTION_DTYPES)).astype(PREDICTION_DTYPES)
+    return given.reindex(columns=PREDICTIONS.columns).astype(PREDICTIONS.dtypes)
 
 
 def state_predictions(

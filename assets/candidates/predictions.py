@@ -25,6 +25,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.further_votes import further_ratings
 from resources.tables.expectations import evaluate
+from resources.tables.rules import at_least
 from resources.tables.store import ParquetStore
 
 SURPRISING = 0.01
@@ -108,24 +109,12 @@ def predictions_cover(
     predictions: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Intervals stated before the votes hold as often as they promised, within chance."""
-    import great_expectations.expectations as gxe
-
     coverage, _ = coverage_of(predictions, heldout_ratings)
     return evaluate(
         coverage,
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="coverage",
-                column_B="shared_lower",
-                or_equal=True,
-                notes="no fewer predictions held than chance allows",
-            ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="shared_upper",
-                column_B="coverage",
-                or_equal=True,
-                notes="no more predictions held than chance allows",
-            ),
+            at_least("coverage", "shared_lower", "no fewer predictions held than chance allows"),
+            at_least("shared_upper", "coverage", "no more predictions held than chance allows"),
         ],
         ids=["method", "miscoverage", "n_predictions", "n_covered", "lower", "upper"],
         remedy="Too few: new models are not like those that calibrate; see "

@@ -12,7 +12,7 @@ import pandas as pd
 from assets.columns import as_columns, as_table
 from assets.comparison.report_inputs import battles_behind, costs_of, runs_behind
 from assets.comparison.self_contained import references
-from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, corpus_check
+from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, checks_of
 from assets.gates import UP_TO_LEADERBOARD, judge_checks, settled_judges
 from assets.intervals.pooled import compare_pooled
 from assets.partitions import (
@@ -26,12 +26,12 @@ from assets.partitions import (
 from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import HeldOutRatings, summarise
-from judgeline.report import COMPANIONS, COMPARISON_COLUMNS, JudgeTables, write_report
+from judgeline.report import COMPANIONS, JudgeTables, write_report
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
-from resources.tables.expectations import evaluate
+from resources.tables.comparison import JUDGE_COMPARISON
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]
@@ -162,7 +162,7 @@ def compare(
         n_failed=int(verdicts["status"].ne("ok").sum()),
         n_scored=len(scored_battles),
     )
-    return table[list(COMPARISON_COLUMNS)]
+    return table[JUDGE_COMPARISON.columns]
 
 
 with previews_silenced():
@@ -307,39 +307,4 @@ def self_contained(path: Path) -> dg.AssetCheckResult:
     )
 
 
-@corpus_check(judge_comparison, blocking=True)
-def comparison_is_sound(judge_comparison: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each judge has one row per method, with every figure on its scale."""
-    import great_expectations.expectations as gxe
-
-    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "kappa": (-1, 1), "coverage": (0, 1)}
-    return evaluate(
-        judge_comparison,
-        [
-            gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(COMPARISON_COLUMNS), exact_match=True, notes="no column is missing"
-            ),
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a judge is compared"),
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["judge", "method"], notes="a judge has one row per method"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(column="mae", min_value=0, notes="mae is positive"),
-            *(
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=column,
-                    min_value=low,
-                    max_value=high,
-                    notes=f"{column} lies in [{low}, {high}]",
-                )
-                for column, (low, high) in scales.items()
-            ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="n_verdicts",
-                column_B="n_failed",
-                or_equal=True,
-                notes="no more verdicts failed than there are",
-            ),
-        ],
-        ids=["judge", "method"],
-        remedy="Run the judges named here again, then the comparison.",
-    )
+comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)

@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, corpus_check
+from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, checks_of, corpus_check
 from assets.figures import bars
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
@@ -18,23 +18,17 @@ from resources.config.corpora import CorpusDefinition
 from resources.corpora.cleaning import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.corpora.revision import content_revision
+from resources.tables.corpus import BATTLES, RAW_BATTLES
 from resources.tables.expectations import evaluate
+from resources.tables.rules import (
+    at_least,
+    holds,
+    n_rows,
+    unique,
+    within,
+)
 from resources.tables.store import ParquetStore
 
-BATTLE_COLUMNS = (
-    "battle_id",
-    "question_id",
-    "cluster_id",
-    "model_a",
-    "model_b",
-    "human_outcome",
-    "instruction",
-    "completion_a",
-    "completion_b",
-    "language",
-    "n_turns",
-    "timestamp",
-)
 MAX_QUARANTINED = 0.5
 WARN_QUARANTINED = 0.05
 MIN_SHARE_OF_UNIFORM = 0.5
@@ -153,17 +147,7 @@ def _enlarged(corpus: CorpusDefinition, asked: str | None) -> CorpusDefinition:
 def choose(
     battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the battles to judge: those chosen before and still there, then further ones.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        All clean battles of a corpus.
-    corpus : CorpusDefinition
-        With the sample size, None for all battles, and the seed.
-    before : DataFrame or None
-        The choice made before, with its ``selection_order``.
-    """
+    """Return the battles to judge: those chosen before and still there, then further ones."""
     rows = balanced_sample(
         battles["model_a"],
         battles["model_b"],
@@ -201,24 +185,8 @@ def _appearances(chosen: pd.DataFrame, battles: pd.DataFrame) -> pd.Series:
     return seen.reindex(sorted(names), fill_value=0)
 
 
-@corpus_check(dg.AssetKey("raw_battles"), blocking=True)
-def battles_have_the_agreed_columns(raw_battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Everything that follows reads these columns; a corpus without battles stops here."""
-    import great_expectations.expectations as gxe
-
-    return evaluate(
-        raw_battles,
-        [
-            gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(BATTLE_COLUMNS),
-                exact_match=True,
-                notes=f"the columns are {', '.join(BATTLE_COLUMNS)}",
-            ),
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is at least one battle"),
-        ],
-        ids=["battle_id"],
-        remedy="Check the corpus' reader, location and revision in config/corpora.yaml.",
-    )
+raw_battle_checks = checks_of(RAW_BATTLES, partitions_def=CORPUS)
+battle_checks = checks_of(BATTLES, partitions_def=CORPUS)
 
 
 def _quarantine_share(raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame) -> pd.DataFrame:
@@ -238,15 +206,13 @@ def most_rows_could_be_read(
     raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """A corpus of which most rows fit no rule is being read by the wrong reader."""
-    import great_expectations.expectations as gxe
-
     return evaluate(
         _quarantine_share(raw_battles, quarantined_battles),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="share",
-                max_value=MAX_QUARANTINED,
-                notes=f"at most {MAX_QUARANTINED:.0%} of the published rows are quarantined",
+            within(
+                "share",
+                high=MAX_QUARANTINED,
+                note=f"at most {MAX_QUARANTINED:.0%} of the published rows are quarantined",
             )
         ],
         ids=["reasons"],
@@ -259,15 +225,13 @@ def few_rows_are_quarantined(
     quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Many unreadable rows weaken the corpus, and may not be missing at random."""
-    import great_expectations.expectations as gxe
-
     return evaluate(
         _quarantine_share(raw_battles, quarantined_battles),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="share",
-                max_value=WARN_QUARANTINED,
-                notes=f"at most {WARN_QUARANTINED:.0%} of the published rows are quarantined",
+            within(
+                "share",
+                high=WARN_QUARANTINED,
+                note=f"at most {WARN_QUARANTINED:.0%} of the published rows are quarantined",
             )
         ],
         ids=["reasons"],
@@ -276,48 +240,17 @@ def few_rows_are_quarantined(
     )
 
 
-@corpus_check(battles, blocking=True)
-def battles_are_clean(battles: pd.DataFrame) -> dg.AssetCheckResult:
-    """Ids, models and outcomes are what every estimator assumes of them."""
-    import great_expectations.expectations as gxe
-
-    named = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
-    return evaluate(
-        battles,
-        [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a battle passes the filters"),
-            *(gxe.ExpectColumnValuesToNotBeNull(column=c, notes=f"{c} is known") for c in named),
-            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
-            gxe.ExpectSelectColumnValuesToBeUniqueWithinRecord(
-                column_list=["model_a", "model_b"], notes="a battle is between two models"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="human_outcome",
-                value_set=[0.0, 0.5, 1.0],
-                notes="human_outcome is 1, 0.5, 0 or null",
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="n_turns", min_value=1, notes="n_turns is at least 1 or null"
-            ),
-        ],
-        ids=["battle_id"],
-        remedy="Such rows belong in quarantine: correct the reader, or loosen the filters.",
-    )
-
-
 @corpus_check(battles)
 def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Calibration rests on battles that people decided."""
-    import great_expectations.expectations as gxe
-
     decisive = battles["human_outcome"].isin([0.0, 1.0])
     return evaluate(
         pd.DataFrame({"decisive_votes": [int(decisive.sum())]}),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="decisive_votes",
-                min_value=MIN_DECISIVE_VOTES,
-                notes=f"at least {MIN_DECISIVE_VOTES} battles have a vote that is no tie",
+            within(
+                "decisive_votes",
+                MIN_DECISIVE_VOTES,
+                note=f"at least {MIN_DECISIVE_VOTES} battles have a vote that is no tie",
             )
         ],
         ids=["decisive_votes"],
@@ -329,25 +262,19 @@ def humans_voted(battles: pd.DataFrame) -> dg.AssetCheckResult:
 @corpus_check(sampled_battles, blocking=True, battles=dg.AssetIn("battles"))
 def sample_is_a_sample(sampled_battles: pd.DataFrame, battles: pd.DataFrame) -> dg.AssetCheckResult:
     """Each chosen battle is one of the corpus, chosen once, in a definite order."""
-    import great_expectations.expectations as gxe
-
     known = sampled_battles["battle_id"].isin(battles["battle_id"])
     return evaluate(
         sampled_battles.assign(in_corpus=known),
         [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="at least one battle is chosen"),
-            gxe.ExpectColumnValuesToBeUnique(column="battle_id", notes="battle_id is unique"),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="in_corpus", value_set=[True], notes="the battle is one of the corpus"
-            ),
-            gxe.ExpectColumnValuesToBeUnique(
-                column="selection_order", notes="selection_order is unique"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="selection_order",
-                min_value=0,
-                max_value=max(len(sampled_battles) - 1, 0),
-                notes="selection_order counts from 0",
+            n_rows(1, "at least one battle is chosen"),
+            unique("battle_id", note="battle_id is unique"),
+            holds("in_corpus", None, "the battle is one of the corpus"),
+            unique("selection_order", note="selection_order is unique"),
+            within(
+                "selection_order",
+                0,
+                max(len(sampled_battles) - 1, 0),
+                note="selection_order counts from 0",
             ),
         ],
         ids=["battle_id"],
@@ -360,8 +287,6 @@ def sample_covers_the_models(
     sampled_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """A model with few chosen battles gets a rating that says little."""
-    import great_expectations.expectations as gxe
-
     available = _appearances(battles, battles)
     fair = MIN_SHARE_OF_UNIFORM * 2 * len(sampled_battles) / max(available.size, 1)
     coverage = pd.DataFrame(
@@ -374,11 +299,10 @@ def sample_covers_the_models(
     return evaluate(
         coverage,
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="appearances",
-                column_B="needed",
-                or_equal=True,
-                notes="a model appears at least half as often as the average one, or in all of "
+            at_least(
+                "appearances",
+                "needed",
+                "a model appears at least half as often as the average one, or in all of "
                 "its battles",
             )
         ],

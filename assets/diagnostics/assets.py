@@ -5,13 +5,13 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_coded, as_columns, as_numbers, as_table
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
 from assets.figures import reliability
 from assets.settings import corpus_of
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
 from resources.config.catalog import Catalog
-from resources.tables.expectations import evaluate
+from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
 
 @dg.asset(
@@ -58,21 +58,4 @@ def _published(column: pd.Series) -> np.ndarray | None:
     return as_numbers(column) if pd.api.types.is_numeric_dtype(column) else column.to_numpy()
 
 
-@judge_check(judge_diagnostics)
-def diagnostics_could_be_computed(judge_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
-    """A diagnostic without a value leaves a question about the judge open."""
-    import great_expectations.expectations as gxe
-
-    return evaluate(
-        judge_diagnostics,
-        [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="there is a diagnostic"),
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["diagnostic", "level"], notes="a diagnostic has one value per level"
-            ),
-            gxe.ExpectColumnValuesToNotBeNull(column="value", notes="a diagnostic has a value"),
-        ],
-        ids=["diagnostic", "level"],
-        remedy="Most need more scored battles, or more voted models, than there are.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+diagnostic_checks = checks_of(JUDGE_DIAGNOSTICS)

@@ -13,18 +13,11 @@ from judgeline.diagnostics import fit_influences
 from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
+from resources.tables.diagnostics import BATTLE_INFLUENCES
 from resources.tables.expectations import evaluate
+from resources.tables.rules import holds, known, within
 from resources.tables.store import preview
 
-INFLUENCE_COLUMNS = (
-    "model",
-    "battle_id",
-    "opponent",
-    "outcome",
-    "expected",
-    "influence",
-    "is_candidate",
-)
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
 _SHOWN = 10
 
@@ -100,22 +93,6 @@ def influence_table(
 ) -> pd.DataFrame:
     """Return the influence of every battle on the ratings by one method, strongest first.
 
-    Parameters
-    ----------
-    scored_battles, beta_folds : DataFrame
-        The tables of those names.
-    rating : RatingOptions
-        How the corpus is rated.
-    method : str, optional
-        Another method than the one that ranks.
-    candidate_scores, candidate_ratings : DataFrame, optional
-        Battles of models without votes, and their slopes; those without a rating are left out.
-
-    Returns
-    -------
-    DataFrame
-        `INFLUENCE_COLUMNS`, by model, then by the size of the influence.
-
     Raises
     ------
     ValueError
@@ -133,7 +110,7 @@ def influence_table(
     table = table.assign(size=-table["influence"].abs()).sort_values(
         ["is_candidate", "model", "size", "battle_id"], kind="stable"
     )
-    return table[list(INFLUENCE_COLUMNS)].reset_index(drop=True)
+    return table[BATTLE_INFLUENCES.columns].reset_index(drop=True)
 
 
 def _influences(
@@ -182,33 +159,29 @@ def added_up(
     rating: RatingOptions,
 ) -> dg.AssetCheckResult:
     """Return whether influences are of these ratings and battles, rated in this way."""
-    import great_expectations.expectations as gxe
-
     own = battle_influences[~battle_influences["is_candidate"]]
-    known = own["battle_id"].isin(scored_battles["battle_id"])
+    is_scored = own["battle_id"].isin(scored_battles["battle_id"])
     placed = _mean_of_bases(heldout_ratings, rating.method)
     surplus = (own["outcome"] - own["expected"]).groupby(own["model"]).sum()
     pull = 2 * rating.l2 * pd.Series(rating_to_strength(as_numbers(placed)), placed.index)
     table = pd.DataFrame(
         {
             "off_by": (surplus - pull[placed.notna()]).abs(),
-            "known": known.groupby(own["model"]).all(),
+            "known": is_scored.groupby(own["model"]).all(),
             "finite": np.isfinite(own["influence"]).groupby(own["model"]).all(),
         }
     )
     return evaluate(
         table.rename_axis("model").reset_index(),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="off_by",
-                max_value=PULL_TOLERANCE,
-                notes="wins beyond expectation equal the pull of the penalty at the rating",
+            within(
+                "off_by",
+                high=PULL_TOLERANCE,
+                note="wins beyond expectation equal the pull of the penalty at the rating",
             ),
-            gxe.ExpectColumnValuesToNotBeNull(
-                column="off_by", notes="models with a rating and models with influences agree"
-            ),
+            *known("off_by", note="models with a rating and models with influences agree"),
             *(
-                gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True], notes=notes)
+                holds(column, None, notes)
                 for column, notes in (
                     ("known", "each battle is a scored one"),
                     ("finite", "each influence is a number"),

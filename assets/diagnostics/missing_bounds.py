@@ -17,6 +17,7 @@ from judgeline.intervals import rank_models
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
+from resources.tables.rules import at_least, holds, unique
 
 MAX_DISAGREEMENT = 1e-6
 """Elo points by which a rating may differ from the one in heldout_ratings: rounding only."""
@@ -111,8 +112,6 @@ def bounds_are_of_the_ratings(
     missing_bounds: pd.DataFrame, heldout_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Bounds belong to the ratings that are shown, and a hard rating lies inside its own."""
-    import great_expectations.expectations as gxe
-
     shown = heldout_ratings[["model", "method", "rating"]].rename(columns={"rating": "shown"})
     table = missing_bounds.merge(shown, on=["model", "method"], how="left")
     hard = table["method"].eq("hard")
@@ -128,11 +127,9 @@ def bounds_are_of_the_ratings(
             ),
         ),
         [
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["model", "method"], notes="a model has one row by each method"
-            ),
+            unique("model", "method", note="a model has one row by each method"),
             *(
-                gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[True], notes=notes)
+                holds(column, None, notes)
                 for column, notes in (
                     ("same", "the rating is the one in heldout_ratings"),
                     ("ordered", "the worst rating is at most the best"),
@@ -148,19 +145,16 @@ def bounds_are_of_the_ratings(
 @judge_check(missing_bounds)
 def missing_battles_matter_little(missing_bounds: pd.DataFrame) -> dg.AssetCheckResult:
     """Bounds wider than half the interval: what is missing outweighs what is uncertain."""
-    import great_expectations.expectations as gxe
-
     return evaluate(
         missing_bounds.assign(
             width=bound_width(missing_bounds).fillna(0.0),
             limit=width_limit(missing_bounds["half_width"]),
         ),
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="limit",
-                column_B="width",
-                or_equal=True,
-                notes="a model's bounds are no further apart than its interval reaches to either "
+            at_least(
+                "limit",
+                "width",
+                "a model's bounds are no further apart than its interval reaches to either "
                 f"side, or {MAX_WIDTH:g} Elo where that is unbounded",
             )
         ],

@@ -13,6 +13,7 @@ from assets.diagnostics.tables import account_for
 from assets.partitions import of_corpus
 from judgeline.diagnostics import SCORED, excess_p_values
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among, within
 
 MAX_CHANCE = 0.01
 """Chance, over all models together, below which missing battles no longer look alike."""
@@ -74,8 +75,6 @@ def battles_are_accounted_for(
     scored_battles: pd.DataFrame,
 ) -> dg.AssetCheckResult:
     """Scored and missing battles add up to the sample in every grouping; nothing is lost."""
-    import great_expectations.expectations as gxe
-
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
     asked = verdicts["battle_id"].isin(sampled_battles["battle_id"]).sum()
     scored = missingness["status"].eq(SCORED)
@@ -98,10 +97,7 @@ def battles_are_accounted_for(
     }
     return evaluate(
         table,
-        [
-            gxe.ExpectColumnValuesToBeInSet(column=column, value_set=[total], notes=notes)
-            for column, (total, notes) in wanted.items()
-        ],
+        [among(column, [total], notes) for column, (total, notes) in wanted.items()],
         ids=["part"],
         remedy="Remake verdicts, scored_battles and missingness together: they are of different "
         "samples, or an answer has a fate that nobody counted.",
@@ -111,8 +107,6 @@ def battles_are_accounted_for(
 @judge_check(missingness)
 def models_are_missing_alike(missingness: pd.DataFrame) -> dg.AssetCheckResult:
     """Battles of one model missing more often than chance allows may be missing for a reason."""
-    import great_expectations.expectations as gxe
-
     table = missing_by_level(missingness)
     models, whole = (table[table["grouping"].eq(name)] for name in ("model", "all"))
     chance = excess_p_values(
@@ -124,10 +118,10 @@ def models_are_missing_alike(missingness: pd.DataFrame) -> dg.AssetCheckResult:
     return evaluate(
         models.assign(chance=chance),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="chance",
-                min_value=MAX_CHANCE,
-                notes="missing battles fall on models as by chance (exact test, Holm's correction "
+            within(
+                "chance",
+                MAX_CHANCE,
+                note="missing battles fall on models as by chance (exact test, Holm's correction "
                 f"for the number of models, level {MAX_CHANCE:g})",
             )
         ],

@@ -6,14 +6,14 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import COMPARES_METHODS, OF_CORPUS, corpus_check
+from assets.conditions import COMPARES_METHODS, OF_CORPUS, checks_of
 from assets.elo.methods import SHOWN
 from assets.gates import settled_judges
-from assets.partitions import by_judge, of_every_judge
+from assets.partitions import CORPUS, by_judge, of_every_judge
 from assets.reliability.gate import withheld_judges
 from judgeline.intervals import WITHHELD
-from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
-from resources.tables.expectations import evaluate
+from resources.method_table import FIGURES
+from resources.tables.elo import METHOD_COMPARISON
 
 _LEADING_HERE = (
     "verdicts",
@@ -61,7 +61,7 @@ def method_comparison(
     table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
     boards = by_judge(leaderboard)
     withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
-    table = without_figures(table[["judge", *SUMMARY_COLUMNS]], withheld)
+    table = without_figures(table[METHOD_COMPARISON.columns], withheld)
     known = table[table["mae"].notna()].sort_values("mae")
     shown = ["judge", *SHOWN]
     return dg.MaterializeResult(
@@ -76,15 +76,7 @@ def method_comparison(
 
 
 def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        One row per judge and scoring method; counts, calls and tokens stay.
-    withheld : mapping of str to str
-        Why, by judge; the note begins with it.
-    """
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
     reason = comparison["judge"].map(dict(withheld))
     hidden = reason.notna()
     why = WITHHELD + reason[hidden].astype(str)
@@ -95,31 +87,4 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
     return table
 
 
-@corpus_check(method_comparison)
-def methods_have_figures(method_comparison: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each judge has one row per scoring method, with every figure on its scale."""
-    import great_expectations.expectations as gxe
-
-    scales = {"spearman": (-1, 1), "kendall": (-1, 1), "coverage": (0, 1), "mae": (0, None)}
-    return evaluate(
-        method_comparison,
-        [
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["judge", "method"], notes="a judge has one row per method"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="method", value_set=list(KINDS), notes="the method is a known one"
-            ),
-            *(
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=column,
-                    min_value=low,
-                    max_value=high,
-                    notes=f"{column} lies on its scale",
-                )
-                for column, (low, high) in scales.items()
-            ),
-        ],
-        ids=["judge", "method"],
-        remedy="Remake scoring_methods of the judges named here, then the comparison.",
-    )
+comparison_checks = checks_of(METHOD_COMPARISON, partitions_def=CORPUS)

@@ -15,13 +15,10 @@ from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, RatingSettings, rate, summarise
 from judgeline.intervals import calibrate_intervals
 from resources.config.catalog import Catalog
-from resources.method_table import (
-    SUMMARY_COLUMNS,
-    count_spending,
-    gather_methods,
-    tabulate_methods,
-)
+from resources.method_table import count_spending, gather_methods, tabulate_methods
+from resources.tables.elo import METHOD_RATINGS, SCORING_METHODS
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among, holds
 
 SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
 
@@ -59,8 +56,7 @@ def method_ratings(
         "rating.resample_by",
     ).rating
     if scored_battles["human_outcome"].isna().all():
-        empty = pd.DataFrame(columns=list(HeldOutRatings._fields))
-        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
+        return METHOD_RATINGS.without(_NO_VOTES)
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)
     battles = gathered.battles
     ratings = rate(
@@ -109,8 +105,7 @@ def scoring_methods(
         context, catalog, "rating.miscoverage", "rating.n_splits", "rating.seed", "rating.std_error"
     ).rating
     if method_ratings.empty:
-        empty = pd.DataFrame(columns=list(SUMMARY_COLUMNS))
-        return dg.MaterializeResult(value=empty, metadata={"note": _NO_VOTES})
+        return SCORING_METHODS.without(_NO_VOTES)
     ratings = as_columns(HeldOutRatings, method_ratings)
     intervals = calibrate_intervals(
         ratings,
@@ -146,8 +141,6 @@ def methods_have_ratings(
     scoring_methods: pd.DataFrame, method_ratings: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """A method that scored battles rates every model, or says why it does not."""
-    import great_expectations.expectations as gxe
-
     compared = scoring_methods[scoring_methods["n_battles"] > 0]
     n_rows = method_ratings.groupby("method").size().reindex(compared["method"]).fillna(0)
     return evaluate(
@@ -156,13 +149,9 @@ def methods_have_ratings(
             explained=np.isfinite(compared["mae"].astype(float)) | compared["note"].ne(""),
         ),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="n_unplaced", value_set=[0], notes="a method has a row for every model"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="explained",
-                value_set=[True],
-                notes="a method has an error against human ratings, or a note why not",
+            among("n_unplaced", [0], "a method has a row for every model"),
+            holds(
+                "explained", None, "a method has an error against human ratings, or a note why not"
             ),
         ],
         ids=["method"],

@@ -13,6 +13,7 @@ from assets.settings import corpus_of
 from judgeline.elo import HEADLINE, BetaFolds, RatingSettings, rate, summarise
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among, at_least, median_within, within
 
 STD_ERROR_RATIO = 2.0
 """20 resamples know a standard error to 16 %: four times that, for the worst of many models."""
@@ -104,8 +105,6 @@ def every_model_is_placed(
     heldout_ratings: pd.DataFrame, scored_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Every model of the scored battles has one rating by each judge method, or a flag."""
-    import great_expectations.expectations as gxe
-
     models = pd.concat([scored_battles["model_a"], scored_battles["model_b"]]).unique()
     wanted = pd.MultiIndex.from_product([sorted(models), RANKED], names=["model", "method"])
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
@@ -123,19 +122,13 @@ def every_model_is_placed(
     return evaluate(
         table.fillna({"n_ratings": 0}),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="n_ratings", value_set=[1], notes="a model has one rating by each method"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="unexplained",
-                value_set=[False],
-                notes="a rating is a number, or a flag says why there is none",
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="rating",
-                min_value=-LARGEST_RATING,
-                max_value=LARGEST_RATING,
-                notes=f"a rating lies within {LARGEST_RATING:,} Elo points of zero",
+            among("n_ratings", [1], "a model has one rating by each method"),
+            among("unexplained", [False], "a rating is a number, or a flag says why there is none"),
+            within(
+                "rating",
+                -LARGEST_RATING,
+                LARGEST_RATING,
+                note=f"a rating lies within {LARGEST_RATING:,} Elo points of zero",
             ),
         ],
         ids=["model", "method"],
@@ -146,26 +139,24 @@ def every_model_is_placed(
 @judge_check(heldout_ratings)
 def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """Bootstrap and closed form estimate one spread; where they differ, trust neither."""
-    import great_expectations.expectations as gxe
-
     judged = heldout_ratings[heldout_ratings["method"].isin(RANKED)]
     resampled = judged[judged["std_error"].notna()]
     ratio = resampled["std_error"] / resampled["std_error_analytic"]
     limits = [
-        gxe.ExpectColumnValuesToBeBetween(
-            column="ratio",
-            min_value=1 / STD_ERROR_RATIO,
-            max_value=STD_ERROR_RATIO,
-            notes="the bootstrap's standard error is within a factor of "
+        within(
+            "ratio",
+            1 / STD_ERROR_RATIO,
+            STD_ERROR_RATIO,
+            note="the bootstrap's standard error is within a factor of "
             f"{STD_ERROR_RATIO:g} of the closed form's",
         )
     ]
     if len(resampled):
-        typical = gxe.ExpectColumnMedianToBeBetween(
-            column="ratio",
-            min_value=1 / MEDIAN_STD_ERROR_RATIO,
-            max_value=MEDIAN_STD_ERROR_RATIO,
-            notes=f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}",
+        typical = median_within(
+            "ratio",
+            1 / MEDIAN_STD_ERROR_RATIO,
+            MEDIAN_STD_ERROR_RATIO,
+            f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}",
         )
         limits.append(typical)
     return evaluate(
@@ -181,8 +172,6 @@ def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
 @judge_check(heldout_ratings)
 def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
     """The headline should be about as near to human ratings as the better of hard and soft."""
-    import great_expectations.expectations as gxe
-
     voted = heldout_ratings[heldout_ratings["residual"].notna()]
     error = voted.assign(error=voted["residual"].abs()).groupby("method")["error"].mean()
     error = error.reindex(RANKED)
@@ -190,11 +179,10 @@ def headline_is_near_people(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResul
     return evaluate(
         table.assign(most=WORSE_BY * error[["hard", "soft"]].min()),
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="most",
-                column_B=HEADLINE,
-                or_equal=True,
-                notes="the mean absolute residual of the headline is at most "
+            at_least(
+                "most",
+                HEADLINE,
+                "the mean absolute residual of the headline is at most "
                 f"{WORSE_BY:g} times that of the better of hard and soft, in Elo points",
             )
         ],

@@ -11,6 +11,7 @@ from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
     OF_CORPUS_AND_JUDGE,
+    checks_of,
     judge_check,
 )
 from assets.figures import intervals
@@ -21,7 +22,6 @@ from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
-    WITHHELD,
     Leaderboard,
     calibrate_intervals,
     join_newcomers,
@@ -35,6 +35,8 @@ from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
+from resources.tables.intervals import LEADERBOARD, MORE_MODELS
+from resources.tables.rules import among, holds, n_rows
 
 _PLACED = {"heldout_ratings": ("rating", "method")}
 _BOUNDED = {
@@ -226,20 +228,16 @@ def thresholds_are_finite(
 
 def finite_thresholds(conformal_calibration: pd.DataFrame, method: str) -> dg.AssetCheckResult:
     """Return the check of the thresholds of a board that is ranked by a method."""
-    import great_expectations.expectations as gxe
-
     rated, ranks = conformal_calibration["n_models"], conformal_calibration["method"].eq(method)
     whole = conformal_calibration[ranks | rated.eq(rated.max())]
     return evaluate(
         whole.assign(finite=np.isfinite(whole["threshold"])),
         [
-            gxe.ExpectTableRowCountToBeBetween(min_value=1, notes="a method is calibrated"),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="finite", value_set=[True], notes="the threshold of a method is finite"
-            ),
+            n_rows(1, "a method is calibrated"),
+            holds("finite", None, "the threshold of a method is finite"),
         ],
         ids=["method", "note"],
-        remedy="Calibrate on more models that people rated, or raise miscoverage.",
+        remedy=MORE_MODELS,
     )
 
 
@@ -251,8 +249,6 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
     older ones, each family on the others. Random halves are alike whatever the judge does: nothing
     rests on them.
     """
-    import great_expectations.expectations as gxe
-
     asked = conformal_calibration[~conformal_calibration["method"].str.startswith("smoothed")]
     tried = asked[asked["n_structured"] > 0]
     if tried.empty:
@@ -260,10 +256,10 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
     return evaluate(
         tried,
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="structured_below",
-                value_set=[""],
-                notes="no group of models is covered less often than chance allows",
+            among(
+                "structured_below",
+                [""],
+                "no group of models is covered less often than chance allows",
             )
         ],
         ids=["method"],
@@ -285,110 +281,4 @@ def _untried(notes: pd.Series) -> dg.AssetCheckResult:
     )
 
 
-@judge_check(leaderboard, blocking=True)
-def models_are_in_order(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """One row per model, and a better rank for a higher rating."""
-    import great_expectations.expectations as gxe
-
-    ranked = leaderboard[leaderboard["rank"].notna()].sort_values("rank")
-    disordered = ranked.index[ranked["rating"].diff().gt(0)]
-    explained = np.isfinite(leaderboard["rating"]) | leaderboard["flags"].ne("")
-    return evaluate(
-        leaderboard.assign(explained=explained, in_order=~leaderboard.index.isin(disordered)),
-        [
-            gxe.ExpectTableRowCountToBeBetween(min_value=2, notes="at least two models are ranked"),
-            gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one row"),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="rank",
-                min_value=1,
-                max_value=max(len(leaderboard), 1),
-                notes="rank counts from 1 to the number of models",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="in_order", value_set=[True], notes="a higher rating has a better rank"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="explained",
-                value_set=[True],
-                notes="a rating is a finite number, or a flag says why there is none",
-            ),
-        ],
-        ids=["model"],
-        remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
-    )
-
-
-def _shown(leaderboard: pd.DataFrame) -> pd.DataFrame:
-    """Leave out ratings that the judge gate withholds: they promise nothing."""
-    return leaderboard[~leaderboard["flags"].str.startswith(WITHHELD)]
-
-
-@judge_check(leaderboard)
-def ratings_are_well_founded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """A model with few battles, or none that count, is known badly or not at all."""
-    import great_expectations.expectations as gxe
-
-    shown = _shown(leaderboard)
-    weak = shown["flags"].str.contains("few-battles|no-spread", regex=True)
-    return evaluate(
-        shown.assign(well_founded=shown["rating"].notna() & ~weak),
-        [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="well_founded",
-                value_set=[True],
-                notes="a model has a rating, and battles enough to say how uncertain it is",
-            )
-        ],
-        ids=["model", "flags"],
-        remedy="Sample and judge more battles of these models against voted ones.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-@judge_check(leaderboard, blocking=True)
-def intervals_hold_their_rating(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """Each rating lies inside its own interval, whose ends are known or infinite."""
-    import great_expectations.expectations as gxe
-
-    return evaluate(
-        leaderboard[leaderboard["rating"].notna()],
-        [
-            *(
-                gxe.ExpectColumnValuesToNotBeNull(column=end, notes=f"the {end} end is known")
-                for end in ("lower", "upper")
-            ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="rating",
-                column_B="lower",
-                or_equal=True,
-                notes="the interval begins at or below the rating",
-            ),
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="upper",
-                column_B="rating",
-                or_equal=True,
-                notes="the interval ends at or above the rating",
-            ),
-        ],
-        ids=["model"],
-        remedy="See `flags` of these models and the threshold in conformal_calibration.",
-    )
-
-
-@judge_check(leaderboard)
-def intervals_are_bounded(leaderboard: pd.DataFrame) -> dg.AssetCheckResult:
-    """An unbounded interval is honest and useless: too few other models calibrate this one."""
-    import great_expectations.expectations as gxe
-
-    shown = _shown(leaderboard)
-    return evaluate(
-        shown.assign(bounded=np.isfinite(shown[["lower", "upper"]]).all(axis=1).to_numpy()),
-        [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="bounded", value_set=[True], notes="the interval of a model is bounded"
-            )
-        ],
-        ids=["model"],
-        remedy="Calibrate on more models that people rated, or raise miscoverage.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+leaderboard_checks = checks_of(LEADERBOARD)

@@ -8,7 +8,6 @@ import pandas as pd
 
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.columns import (
-    RANKS,
     as_coded,
     as_columns,
     as_table,
@@ -34,6 +33,7 @@ from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import LEAST_SHARE
+from resources.tables.intervals import POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -41,14 +41,8 @@ BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
 
 _RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
+_OF_RATINGS = ["residual", "std_error_analytic", "human_std_error"]
 _BATTLE = ["battle_id", "model_a", "model_b", "human_outcome"]
-_OF_RATINGS = [name for name in HeldOutRatings._fields if name not in Leaderboard._fields]
-_DTYPES = {
-    **dict.fromkeys((*Leaderboard._fields, *_OF_RATINGS), "float64"),
-    **dict.fromkeys(("model", "method", "basis", "flags", "judges"), "str"),
-    **dict.fromkeys(("n_battles", "n_votes", "n_scored"), "int64"),
-    **dict.fromkeys(RANKS, "Int64"),
-}
 
 
 @dg.asset(
@@ -104,11 +98,6 @@ def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
 
     Judges come by the number of battles they scored; one that would leave less than 80 % of the
     first one's to all is left out. A battle is the same if its models and its vote are.
-
-    Parameters
-    ----------
-    scored : mapping of str to DataFrame
-        Table ``scored_battles`` by judge.
     """
     keyed = {name: table.set_index(_keys(table)) for name, table in scored.items()}
     order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
@@ -127,13 +116,7 @@ def _keys(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
-    """Return the scored battles of each candidate, by judge that has rated it.
-
-    Parameters
-    ----------
-    boards, scores : mapping of str to DataFrame
-        Tables ``leaderboard`` and ``candidate_scores`` by judge.
-    """
+    """Return the scored battles of each candidate, by judge that has rated it."""
     found: dict[str, dict[str, pd.DataFrame]] = {}
     for judge, board in boards.items():
         for name, rating in board.loc[_are_new(board), ["model", "rating"]].to_numpy().tolist():
@@ -154,26 +137,14 @@ def pooled_board(
     corpus: str,
     candidates: Mapping[str, Tables] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, object]]:
-    """Return the board of judges pooled on their common battles, and what there is to say of it.
-
-    Parameters
-    ----------
-    common : mapping of str to DataFrame
-        Their battles, from `common_battles`.
-    rating : RatingOptions
-        Of the corpus.
-    corpus : str
-        Its slug, which keys the random streams.
-    candidates : mapping of str to mapping, optional
-        Scored battles by candidate and judge, from `candidate_tables`.
-    """
+    """Return the board of judges pooled on their common battles, and what there is to say of it."""
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
-        return _nothing(), {"note": note}
+        return POOLED_LEADERBOARD.empty(), {"note": note}
     try:
         ratings = _ratings(common, rating, corpus)
     except ValueError as error:  # such as votes that do not connect the common battles
-        return _nothing(), {"note": f"the judges cannot be pooled: {error}"}
+        return POOLED_LEADERBOARD.empty(), {"note": f"the judges cannot be pooled: {error}"}
     placed = {
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
@@ -235,20 +206,8 @@ def _ratings(
     return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
 
 
-def _nothing() -> pd.DataFrame:
-    return pd.DataFrame(columns=[*_DTYPES]).astype(_DTYPES)
-
-
 def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
-    """Return the row of the pooled judges in the comparison; none where they have no board.
-
-    Parameters
-    ----------
-    pooled : DataFrame
-        Table ``pooled_leaderboard``.
-    rating : RatingOptions
-        Of the corpus.
-    """
+    """Return the row of the pooled judges in the comparison; none where they have no board."""
     if pooled.empty:
         return pd.DataFrame()
     ratings = as_columns(HeldOutRatings, pooled)

@@ -9,26 +9,22 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_numbers, as_table
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
 from assets.partitions import corpus_and_judge, of_corpus
-from assets.quantitative.tables import OUTCOME_COLUMNS, Material, pair_material, single_material
+from assets.quantitative.tables import Material, pair_material, single_material
 from assets.settings import corpus_of
 from judgeline.elo import keyed_rng
 from judgeline.quantitative import (
     N_FOLDS,
-    LearningCurve,
     TooLittleToLearnError,
     cross_fitted_outcomes,
     learning_curve,
 )
 from resources.config.catalog import Catalog
-from resources.tables.expectations import evaluate
+from resources.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
 
-JUDGE_COLUMNS = ("method", *LearningCurve._fields)
 MANY_VOTES, FEW_FOLDS = 1000, 3
 """From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
-WARN_WORSE = 1.02
-"""A judge that learnt from a few hundred votes may err by so much more than its scores alone."""
 
 
 class _Tables(NamedTuple):
@@ -80,7 +76,7 @@ def quantitative_outcomes(
         scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
     )
     result = _by_method(tables, fitted)
-    table = pd.concat([_no_outcomes(), *result.tables], ignore_index=True)
+    table = pd.concat([QUANTITATIVE_OUTCOMES.empty(), *result.tables], ignore_index=True)
     counts = table.groupby("method")["battle_id"].nunique()
     return dg.MaterializeResult(
         value=table,
@@ -125,7 +121,7 @@ def quantitative_judges(
         scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
     )
     result = _by_method(tables, curve)
-    table = pd.concat([_no_judges(), *result.tables], ignore_index=True)
+    table = pd.concat([QUANTITATIVE_JUDGES.empty(), *result.tables], ignore_index=True)
     shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
     return dg.MaterializeResult(
         value=table, metadata={"curve": dg.MetadataValue.md(shown), **_noted(result)}
@@ -173,7 +169,7 @@ def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.D
             "method": method,
             "outcome": found.outcome.ravel(),
         }
-    ).astype(_no_outcomes().dtypes)
+    ).astype(QUANTITATIVE_OUTCOMES.dtypes)
 
 
 def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
@@ -191,7 +187,7 @@ def _curve(method: str, material: Material, rng: np.random.Generator) -> pd.Data
     )
     table = as_table(curve)
     table.insert(0, "method", method)
-    return table.astype(_no_judges().dtypes)
+    return table.astype(QUANTITATIVE_JUDGES.dtypes)
 
 
 def _models(battles: pd.DataFrame) -> Sequence[str]:
@@ -207,65 +203,5 @@ def _noted(result: _Result) -> dict[str, Any]:
     return {"note": "; ".join(result.notes)} if result.notes else {}
 
 
-def _no_outcomes() -> pd.DataFrame:
-    types = ("str", "str", "str", "float64")
-    return pd.DataFrame(columns=list(OUTCOME_COLUMNS)).astype(
-        dict(zip(OUTCOME_COLUMNS, types, strict=True))
-    )
-
-
-def _no_judges() -> pd.DataFrame:
-    types = {"method": "str", "metric": "str", "n_train": "int64", "n_sets": "int64"}
-    return pd.DataFrame(columns=list(JUDGE_COLUMNS)).astype(
-        {name: types.get(name, "float64") for name in JUDGE_COLUMNS}
-    )
-
-
-@judge_check(quantitative_outcomes, blocking=True)
-def every_model_has_every_battle(quantitative_outcomes: pd.DataFrame) -> dg.AssetCheckResult:
-    """Ratings without a model need the outcome of every battle, by judges that never saw it."""
-    import great_expectations.expectations as gxe
-
-    table = quantitative_outcomes
-    n_models = table.groupby("method")["held_out_model"].transform("nunique")
-    n_rows = table.groupby(["method", "battle_id"])["held_out_model"].transform("nunique")
-    is_repeated = table.duplicated(["method", "battle_id", "held_out_model"])
-    return evaluate(
-        table.assign(complete=n_rows.eq(n_models) & ~is_repeated),
-        [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="complete",
-                value_set=[True],
-                notes="a battle has one row per held-out model",
-            ),
-            gxe.ExpectColumnValuesToNotBeNull(column="outcome", notes="every outcome is known"),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="outcome", min_value=0, max_value=1, notes="outcome lies in [0, 1]"
-            ),
-        ],
-        ids=["held_out_model", "battle_id", "method"],
-        remedy="Remake rationale_embeddings and quantitative_outcomes: they belong to different "
-        "battles.",
-    )
-
-
-@judge_check(quantitative_judges)
-def reasons_do_not_mislead(quantitative_judges: pd.DataFrame) -> dg.AssetCheckResult:
-    """A judge that errs more with its reasons than with its scores alone has learnt noise."""
-    import great_expectations.expectations as gxe
-
-    errors = quantitative_judges[quantitative_judges["metric"].eq("mse")]
-    largest = errors[errors["n_train"].eq(errors.groupby("method")["n_train"].transform("max"))]
-    return evaluate(
-        largest.assign(ratio=largest["value"] / largest["score_only"]),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="ratio",
-                max_value=WARN_WORSE,
-                notes=f"the squared error is at most {WARN_WORSE:g} times that of the scores alone",
-            )
-        ],
-        ids=["method", "n_train"],
-        remedy="Use calibrated scores (method soft), another embedding, or more votes.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+outcome_checks = checks_of(QUANTITATIVE_OUTCOMES)
+judge_checks = checks_of(QUANTITATIVE_JUDGES)

@@ -3,15 +3,17 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge
 from assets.settings import EMBEDDER, corpus_of
 from resources.config.catalog import Catalog
 from resources.embeddings.buying import VectorBuyer
 from resources.embeddings.catalog import open_embedder
-from resources.embeddings.rationales import COLUMNS, Rationales, embedded, rationales
+from resources.embeddings.rationales import Rationales, embedded, rationales
 from resources.embeddings.resource import StoredEmbeddings
 from resources.tables.expectations import evaluate
+from resources.tables.quantitative import RATIONALE_EMBEDDINGS
+from resources.tables.rules import within
 
 WARN_EMBEDDED = 0.95
 
@@ -34,9 +36,8 @@ def rationale_embeddings(
     embedding = corpus_of(context, catalog, EMBEDDER, "embeddings").embeddings
     found = rationales(verdicts, score_verdicts)
     if note := _nothing_to_do(found, corpus, embedding, slug):
-        empty = pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})
         return dg.MaterializeResult(
-            value=empty.astype({"replicate": "int64"}),
+            value=RATIONALE_EMBEDDINGS.empty(),
             metadata={"note": note, "n_without_rationale": found.n_missing},
         )
     buyer = VectorBuyer(
@@ -90,29 +91,7 @@ def _account(buyer: VectorBuyer, found: Rationales, table: pd.DataFrame) -> dict
     }
 
 
-@judge_check(rationale_embeddings, blocking=True)
-def embeddings_are_unique(rationale_embeddings: pd.DataFrame) -> dg.AssetCheckResult:
-    """A reason has one vector, and all vectors of a table have one length."""
-    import great_expectations.expectations as gxe
-
-    lengths = rationale_embeddings["embedding"].map(len)
-    return evaluate(
-        rationale_embeddings.drop(columns="embedding").assign(
-            is_repeated=rationale_embeddings.duplicated(["source", "key", "order", "replicate"]),
-            has_another_length=lengths.ne(lengths.iloc[0] if len(lengths) else 0),
-        ),
-        [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="is_repeated", value_set=[False], notes="an answer has one vector"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="has_another_length", value_set=[False], notes="vectors have one length"
-            ),
-        ],
-        ids=["source", "key", "order", "replicate"],
-        remedy="Remake verdicts, or set a 'revision' in config/embeddings.yaml if the endpoint "
-        "changed its model.",
-    )
+embedding_checks = checks_of(RATIONALE_EMBEDDINGS)
 
 
 @judge_check(
@@ -132,8 +111,6 @@ def most_rationales_are_embedded(
     Verdicts and single scores are counted apart. Those of a judge that explains none of them,
     and a corpus without embeddings, have nothing to count.
     """
-    import great_expectations.expectations as gxe
-
     corpus, _ = corpus_and_judge(context)
     has_embedder = catalog.corpus(corpus).embeddings is not None
     explained = rationales(verdicts, score_verdicts).table["source"]
@@ -141,10 +118,10 @@ def most_rationales_are_embedded(
     return evaluate(
         shares[shares["source"].isin(explained) & has_embedder],
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="embedded",
-                min_value=WARN_EMBEDDED,
-                notes=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
+            within(
+                "embedded",
+                WARN_EMBEDDED,
+                note=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
             )
         ],
         ids=["source", "n_usable"],

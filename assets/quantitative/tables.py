@@ -15,9 +15,6 @@ from judgeline.io import verdict_differences
 from judgeline.quantitative import Presentations, presentations, two_headed
 from resources.judges.forms.score import completion_ids
 
-OUTCOME_COLUMNS: tuple[str, ...] = ("held_out_model", "battle_id", "method", "outcome")
-"""Columns of the outcomes that quantitative judges predict."""
-
 _ANSWER = ["battle_id", "order", "replicate"]
 
 
@@ -36,18 +33,7 @@ class Material(NamedTuple):
 def pair_material(
     scored_battles: pd.DataFrame, verdicts: pd.DataFrame, embeddings: pd.DataFrame
 ) -> Material:
-    """Return what BTL learns from: each order's rationale and score difference.
-
-    Parameters
-    ----------
-    scored_battles : DataFrame
-        One row per battle.
-    verdicts : DataFrame
-        Rubric verdicts; the base score of a presentation is its score difference in rubric
-        points, in favour of the answer shown first.
-    embeddings : DataFrame
-        Vectors of rationales; those of source ``verdict`` count.
-    """
+    """Return what BTL learns from: each order's rationale and score difference."""
     own = embeddings[embeddings["source"].eq("verdict")].rename(columns={"key": "battle_id"})
     usable = verdicts[verdicts["status"].eq("ok") & verdicts["order"].isin(["AB", "BA"])]
     rows = own.merge(usable, on=_ANSWER, how="inner", validate="one_to_one")
@@ -71,19 +57,7 @@ def single_material(
     score_verdicts: pd.DataFrame,
     embeddings: pd.DataFrame,
 ) -> Material:
-    """Return what BTL2 learns from: the rationale and the expected score of either completion.
-
-    Parameters
-    ----------
-    scored_battles : DataFrame
-        One row per battle.
-    sampled_battles : DataFrame
-        The same battles with their texts, and perhaps more.
-    score_verdicts : DataFrame
-        Scores of single completions; expected scores on 1 to 10. Replicates are averaged.
-    embeddings : DataFrame
-        Vectors of rationales; those of source ``score`` count.
-    """
+    """Return what BTL2 learns from: the rationale and the expected score of either completion."""
     own = embeddings[embeddings["source"].eq("score")].rename(columns={"key": "completion_id"})
     rows = score_verdicts[
         score_verdicts["status"].eq("ok") & score_verdicts["expected_score"].notna()

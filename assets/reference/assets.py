@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.reference.anchoring import (
     Preferences,
@@ -27,6 +27,8 @@ from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.config.corpora import ReferenceOptions
 from resources.tables.expectations import evaluate
+from resources.tables.reference import REFERENCE_RATINGS
+from resources.tables.rules import within
 
 IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})
 """Scored battles where a judge has any; recorded preferences have no rubric scores."""
@@ -195,48 +197,21 @@ def _diagnosed(
     )
 
 
-@judge_check(reference_ratings, blocking=True)
-def gaps_are_finite(reference_ratings: pd.DataFrame) -> dg.AssetCheckResult:
-    """A gap is a number within its interval: without one nothing that follows means anything."""
-    import great_expectations.expectations as gxe
-
-    numbers = reference_ratings[["gap", "lower", "upper", "std_error"]].to_numpy(dtype=float)
-    table = reference_ratings.assign(
-        finite=np.isfinite(numbers).all(axis=1),
-        inside=reference_ratings["gap"].between(
-            reference_ratings["lower"], reference_ratings["upper"]
-        ),
-    )
-    return evaluate(
-        table,
-        [
-            gxe.ExpectColumnValuesToBeUnique(column="model", notes="a model has one gap"),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="finite", value_set=[True], notes="gap, bounds and error are finite"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="inside", value_set=[True], notes="a gap lies within its interval"
-            ),
-        ],
-        ids=["model"],
-        remedy="Remake soft_outcomes; a preference outside [0, 1] got through.",
-    )
+rating_checks = checks_of(REFERENCE_RATINGS)
 
 
 @judge_check(reference_diagnostics)
 def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
     """A reference far above or below the models tells them apart by a handful of prompts."""
-    import great_expectations.expectations as gxe
-
     names = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))["diagnostic"]
     low, high = REACH
     return evaluate(
         reference_diagnostics[names.str.endswith("_within_reach").to_numpy(dtype=bool)],
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="value",
-                min_value=LEAST_WITHIN,
-                notes=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
+            within(
+                "value",
+                LEAST_WITHIN,
+                note=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
                 f"lie in [{low:g}, {high:g}]",
             )
         ],
@@ -250,16 +225,14 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
 @judge_check(reference_diagnostics)
 def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
     """A closed standard error that is not that of prompts drawn again misstates the intervals."""
-    import great_expectations.expectations as gxe
-
     table = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))
     return evaluate(
         table[table["diagnostic"].eq("std_error_difference")],
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="value",
-                max_value=STD_ERROR_TOLERANCE,
-                notes="every model's standard error is within "
+            within(
+                "value",
+                high=STD_ERROR_TOLERANCE,
+                note="every model's standard error is within "
                 f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
             )
         ],

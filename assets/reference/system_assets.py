@@ -3,16 +3,14 @@
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 
-from assets.conditions import OF_CORPUS, corpus_check, fans_in
+from assets.conditions import OF_CORPUS, checks_of, corpus_check, fans_in
 from assets.gates import is_settled, judge_checks
-from assets.partitions import by_judge, of_every_judge
+from assets.partitions import CORPUS, by_judge, of_every_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, choose_reference, covering
 from assets.reference.systems import (
     N_SHUFFLES,
-    SYSTEM_COLUMNS,
     SYSTEMS,
     agreement_of,
     compare_systems,
@@ -24,6 +22,8 @@ from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
+from resources.tables.reference import RATING_SYSTEMS
+from resources.tables.rules import within
 
 LEAST_KENDALL = 0.7
 _NEEDED = dg.AssetSelection.assets("reference_ratings")
@@ -118,46 +118,20 @@ def _about(systems: pd.DataFrame) -> dict[str, Any]:
     return {"summary": dg.MetadataValue.md(summary.to_markdown(index=False)), "note": note}
 
 
-@corpus_check(rating_systems)
-def every_system_rates_every_model(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
-    """A comparison of systems is one of the same models, or says who is missing and why."""
-    import great_expectations.expectations as gxe
-
-    rated = np.isfinite(rating_systems["rating"].to_numpy(dtype=float))
-    return evaluate(
-        rating_systems.assign(explained=rated | rating_systems["note"].ne("").to_numpy()),
-        [
-            gxe.ExpectTableColumnsToMatchSet(
-                column_set=list(SYSTEM_COLUMNS), exact_match=False, notes="no column is missing"
-            ),
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["system", "judge", "model"],
-                notes="a system rates a model once for each judge",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="explained",
-                value_set=[True],
-                notes="a rating is a number, or a note says why there is none",
-            ),
-        ],
-        ids=["system", "judge", "model"],
-        remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",
-    )
+system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
 
 
 @corpus_check(rating_systems)
 def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
     """Systems that order models differently on the same outcomes rest on too few battles."""
-    import great_expectations.expectations as gxe
-
     table = summarise_systems(rating_systems) if len(rating_systems) else _no_summary()
     return evaluate(
         table,
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="kendall",
-                min_value=LEAST_KENDALL,
-                notes=f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}",
+            within(
+                "kendall",
+                LEAST_KENDALL,
+                note=f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}",
             )
         ],
         ids=["system"],

@@ -101,22 +101,7 @@ def choose_watched(
     before: pd.DataFrame,
     panel: pd.DataFrame | None,
 ) -> pd.DataFrame:
-    """Return the battles of the watch: those chosen before and still there, then further ones.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        The sampled battles. Those with a vote are between models with votes, the anchors; a
-        corpus without any vote is watched without.
-    verdicts : DataFrame
-        Only battles with a verdict can be compared.
-    corpus : CorpusDefinition
-        With the size of its watch.
-    before : DataFrame
-        Answers by epoch, with the battles chosen before.
-    panel : DataFrame or None
-        Reliability panel; its battles come first, since it tells how far repeats differ.
-    """
+    """Return the battles of the watch: those chosen before and still there, then further ones."""
     judged = battles[battles["battle_id"].isin(verdicts["battle_id"])]
     voted = judged[judged["human_outcome"].notna()]
     able = (judged if voted.empty else voted).reset_index(drop=True)

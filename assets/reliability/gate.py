@@ -74,16 +74,7 @@ def measure(
     reliability_panel: pd.DataFrame | None,
     consistency: pd.DataFrame | None = None,
 ) -> dict[str, Measurement]:
-    """Return what the tables of a judge say of the criteria of the gate.
-
-    Parameters
-    ----------
-    verdicts, judge_diagnostics : DataFrame
-        The tables of those names, of one judge.
-    reliability_panel, consistency : DataFrame or None
-        The tables of those names, where there are such. Of `consistency`, comparisons by the
-        rubric count where it has them, else those that it names first.
-    """
+    """Return what the tables of a judge say of the criteria of the gate."""
     rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else math.nan
     return {
         **_from_panel(reliability_panel),

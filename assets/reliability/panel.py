@@ -18,6 +18,7 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
+from resources.tables.rules import among
 from resources.tables.store import ParquetStore
 
 LEAST_COMPLETE = 0.9
@@ -76,17 +77,7 @@ def reliability_panel(
 def choose_panel(
     battles: pd.DataFrame, corpus: CorpusDefinition, before: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Return the battles of a panel: those chosen before and still there, then further ones.
-
-    Parameters
-    ----------
-    battles : DataFrame
-        The sampled battles.
-    corpus : CorpusDefinition
-        With the size of its panel; no battles where it has none.
-    before : DataFrame or None
-        The panel made before, a row per battle and run.
-    """
+    """Return the battles of a panel: those chosen before and still there, then further ones."""
     size = corpus.panel.battles if corpus.panel else 0
     if not size:
         return battles.head(0)
@@ -130,18 +121,16 @@ def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeRes
 @judge_check(reliability_panel)
 def every_run_scored_the_panel(reliability_panel: pd.DataFrame) -> dg.AssetCheckResult:
     """A reliability speaks of the battles that every run scored, and of no others."""
-    import great_expectations.expectations as gxe
-
     scores = by_run(reliability_panel, "score_difference")
     complete = scores.notna().all(axis=1)
     return evaluate(
         complete.rename("complete").reset_index(),
         [
-            gxe.ExpectColumnValuesToBeInSet(
-                column="complete",
-                value_set=[True],
+            among(
+                "complete",
+                [True],
+                f"every run scored at least {LEAST_COMPLETE:.0%} of the panel's battles",
                 mostly=LEAST_COMPLETE,
-                notes=f"every run scored at least {LEAST_COMPLETE:.0%} of the panel's battles",
             )
         ],
         ids=["battle_id"],

@@ -3,7 +3,7 @@
 import dagster as dg
 import pandas as pd
 
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import corpus_of
 from assets.trust import scoring as soft_scoring
@@ -16,6 +16,8 @@ from assets.trust.consistency import (
 )
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
+from resources.tables.rules import within
+from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
 
 NOT_ASKED = (
     "there are neither single scores nor choices of this judge: the notes of score_verdicts and "
@@ -123,60 +125,20 @@ def consistency(
     )
 
 
-@judge_check(soft_outcomes, blocking=True)
-def soft_outcomes_are_shares(soft_outcomes: pd.DataFrame) -> dg.AssetCheckResult:
-    """Outcomes and score differences lie on their scales, one row per battle and source."""
-    import great_expectations.expectations as gxe
-
-    return evaluate(
-        soft_outcomes,
-        [
-            gxe.ExpectCompoundColumnsToBeUnique(
-                column_list=["battle_id", "source"], notes="a battle has one row per source"
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="source",
-                value_set=list(soft_scoring.SOURCES),
-                notes=f"source is one of {', '.join(soft_scoring.SOURCES)}",
-            ),
-            gxe.ExpectColumnValuesToNotBeNull(column="outcome", notes="outcome is known"),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="outcome", value_set=[0.0, 0.5, 1.0], notes="outcome is 1, 0.5 or 0"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="soft_outcome",
-                min_value=0,
-                max_value=1,
-                notes="soft_outcome lies in [0, 1]",
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="score_difference",
-                min_value=-9,
-                max_value=9,
-                notes="score_difference lies in [-9, 9]",
-            ),
-        ],
-        ids=["battle_id", "source"],
-        remedy="Remake score_verdicts, choice_verdicts and soft_outcomes; one of them is stale.",
-    )
-
-
 @judge_check(soft_outcomes, sampled_battles=of_corpus("sampled_battles"))
 def sources_cover_the_sample(
     soft_outcomes: pd.DataFrame, sampled_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Methods are compared on the battles that every source has: missing ones thin them all."""
-    import great_expectations.expectations as gxe
-
     n_sampled = max(len(sampled_battles), 1)
     share = soft_outcomes["source"].value_counts(sort=False) / n_sampled
     return evaluate(
         share.rename("share").rename_axis("source").reset_index(),
         [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="share",
-                min_value=WARN_COVERED,
-                notes=f"each source has at least {WARN_COVERED:.0%} of the sampled battles",
+            within(
+                "share",
+                WARN_COVERED,
+                note=f"each source has at least {WARN_COVERED:.0%} of the sampled battles",
             )
         ],
         ids=["source"],
@@ -186,33 +148,5 @@ def sources_cover_the_sample(
     )
 
 
-@judge_check(consistency, blocking=True)
-def consistency_is_sound(consistency: pd.DataFrame) -> dg.AssetCheckResult:
-    """A ratio is a share of what was counted, and no kind of violation exceeds the whole."""
-    import great_expectations.expectations as gxe
-
-    parts = consistency[["circular", "equality"]].max(axis=1)
-    counted = consistency["n"].gt(0)
-    return evaluate(
-        consistency.assign(
-            surplus=(parts - consistency["ratio"]).fillna(0.0),
-            unfounded=consistency["ratio"].notna() != counted,
-        ),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="ratio", min_value=0, max_value=1, notes="ratio lies in [0, 1]"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="surplus",
-                max_value=0,
-                notes="circular and equality are parts of the ratio",
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="unfounded",
-                value_set=[False],
-                notes="there is a ratio where, and only where, something was counted",
-            ),
-        ],
-        ids=["measure", "source", "size", "category", "dimension"],
-        remedy="Remake soft_outcomes and consistency together; they are of different samples.",
-    )
+soft_outcome_checks = checks_of(SOFT_OUTCOMES)
+consistency_checks = checks_of(CONSISTENCY)

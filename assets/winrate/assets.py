@@ -13,17 +13,14 @@ import numpy as np
 import pandas as pd
 
 from assets.columns import as_coded, as_numbers, as_table
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.figures import win_rates
 from assets.settings import corpus_of
 from judgeline.winrate import (
     EACH_MODEL,
     HEADLINE_RULE,
     N_STRENGTHS,
-    LabelPlans,
-    ModelWinRates,
     OutcomeTables,
-    WinRateCoverage,
     adjust_models,
     leave_out_coverage,
     length_strata,
@@ -34,6 +31,8 @@ from judgeline.winrate import (
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
+from resources.tables.rules import at_least, none_of
+from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN, ROUNDING
 
 SURPRISE = 0.01
 """Chance of a false alarm of a check that counts hits, over all of its rows together."""
@@ -41,7 +40,6 @@ NO_VOTES = (
     "nobody voted on a battle that this judge scored, and without votes nothing says how it errs: "
     "use a corpus with votes, or have people label some battles"
 )
-ROUNDING = 1e-9
 PUBLISHED = "mean-outcome"
 
 
@@ -58,7 +56,7 @@ def adjusted_win_rates(
     """
     rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
     if _nobody_voted(scored_battles):
-        return _empty(ModelWinRates)
+        return ADJUSTED_WIN_RATES.without(NO_VOTES)
     table = as_table(
         adjust_models(
             _tables(scored_battles, rating),
@@ -93,7 +91,7 @@ def adjustment_coverage(
     """
     rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
     if _nobody_voted(scored_battles):
-        return _empty(WinRateCoverage)
+        return ADJUSTMENT_COVERAGE.without(NO_VOTES)
     table = as_table(
         leave_out_coverage(
             _tables(scored_battles, rating),
@@ -125,13 +123,13 @@ def label_plan(
         context, catalog, "rating.hard_outcome", "rating.miscoverage", "rating.win_rate_half_width"
     ).rating
     if _nobody_voted(scored_battles):
-        return _empty(LabelPlans)
+        return LABEL_PLAN.without(NO_VOTES)
     plans = plan_labels(
         _tables(scored_battles, rating),
         half_width=rating.win_rate_half_width,
         miscoverage=rating.miscoverage,
     )
-    table = as_table(plans).astype({"n_more_won": "Int64", "n_more_lost": "Int64"})
+    table = LABEL_PLAN.typed(as_table(plans))
     said = table.loc[table["grouping"].eq("all"), ["chosen_by", "plan"]]
     return dg.MaterializeResult(
         value=table,
@@ -145,16 +143,6 @@ def label_plan(
 
 def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
-
-
-def _empty(columns: Any) -> dg.MaterializeResult[pd.DataFrame]:
-    texts = {"model", "estimator", "calibration", "status", "note", "grouping", "level"}
-    texts |= {"chosen_by", "plan", "truth", "basis", "left_out"}
-    kinds = {name: "str" if name in texts else "float" for name in columns._fields}
-    kinds |= {name: "Int64" for name in kinds if name.startswith("n_")}
-    kinds |= {"headline": "bool"} if "headline" in kinds else {}
-    table = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in kinds.items()})
-    return dg.MaterializeResult(value=table, metadata={"note": NO_VOTES})
 
 
 def _tables(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables:
@@ -207,17 +195,15 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
 
     It is an error where no model has one, and a warning where some have.
     """
-    import great_expectations.expectations as gxe
-
     published = adjusted_win_rates[adjusted_win_rates["estimator"].eq(PUBLISHED)]
     some = published["status"].eq("ok").any()
     return evaluate(
         published,
         [
-            gxe.ExpectColumnValuesToNotBeInSet(
-                column="status",
-                value_set=["chance"],
-                notes="the judge tells won battles from lost ones better than chance",
+            none_of(
+                "status",
+                ["chance"],
+                "the judge tells won battles from lost ones better than chance",
             )
         ],
         ids=["model", "estimator"],
@@ -227,41 +213,7 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
     )
 
 
-@judge_check(adjusted_win_rates)
-def win_rates_lie_in_their_intervals(adjusted_win_rates: pd.DataFrame) -> dg.AssetCheckResult:
-    """Win rates are shares, inside of their intervals, or their status says why there is none."""
-    import great_expectations.expectations as gxe
-
-    table = adjusted_win_rates.assign(
-        explained=adjusted_win_rates["status"].eq("ok").eq(adjusted_win_rates["win_rate"].notna()),
-        below=adjusted_win_rates["win_rate"] - adjusted_win_rates["win_rate_lower"],
-        above=adjusted_win_rates["win_rate_upper"] - adjusted_win_rates["win_rate"],
-    )
-    shares = ("naive_win_rate", "win_rate", "win_rate_lower", "win_rate_upper", "human_win_rate")
-    return evaluate(
-        table,
-        [
-            *(
-                gxe.ExpectColumnValuesToBeBetween(
-                    column=name, min_value=0, max_value=1, notes=f"{name} is a share"
-                )
-                for name in shares
-            ),
-            gxe.ExpectColumnValuesToBeInSet(
-                column="explained", value_set=[True], notes="a row has a value or says why not"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="below", min_value=-ROUNDING, notes="no interval begins above its estimate"
-            ),
-            gxe.ExpectColumnValuesToBeBetween(
-                column="above", min_value=-ROUNDING, notes="no interval ends below its estimate"
-            ),
-        ],
-        ids=["model", "estimator"],
-        remedy="An interval beside its estimate comes from very few labels: label more battles. "
-        "Otherwise remake adjusted_win_rates.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
+win_rate_checks = checks_of(ADJUSTED_WIN_RATES)
 
 
 @judge_check(adjustment_coverage)
@@ -272,8 +224,6 @@ def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheck
     voted ones are. The limit is the number that chance would undercut once in a hundred times
     over both thirds, if models were independent; they share votes, so that it is a rough one.
     """
-    import great_expectations.expectations as gxe
-
     table = adjustment_coverage[
         adjustment_coverage["left_out"].ne(EACH_MODEL) & adjustment_coverage["n_models"].gt(0)
     ]
@@ -281,11 +231,10 @@ def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheck
     return evaluate(
         table.assign(least=least, n_held=table["win_rate_coverage"] * table["n_models"] + ROUNDING),
         [
-            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
-                column_A="n_held",
-                column_B="least",
-                or_equal=True,
-                notes="as many intervals hold the human win rate as promised, or as many fewer as "
+            at_least(
+                "n_held",
+                "least",
+                "as many intervals hold the human win rate as promised, or as many fewer as "
                 "chance allows",
             )
         ],

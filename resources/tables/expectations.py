@@ -7,10 +7,13 @@ import, so it is imported when the first check runs and never before.
 
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
 import pandas as pd
+
+from resources.tables.rules import Rule
 
 N_EXAMPLES = 5
 SCHEMA = dg.TableSchema(
@@ -26,58 +29,80 @@ SCHEMA = dg.TableSchema(
 
 def evaluate(
     table: pd.DataFrame,
-    expectations: Sequence[Any],
+    rules: Sequence[Any],
     *,
     ids: Sequence[str],
     remedy: str,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
-    """Return whether a table meets its expectations, with what was found and what to do.
+    """Return whether a table keeps some rules, with what was found and what to do."""
+    (result,) = evaluate_together(table, [rules], ids=ids, remedies=[remedy], severities=[severity])
+    return result
 
-    Value expectations say nothing about missing cells, so that "not null" is its own one.
 
-    Parameters
-    ----------
-    table : DataFrame
-        The table, with any column that an expectation needs.
-    expectations : sequence of great_expectations Expectation
-        Each with its limits; ``notes`` on one replaces its name in the description.
-    ids : sequence of str
-        Columns that name a row to a person; those of failing rows are reported.
-    remedy : str
-        What to do when an expectation fails, in one sentence.
-    severity : AssetCheckSeverity
-        ERROR where what follows would be wrong, WARN where it would be weak.
+def evaluate_together(
+    table: pd.DataFrame,
+    suites: Sequence[Sequence[Any]],
+    *,
+    ids: Sequence[str],
+    remedies: Sequence[str],
+    severities: Sequence[dg.AssetCheckSeverity],
+) -> list[dg.AssetCheckResult]:
+    """Return the results of several checks of one table from one evaluation."""
+    rules = [rule for suite in suites for rule in suite]
+    if not rules:
+        return []
+    owner = [place for place, suite in enumerate(suites) for _ in suite]
+    for rule in rules:
+        with suppress(KeyError):  # the expectation will say that it lacks the column
+            table = table.assign(**(rule.derived(table) if isinstance(rule, Rule) else {}))
+    found: list[list[dict[str, Any]]] = [[] for _ in suites]
+    for result in _validate(table, [_made(rule, table, i) for i, rule in enumerate(rules)], ids):
+        place = owner[result.expectation_config.meta["index"]]
+        found[place].append(_finding(result, table, ids))
+    return [
+        _result(findings, len(table), remedy, severity)
+        for findings, remedy, severity in zip(found, remedies, severities, strict=True)
+    ]
 
-    Returns
-    -------
-    AssetCheckResult
-        Passed if every expectation holds; an expectation that could not be computed, for
-        lack of its column, does not hold.
-    """
-    findings = [_finding(result, table, ids) for result in _validate(table, expectations, ids)]
+
+def _result(
+    findings: Sequence[Mapping[str, Any]],
+    n_rows: int,
+    remedy: str,
+    severity: dg.AssetCheckSeverity,
+) -> dg.AssetCheckResult:
     failed = [finding for finding in findings if not finding["passed"]]
-    n_rows = f"{len(table):,} row{'' if len(table) == 1 else 's'}"
+    counted = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
     observed = "; ".join(_sentence(finding) for finding in failed)
     if failed:
-        description = f"{observed[0].upper()}{observed[1:]} ({n_rows} in all). {remedy}"
+        description = f"{observed[0].upper()}{observed[1:]} ({counted} in all). {remedy}"
     else:
         seen = "; ".join(f"{f['expectation']} ({f['observed']})" for f in findings if f["observed"])
         held = "Holds" if len(findings) == 1 else f"All {len(findings)} expectations hold"
-        description = f"{held} on {n_rows}{': ' + seen if seen else ''}."
-    records = [dg.TableRecord(finding) for finding in findings]
+        description = f"{held} on {counted}{': ' + seen if seen else ''}."
     return dg.AssetCheckResult(
         passed=not failed,
         severity=severity,
         description=description,
         metadata={
-            "expectations": dg.MetadataValue.table(records, schema=SCHEMA),
+            "expectations": dg.MetadataValue.table(
+                [dg.TableRecord(finding) for finding in findings], schema=SCHEMA
+            ),
             "observed": observed or description,
             "remedy": remedy,
-            "rows": len(table),
+            "rows": n_rows,
             "failing_rows": max((finding["failing_rows"] for finding in failed), default=0),
         },
     )
+
+
+def _made(rule: Any, table: pd.DataFrame, index: int) -> Any:
+    """Return a rule, or an expectation as it is, with the place by which its result is found."""
+    if isinstance(rule, Rule):
+        return rule.made(table, index)
+    rule.meta = {"index": index}
+    return rule
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from upath import UPath
 
 from judgeline.report import in_markdown
 from resources.config.paths import tables_uri
-from resources.tables.glossary import MEANINGS
+from resources.tables.words import WORDS
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]*")
 PREVIEW_ROWS = 5
@@ -123,7 +123,7 @@ class ParquetStore(dg.UPathIOManager):
         """Return the row count, the column types and a preview for the catalogue."""
         schema = pa.Schema.from_pandas(obj, preserve_index=False)
         columns = [
-            dg.TableColumn(field.name, _type_name(field.type), MEANINGS.get(field.name))
+            dg.TableColumn(field.name, _type_name(field.type), WORDS.get(field.name, ("", None))[1])
             for field in schema
         ]
         scope = "partition_row_count" if context.has_asset_partitions else "row_count"
@@ -135,15 +135,7 @@ class ParquetStore(dg.UPathIOManager):
         }
 
     def stored(self, asset: str, *keys: str) -> pd.DataFrame | None:
-        """Return the stored table of an asset's partition, or None where there is none.
-
-        Parameters
-        ----------
-        asset : str
-            Asset name, such as ``"leaderboard"``.
-        *keys : str
-            The corpus, and for judged assets the judge.
-        """
+        """Return the stored table of an asset's partition, or None where there is none."""
         path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
         path = self._with_extension(path)
         return self.load_from_path(None, path) if path.exists() else None
@@ -162,17 +154,7 @@ class ParquetStore(dg.UPathIOManager):
     def matching(
         self, asset: str, *keys: str, column: str, among: Collection[str]
     ) -> pd.DataFrame | None:
-        """Return the rows of a stored table whose column holds one of some values, or None.
-
-        Parameters
-        ----------
-        asset, *keys : str
-            As of `stored`.
-        column : str
-            Such as ``"battle_id"``.
-        among : collection of str
-            The values; memory goes with the rows that have one, not with the table.
-        """
+        """Return the rows of a stored table whose column holds one of some values, or None."""
         path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
         path = self._with_extension(path)
         if not path.exists():

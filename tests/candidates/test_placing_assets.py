@@ -1,6 +1,7 @@
 """Candidates and attack controls as assets: what is asked, placed, flagged and told."""
 
 import math
+from functools import partial
 
 import dagster as dg
 import numpy as np
@@ -20,6 +21,7 @@ from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget, Cost, JointBudget
 from resources.store.resource import StoredVerdicts
+from resources.tables.intervals import CANDIDATE_RATINGS, LEADERBOARD
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -216,11 +218,11 @@ def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
     numbers = ["rank", "rating", "lower", "upper", "std_error", "best_rank", "soft_rating"]
     assert table.loc[~rated, numbers].isna().all(axis=None)
     assert "inf" in metadata["not_placed"].value["broken"]
-    check = placing.candidates_are_placed(table.reset_index(drop=True))
+    check = CANDIDATE_RATINGS.check("candidates_are_placed", table.reset_index(drop=True))
     assert not check.passed
     assert check.severity == WARN
     assert "not-judged" in check.description
-    assert placing.candidates_are_placed(table.loc[["good"]]).passed
+    assert CANDIDATE_RATINGS.check("candidates_are_placed", table.loc[["good"]]).passed
 
 
 def test_a_model_with_votes_by_now_is_no_candidate(rate):
@@ -244,7 +246,7 @@ def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesa
     ).value
     assert table["flags"].tolist() == ["candidate;no-votes;not-judged"]
     assert table["rating"].isna().all()
-    assert not placing.candidates_are_placed(table).passed
+    assert not CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
     board = board_of(made, whole, heldout, table).set_index("model")
     expected = heldout[heldout["model"].eq("eel") & heldout["method"].eq("auto")]["rating"].item()
     assert board.loc["eel", "rating"] == expected  # the corpus' own stands until then
@@ -258,7 +260,7 @@ def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate, gi
     assert table.empty
     assert table.columns.tolist() == rate(full)[0].columns.tolist()
     assert metadata["n_candidates"] == 0
-    assert placing.candidates_are_placed(table).passed
+    assert CANDIDATE_RATINGS.check("candidates_are_placed", table).passed
 
 
 # verdicts and scores
@@ -362,7 +364,10 @@ def test_candidates_stand_on_the_board_and_controls_do_not(
     assert board.dtypes.drop(["model", "method", "flags"]).equals(
         without.dtypes.drop(["model", "method", "flags"])
     )
-    for check in (uncertainty.models_are_in_order, uncertainty.intervals_hold_their_rating):
+    for check in (
+        partial(LEADERBOARD.check, "models_are_in_order"),
+        partial(LEADERBOARD.check, "intervals_hold_their_rating"),
+    ):
         assert check(board).passed
 
 
@@ -381,8 +386,8 @@ def test_an_unrated_candidate_is_explained_and_one_by_another_method_waits(
     rated, _ = rate(tables_of(scores("once", [1.0])))
     board = board_of(made, scored_battles, heldout_ratings, rated)
     assert "too-few-battles" in board.set_index("model").loc["once", "flags"]
-    assert uncertainty.models_are_in_order(board).passed
-    assert not uncertainty.ratings_are_well_founded(board).passed
+    assert LEADERBOARD.check("models_are_in_order", board).passed
+    assert not LEADERBOARD.check("ratings_are_well_founded", board).passed
     other = board_of(made, scored_battles, heldout_ratings, rated.assign(method="hard"))
     assert "once" not in set(other["model"])
 

@@ -9,7 +9,6 @@ import pytest
 
 from assets.candidates.prediction_record import (
     JUDGE_AND_VOTES,
-    PREDICTION_DTYPES,
     coverage_of,
     pool_of,
     rank_tests,
@@ -21,6 +20,7 @@ from assets.candidates.prediction_record import (
 from assets.candidates.predictions import exchangeable, predictions_cover
 from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
 from resources.further_votes import PEOPLE, further_ratings
+from resources.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})
@@ -74,13 +74,13 @@ NONE = typed_record(None)
 
 def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
-    assert record.dtypes.astype(str).to_dict() == PREDICTION_DTYPES
+    assert record.dtypes.astype(str).to_dict() == PREDICTIONS.dtypes
     (row,) = record.to_dict("records")
     assert (row["model"], row["content_hash"], row["predicted_at"]) == ("new", "abc", FIRST)
     assert (row["rating"], row["lower"], row["upper"]) == (1600.0, 1550.0, 1650.0)
     assert (row["miscoverage"], row["std_error"], row["run_id"]) == (0.1, 20.0, f"run of {FIRST}")
     assert row["vote_std_error"] == 15.0
-    assert all(pd.isna(row[name]) for name in ["used_votes", *list(PREDICTION_DTYPES)[13:]])
+    assert all(pd.isna(row[name]) for name in ["used_votes", *PREDICTIONS.columns[13:]])
     assert json.loads(row["anchors"]) == {"ant": 1510.0, "bee": 1390.0}
 
 
@@ -119,7 +119,7 @@ def test_votes_score_a_prediction_once(human, covered):
     assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 90)
     assert row["residual"] == pytest.approx(1600 - human)  # of what was predicted
     assert bool(row["covered"]) is covered
-    stated = list(PREDICTION_DTYPES)[:13]
+    stated = PREDICTIONS.columns[:13]
     assert row["origin_shift"] == pytest.approx(0, abs=1e-9)
     pd.testing.assert_frame_equal(scored[stated], record[stated])
     assert pd.isna(scored.set_index("model").loc["wait", "scored_at"])

@@ -1,3 +1,5 @@
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -5,6 +7,7 @@ import pytest
 
 from assets.corpus import assets as corpus
 from resources.config.corpora import CorpusDefinition
+from resources.tables.corpus import BATTLES, RAW_BATTLES
 
 
 def definition(**changes) -> CorpusDefinition:
@@ -70,7 +73,7 @@ def test_without_a_sample_size_every_battle_is_chosen(raw_battles):
     ],
 )
 def test_agreed_columns(raw_battles, breakage):
-    check = corpus.battles_have_the_agreed_columns
+    check = partial(RAW_BATTLES.check, "battles_have_the_agreed_columns")
     assert check(raw_battles).passed
     assert not check(breakage(raw_battles)).passed
 
@@ -101,8 +104,8 @@ def _first(column, value):
     ],
 )
 def test_clean_battles(raw_battles, breakage, told):
-    assert corpus.battles_are_clean(raw_battles).passed
-    result = corpus.battles_are_clean(breakage(raw_battles))
+    assert BATTLES.check("battles_are_clean", raw_battles).passed
+    result = BATTLES.check("battles_are_clean", breakage(raw_battles))
     assert not result.passed
     assert told in result.description
 
@@ -111,11 +114,11 @@ def test_clean_battles_may_lack_votes_and_text(raw_battles):
     bare = raw_battles.assign(
         human_outcome=np.nan, completion_a=None, completion_b=None, n_turns=pd.NA
     )
-    assert corpus.battles_are_clean(bare).passed
+    assert BATTLES.check("battles_are_clean", bare).passed
 
 
 def test_failing_rows_are_named(raw_battles):
-    result = corpus.battles_are_clean(_first("human_outcome", 0.3)(raw_battles))
+    result = BATTLES.check("battles_are_clean", _first("human_outcome", 0.3)(raw_battles))
     assert "battle-00 (human_outcome=0.3)" in result.description
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.diagnostics import assets as diagnostics
+from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def table() -> pd.DataFrame:
     ],
 )
 def test_diagnostics_could_be_computed(table, breakage, told):
-    assert diagnostics.diagnostics_could_be_computed(table).passed
-    result = diagnostics.diagnostics_could_be_computed(breakage(table))
+    assert JUDGE_DIAGNOSTICS.check("diagnostics_could_be_computed", table).passed
+    result = JUDGE_DIAGNOSTICS.check("diagnostics_could_be_computed", breakage(table))
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.WARN
     assert told in result.description

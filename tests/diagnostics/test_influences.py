@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from assets.columns import as_coded, as_table
-from assets.diagnostics.influences import INFLUENCE_COLUMNS, added_up, influence_table
+from assets.diagnostics.influences import added_up, influence_table
 from judgeline.elo import (
     ELO_PER_LOGIT,
     RatingSettings,
@@ -16,6 +16,7 @@ from judgeline.elo import (
     rating_to_strength,
 )
 from resources.config.corpora import RatingOptions
+from resources.tables.diagnostics import BATTLE_INFLUENCES
 
 RATING = RatingOptions(n_resamples=0, method="soft")
 
@@ -53,7 +54,7 @@ def newcomer(scored_battles) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_one_row_per_battle_and_side_strongest_first(scored_battles, folds, heldout):
     table = influence_table(scored_battles, folds, RATING)
-    assert tuple(table.columns) == INFLUENCE_COLUMNS
+    assert list(table.columns) == BATTLE_INFLUENCES.columns
     soft = heldout[heldout["method"].eq("soft")].set_index("model")["rating"]
     rated = set(soft.dropna().index)
     met = [name for side in ("model_a", "model_b") for name in scored_battles[side]]
@@ -126,4 +127,4 @@ def test_a_method_without_ratings_leaves_an_empty_table_that_adds_up(
     options = RatingOptions(method="soft")
     table = influence_table(scored_battles, folds.assign(beta=np.nan), options)
     assert table.empty
-    assert tuple(table.columns) == INFLUENCE_COLUMNS
+    assert list(table.columns) == BATTLE_INFLUENCES.columns

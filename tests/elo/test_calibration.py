@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.elo import slopes as calibration
+from resources.tables.elo import BETA_FOLDS
 
 
 @pytest.fixture
@@ -32,20 +32,20 @@ def folds() -> pd.DataFrame:
     ],
 )
 def test_usable_beta(folds, changes, told):
-    assert calibration.beta_is_usable(folds).passed
-    result = calibration.beta_is_usable(folds.assign(**changes))
+    assert BETA_FOLDS.check("beta_is_usable", folds).passed
+    result = BETA_FOLDS.check("beta_is_usable", folds.assign(**changes))
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.ERROR
     assert told in result.description
 
 
 def test_no_folds_are_no_calibration(folds):
-    assert not calibration.beta_is_usable(folds.head(0)).passed
+    assert not BETA_FOLDS.check("beta_is_usable", folds.head(0)).passed
 
 
 def test_well_determined_beta(folds):
-    assert calibration.beta_is_well_determined(folds).passed
-    result = calibration.beta_is_well_determined(folds.assign(std_error=[0.1, 0.6, 0.1]))
+    assert BETA_FOLDS.check("beta_is_well_determined", folds).passed
+    result = BETA_FOLDS.check("beta_is_well_determined", folds.assign(std_error=[0.1, 0.6, 0.1]))
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.WARN
     assert "bee" in result.description

@@ -14,6 +14,7 @@ from judgeline.elo import RatingSettings
 from judgeline.elo import rate as rate_battles
 from resources.config.catalog import Catalog
 from resources.method_table import FIGURES, KINDS, SUMMARY_COLUMNS
+from resources.tables.elo import METHOD_COMPARISON
 
 NO_SOFT = pd.DataFrame(
     {
@@ -184,7 +185,7 @@ def test_a_withheld_judge_keeps_its_price_and_no_figure(scored_battles, choices,
     notes = bad.set_index("method")["note"]
     assert notes["hard"].startswith("withheld: kappa 0.05 < 0.20")
     assert "; no embedded rationales" in notes["btl"]
-    assert comparing.methods_have_figures(hidden).passed
+    assert METHOD_COMPARISON.check("methods_have_figures", hidden).passed
     pd.testing.assert_frame_equal(comparing.without_figures(both, {}), both)
 
 
@@ -192,10 +193,14 @@ def test_the_comparison_is_checked(scored_battles, choices, verdicts, catalog):
     made = rate(scored_battles, choices, NO_LEARNT, catalog)
     table = summarise(made.value, scored_battles, choices, NO_LEARNT, verdicts, catalog)
     compared = table.assign(judge="stub")
-    assert comparing.methods_have_figures(compared).passed
-    assert not comparing.methods_have_figures(pd.concat([compared, compared])).passed
-    assert not comparing.methods_have_figures(compared.assign(spearman=1.5)).passed
-    assert not comparing.methods_have_figures(compared.assign(method="guess")).passed
+    assert METHOD_COMPARISON.check("methods_have_figures", compared).passed
+    assert not METHOD_COMPARISON.check(
+        "methods_have_figures", pd.concat([compared, compared])
+    ).passed
+    assert not METHOD_COMPARISON.check("methods_have_figures", compared.assign(spearman=1.5)).passed
+    assert not METHOD_COMPARISON.check(
+        "methods_have_figures", compared.assign(method="guess")
+    ).passed
 
 
 def test_without_votes_there_is_nothing_to_hold_methods_against(

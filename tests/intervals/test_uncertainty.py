@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import dagster as dg
 import numpy as np
@@ -6,6 +7,7 @@ import pandas as pd
 import pytest
 
 from assets.intervals import assets as uncertainty
+from resources.tables.intervals import LEADERBOARD
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -107,8 +109,8 @@ def test_coverage_of_a_group_below_what_chance_allows_is_told(conformal):
     ],
 )
 def test_models_in_order(leaderboard, changes, told):
-    assert uncertainty.models_are_in_order(leaderboard).passed
-    result = uncertainty.models_are_in_order(leaderboard.assign(**changes))
+    assert LEADERBOARD.check("models_are_in_order", leaderboard).passed
+    result = LEADERBOARD.check("models_are_in_order", leaderboard.assign(**changes))
     assert not result.passed
     assert result.severity == ERROR
     assert told in result.description
@@ -120,9 +122,9 @@ def test_a_model_without_a_rating_says_why_and_is_warned_of(leaderboard):
         flags=["", "", "anchors-disconnected"],
         **{name: [2.0, 1.0, np.nan] for name in ("rating", "lower", "upper")},
     )
-    assert uncertainty.models_are_in_order(unrated).passed
-    assert uncertainty.intervals_hold_their_rating(unrated).passed
-    warning = uncertainty.ratings_are_well_founded(unrated)
+    assert LEADERBOARD.check("models_are_in_order", unrated).passed
+    assert LEADERBOARD.check("intervals_hold_their_rating", unrated).passed
+    warning = LEADERBOARD.check("ratings_are_well_founded", unrated)
     assert not warning.passed
     assert warning.severity == dg.AssetCheckSeverity.WARN
     assert "ant anchors-disconnected" in warning.description
@@ -130,16 +132,18 @@ def test_a_model_without_a_rating_says_why_and_is_warned_of(leaderboard):
 
 @pytest.mark.parametrize("flag", ["few-battles", "no-votes;no-spread"])
 def test_ratings_on_thin_ice_are_warned_of(leaderboard, flag):
-    assert uncertainty.ratings_are_well_founded(leaderboard).passed
-    assert not uncertainty.ratings_are_well_founded(leaderboard.assign(flags=["", flag, ""])).passed
+    assert LEADERBOARD.check("ratings_are_well_founded", leaderboard).passed
+    assert not LEADERBOARD.check(
+        "ratings_are_well_founded", leaderboard.assign(flags=["", flag, ""])
+    ).passed
 
 
 def test_one_model_is_no_leaderboard(leaderboard):
-    assert not uncertainty.models_are_in_order(leaderboard.head(1)).passed
+    assert not LEADERBOARD.check("models_are_in_order", leaderboard.head(1)).passed
 
 
 def test_equal_ratings_may_stand_in_any_order(leaderboard):
-    assert uncertainty.models_are_in_order(leaderboard.assign(rating=1500.0)).passed
+    assert LEADERBOARD.check("models_are_in_order", leaderboard.assign(rating=1500.0)).passed
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_equal_ratings_may_stand_in_any_order(leaderboard):
     ],
 )
 def test_intervals_hold_their_rating(leaderboard, changes, told):
-    check = uncertainty.intervals_hold_their_rating
+    check = partial(LEADERBOARD.check, "intervals_hold_their_rating")
     assert check(leaderboard).passed
     result = check(leaderboard.assign(**changes))
     assert not result.passed
@@ -161,10 +165,10 @@ def test_intervals_hold_their_rating(leaderboard, changes, told):
 
 
 def test_unbounded_intervals_are_told_and_do_not_stop(leaderboard):
-    assert uncertainty.intervals_are_bounded(leaderboard).passed
+    assert LEADERBOARD.check("intervals_are_bounded", leaderboard).passed
     endless = leaderboard.assign(upper=[math.inf, 1550.0, 1450.0])
-    result = uncertainty.intervals_are_bounded(endless)
+    result = LEADERBOARD.check("intervals_are_bounded", endless)
     assert not result.passed
     assert result.severity == WARN
     assert "cat" in result.description
-    assert uncertainty.intervals_hold_their_rating(endless).passed
+    assert LEADERBOARD.check("intervals_hold_their_rating", endless).passed

@@ -1,6 +1,7 @@
 """Reasons of judges on the lineage: embedded, learnt from, and absent with a note."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -10,22 +11,18 @@ import pandas as pd
 import pytest
 
 from assets.partitions import corpus_judge_key
-from assets.quantitative.assets import (
-    every_model_has_every_battle,
-    quantitative_judges,
-    quantitative_outcomes,
-    reasons_do_not_mislead,
-)
-from assets.quantitative.embeddings import (
-    embeddings_are_unique,
-    most_rationales_are_embedded,
-    rationale_embeddings,
-)
+from assets.quantitative.assets import quantitative_judges, quantitative_outcomes
+from assets.quantitative.embeddings import most_rationales_are_embedded, rationale_embeddings
 from judgeline.io import score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.forms.score import completions_of
+from resources.tables.quantitative import (
+    QUANTITATIVE_JUDGES,
+    QUANTITATIVE_OUTCOMES,
+    RATIONALE_EMBEDDINGS,
+)
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
 N = 320
@@ -163,11 +160,14 @@ def test_without_embeddings_everything_is_empty_and_says_why(
     result = embed(silent, NO_SCORES, catalog, tmp_path, corpus)
     assert result.value.empty
     assert told in result.metadata["note"]
-    assert embeddings_are_unique(result.value).passed
+    assert RATIONALE_EMBEDDINGS.check("embeddings_are_unique", result.value).passed
     assert covered(result.value, silent, NO_SCORES, catalog, corpus).passed
     for asset, check in (
-        (quantitative_outcomes, every_model_has_every_battle),
-        (quantitative_judges, reasons_do_not_mislead),
+        (
+            quantitative_outcomes,
+            partial(QUANTITATIVE_OUTCOMES.check, "every_model_has_every_battle"),
+        ),
+        (quantitative_judges, partial(QUANTITATIVE_JUDGES.check, "reasons_do_not_mislead")),
     ):
         made = learn(asset, battles, silent, NO_SCORES, result.value, catalog)
         assert made.value.empty
@@ -185,9 +185,13 @@ def test_outcomes_follow_the_reasons_for_every_held_out_model(
     a_wins = battles.set_index("battle_id")["completion_a"].str.startswith("good")
     right = (table["outcome"] > 0.5).eq(table["battle_id"].map(a_wins))
     assert right.groupby(table["method"]).mean().min() == 1.0
-    assert every_model_has_every_battle(table).passed
-    assert not every_model_has_every_battle(table.drop(index=3)).passed
-    assert not every_model_has_every_battle(pd.concat([table, table.tail(1)])).passed
+    assert QUANTITATIVE_OUTCOMES.check("every_model_has_every_battle", table).passed
+    assert not QUANTITATIVE_OUTCOMES.check(
+        "every_model_has_every_battle", table.drop(index=3)
+    ).passed
+    assert not QUANTITATIVE_OUTCOMES.check(
+        "every_model_has_every_battle", pd.concat([table, table.tail(1)])
+    ).passed
 
 
 def test_reasons_of_plain_verdicts_are_learnt_from_too(
@@ -223,9 +227,9 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
     accuracy = table.xs("accuracy", level="metric")
     assert (accuracy["value"] == 1.0).all()
     assert (accuracy["base"] < 0.7).all()
-    assert reasons_do_not_mislead(result.value).passed
+    assert QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", result.value).passed
     worse = result.value.assign(value=2 * result.value["score_only"])
-    assert not reasons_do_not_mislead(worse).passed
+    assert not QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", worse).passed
 
 
 @pytest.mark.parametrize(

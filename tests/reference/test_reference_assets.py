@@ -1,3 +1,5 @@
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from assets.reference.anchoring import no_ratings
 from assets.reference.reach import no_diagnostics
 from assets.reference.systems import no_systems
 from resources.config.catalog import Catalog
+from resources.tables.reference import RATING_SYSTEMS, REFERENCE_RATINGS
 
 CORPUS = """stub:
   reader: battles
@@ -61,7 +64,7 @@ def test_outcomes_of_the_rubric_anchor_where_there_are_no_probabilities(
     assert result.metadata["reference_because"] == "configured"
     assert result.metadata["finite_population"] == 400
     assert "not asked for" in result.metadata["mean_kappa"]
-    assert reference.gaps_are_finite(result.value).passed
+    assert REFERENCE_RATINGS.check("gaps_are_finite", result.value).passed
 
 
 def test_a_name_of_a_model_is_no_markup_on_the_page_of_the_ratings(
@@ -111,7 +114,7 @@ def test_a_judge_without_preferences_gets_empty_tables_and_a_reason(
     )
     assert found.value.empty
     assert "choose with log-probabilities" in found.metadata["note"]
-    assert reference.gaps_are_finite(rated.value).passed
+    assert REFERENCE_RATINGS.check("gaps_are_finite", rated.value).passed
     assert rated.metadata["preferences_from"].startswith("nowhere")
     assert reference.reference_has_reach(found.value).passed
     assert reference.errors_are_those_of_resampling(found.value).passed
@@ -150,7 +153,7 @@ def test_gaps_that_are_no_numbers_or_twice_there_stop(
     broken = ratings.copy()
     row = broken.index[broken["model"].eq("bee")]
     broken.loc[row, list(breakage)] = list(breakage.values())
-    result = reference.gaps_are_finite(broken)
+    result = REFERENCE_RATINGS.check("gaps_are_finite", broken)
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.ERROR
 
@@ -192,7 +195,7 @@ def _rated(**change) -> pd.DataFrame:
 
 def test_a_rating_is_a_number_or_explained():
     table = _rated()
-    check = systems.every_system_rates_every_model
+    check = partial(RATING_SYSTEMS.check, "every_system_rates_every_model")
     assert check(table).passed
     assert check(no_systems()).passed
     lacking = table.assign(rating=table["rating"].where(table["model"].ne("c")))

@@ -1,6 +1,7 @@
 """Panel, gate and leaderboard as assets: what is chosen, measured, told and withheld."""
 
 import math
+from functools import partial
 
 import dagster as dg
 import numpy as np
@@ -8,7 +9,6 @@ import pandas as pd
 import pytest
 
 from assets.columns import as_table
-from assets.intervals import assets as uncertainty
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import gate as judge_gate
 from assets.reliability import panel
@@ -18,6 +18,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
+from resources.tables.intervals import LEADERBOARD
 from resources.tables.store import open_store
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -249,10 +250,10 @@ def withheld() -> pd.DataFrame:
 @pytest.mark.parametrize(
     "check",
     [
-        uncertainty.models_are_in_order,
-        uncertainty.ratings_are_well_founded,
-        uncertainty.intervals_hold_their_rating,
-        uncertainty.intervals_are_bounded,
+        partial(LEADERBOARD.check, "models_are_in_order"),
+        partial(LEADERBOARD.check, "ratings_are_well_founded"),
+        partial(LEADERBOARD.check, "intervals_hold_their_rating"),
+        partial(LEADERBOARD.check, "intervals_are_bounded"),
     ],
 )
 def test_checks_of_the_leaderboard_ask_nothing_of_ratings_that_are_withheld(check, withheld):
@@ -260,5 +261,7 @@ def test_checks_of_the_leaderboard_ask_nothing_of_ratings_that_are_withheld(chec
 
 
 def test_ratings_that_are_merely_missing_still_need_a_reason(withheld):
-    assert not uncertainty.models_are_in_order(withheld.assign(flags="")).passed
-    assert not uncertainty.ratings_are_well_founded(withheld.assign(flags="no-votes")).passed
+    assert not LEADERBOARD.check("models_are_in_order", withheld.assign(flags="")).passed
+    assert not LEADERBOARD.check(
+        "ratings_are_well_founded", withheld.assign(flags="no-votes")
+    ).passed

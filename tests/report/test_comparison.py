@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from assets.comparison import assets as comparison
+from resources.tables.comparison import JUDGE_COMPARISON
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def compared(heldout, verdicts, scored_battles) -> pd.DataFrame:
 
 
 def test_one_row_per_method_with_everything_about_it(compared):
-    assert tuple(compared.columns) == comparison.COMPARISON_COLUMNS
+    assert list(compared.columns) == JUDGE_COMPARISON.columns
     soft = compared.set_index("method").loc["soft"]
     assert soft["mae"] == pytest.approx(10)
     assert soft["spearman"] == pytest.approx(1)
@@ -62,15 +63,17 @@ def test_one_row_per_method_with_everything_about_it(compared):
     ],
 )
 def test_sound_comparison(compared, breakage, told):
-    assert comparison.comparison_is_sound(compared).passed
-    result = comparison.comparison_is_sound(breakage(compared))
+    assert JUDGE_COMPARISON.check("comparison_is_sound", compared).passed
+    result = JUDGE_COMPARISON.check("comparison_is_sound", breakage(compared))
     assert not result.passed
     assert result.severity == dg.AssetCheckSeverity.ERROR
     assert told in result.description
 
 
 def test_missing_figures_are_no_error(compared):
-    assert comparison.comparison_is_sound(compared.assign(spearman=np.nan, kappa=np.nan)).passed
+    assert JUDGE_COMPARISON.check(
+        "comparison_is_sound", compared.assign(spearman=np.nan, kappa=np.nan)
+    ).passed
 
 
 @pytest.mark.parametrize(

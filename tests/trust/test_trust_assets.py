@@ -20,6 +20,7 @@ from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables, open_store
+from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -256,8 +257,8 @@ def test_checks_of_empty_tables_pass(lineage) -> None:
 )
 def test_impossible_outcomes_stop_the_lineage(lineage, breakage, message) -> None:
     table = lineage.stored("soft_outcomes", "asked")
-    assert module.soft_outcomes_are_shares(table).passed
-    result = module.soft_outcomes_are_shares(breakage(table))
+    assert SOFT_OUTCOMES.check("soft_outcomes_are_shares", table).passed
+    result = SOFT_OUTCOMES.check("soft_outcomes_are_shares", breakage(table))
     assert not result.passed
     assert result.severity == ERROR
     assert message in result.description
@@ -284,8 +285,8 @@ def test_a_source_that_misses_many_battles_warns(lineage) -> None:
 )
 def test_unfounded_ratios_are_noticed(lineage, breakage, message) -> None:
     table = lineage.stored("consistency", "asked")
-    assert module.consistency_is_sound(table).passed
-    result = module.consistency_is_sound(breakage(table))
+    assert CONSISTENCY.check("consistency_is_sound", table).passed
+    result = CONSISTENCY.check("consistency_is_sound", breakage(table))
     assert not result.passed
     assert message in result.description
 

@@ -1,5 +1,7 @@
 """Tables of win rates: what they hold, what they say where nothing can be had, and their checks."""
 
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from judgeline.winrate import (
     WinRateCoverage,
 )
 from resources.config.catalog import Catalog
+from resources.tables.winrate import ADJUSTED_WIN_RATES
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 MADE = {
@@ -114,7 +117,7 @@ def test_without_votes_a_table_is_empty_and_says_why(name, scored, catalog):
 CHECKS = {
     "adjusted_win_rates": [
         module.judge_is_better_than_chance,
-        module.win_rates_lie_in_their_intervals,
+        partial(ADJUSTED_WIN_RATES.check, "win_rates_lie_in_their_intervals"),
     ],
     "adjustment_coverage": [module.adjusted_intervals_cover],
     "label_plan": [],
@@ -190,8 +193,8 @@ def test_one_model_at_chance_is_a_warning(rates):
     ],
 )
 def test_win_rates_lie_in_their_intervals(rates, change, told):
-    assert module.win_rates_lie_in_their_intervals(rates).passed
-    result = module.win_rates_lie_in_their_intervals(_at(rates, 5, **change))
+    assert ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", rates).passed
+    result = ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", _at(rates, 5, **change))
     assert not result.passed
     assert told in result.description
     assert "m05" in result.description

@@ -1,0 +1,60 @@
+"""Declared tables of a corpus: battles as published, clean, and chosen for judging."""
+
+from resources.tables.rules import among, different, has_columns, known, n_rows, unique, within
+from resources.tables.schema import Check, Table
+
+_BATTLE = (
+    "battle_id question_id cluster_id model_a model_b human_outcome instruction completion_a "
+    "completion_b language n_turns timestamp"
+)
+RAW_BATTLES = Table(
+    "raw_battles",
+    _BATTLE,
+    key=["battle_id"],
+    checks=[
+        Check(
+            "battles_have_the_agreed_columns",
+            "Everything that follows reads these columns; a corpus without battles stops here.",
+            [
+                has_columns(_BATTLE.split(), f"the columns are {_BATTLE.replace(' ', ', ')}"),
+                n_rows(1, "there is at least one battle"),
+            ],
+            remedy="Check the corpus' reader, location and revision in config/corpora.yaml.",
+            blocking=True,
+        )
+    ],
+)
+QUARANTINED_BATTLES = Table(
+    "quarantined_battles", "row file battle_id reason detail", key=["file", "row"]
+)
+BATTLES = Table(
+    "battles",
+    _BATTLE,
+    key=["battle_id"],
+    checks=[
+        Check(
+            "battles_are_clean",
+            "Ids, models and outcomes are what every estimator assumes of them.",
+            [
+                n_rows(1, "a battle passes the filters"),
+                *known("battle_id", "question_id", "cluster_id", "model_a", "model_b"),
+                unique("battle_id", note="battle_id is unique"),
+                different("model_a", "model_b", "a battle is between two models"),
+                among("human_outcome", [0.0, 0.5, 1.0], "human_outcome is 1, 0.5, 0 or null"),
+                within("n_turns", 1, note="n_turns is at least 1 or null"),
+            ],
+            remedy="Such rows belong in quarantine: correct the reader, or loosen the filters.",
+            blocking=True,
+        )
+    ],
+)
+SAMPLED_BATTLES = Table("sampled_battles", f"{_BATTLE} selection_order", key=["battle_id"])
+_ACCOUNT = "prompt_tokens completion_tokens identity reply_model system_fingerprint said"
+_VERDICT = (
+    "battle_id judge order replicate status adherence_a helpfulness_a factuality_a "
+    "completeness_a clarity_a fluency_a adherence_b helpfulness_b factuality_b completeness_b "
+    f"clarity_b fluency_b recorded_outcome answer log_probabilities {_ACCOUNT}"
+)
+RECORDED_VERDICTS = Table(
+    "recorded_verdicts", _VERDICT, key=["battle_id", "judge", "order", "replicate"]
+)

@@ -1,0 +1,27 @@
+"""Every declared table, by the name of its asset."""
+
+from importlib import import_module
+
+from resources.tables.schema import Table
+
+_SYSTEMS = (
+    "corpus",
+    "judging",
+    "elo",
+    "intervals",
+    "winrate",
+    "diagnostics",
+    "trust",
+    "reference",
+    "quantitative",
+    "reliability",
+    "candidates",
+    "comparison",
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for system in _SYSTEMS
+    for table in vars(import_module(f"resources.tables.{system}")).values()
+    if isinstance(table, Table)
+}

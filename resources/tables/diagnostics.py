@@ -1,0 +1,38 @@
+"""Declared tables of diagnostics: of the judge, of missing battles, and of influences."""
+
+from resources.tables.rules import known, n_rows, unique
+from resources.tables.schema import Check, Table
+
+JUDGE_DIAGNOSTICS = Table(
+    "judge_diagnostics",
+    "diagnostic level value unit n",
+    key=["diagnostic", "level"],
+    checks=[
+        Check(
+            "diagnostics_could_be_computed",
+            "A diagnostic without a value leaves a question about the judge open.",
+            [
+                n_rows(1, "there is a diagnostic"),
+                unique("diagnostic", "level", note="a diagnostic has one value per level"),
+                *known("value", note="a diagnostic has a value"),
+            ],
+            remedy="Most need more scored battles, or more voted models, than there are.",
+            warns=True,
+        )
+    ],
+)
+MISSINGNESS = Table(
+    "missingness",
+    "grouping level status n_battles share n_verdicts",
+    key=["grouping", "level", "status"],
+)
+MISSING_BOUNDS = Table(
+    "missing_bounds",
+    "model method rating worst_rating best_rating n_battles n_missing n_missing_other half_width",
+    key=["model", "method"],
+)
+BATTLE_INFLUENCES = Table(
+    "battle_influences",
+    "model battle_id opponent outcome expected influence is_candidate",
+    key=["model", "battle_id"],
+)

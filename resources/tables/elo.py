@@ -1,0 +1,89 @@
+"""Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
+
+from resources.method_table import KINDS
+from resources.tables.rules import among, known, n_rows, unique, within
+from resources.tables.schema import Check, Table
+
+WARN_STD_ERRORS = 2.0
+
+BETA_FOLDS = Table(
+    "beta_folds",
+    "held_out_model beta std_error n_battles status",
+    key=["held_out_model"],
+    checks=[
+        Check(
+            "beta_is_usable",
+            "Soft outcomes need a positive slope: a judge that contradicts people has none.",
+            [
+                n_rows(1, "there is at least one fold"),
+                among(
+                    "status",
+                    ["ok"],
+                    "every fold's status is ok, not contradicts-humans, constant-scores, "
+                    "separable or no-decisive-votes",
+                ),
+                *known("beta", note="every fold has a beta"),
+                within("beta", 0, 1e6, strict_min=True, note="beta is positive and finite"),
+            ],
+            remedy="contradicts-humans: the judge prefers what people reject, use another; "
+            "constant-scores: all score differences are equal and tell nothing, use another; "
+            "separable or no-decisive-votes: too few human votes, add voted battles.",
+            blocking=True,
+        ),
+        Check(
+            "beta_is_well_determined",
+            "A slope within two standard errors of zero says that the judge may know nothing.",
+            [
+                within(
+                    "std_errors_from_zero",
+                    WARN_STD_ERRORS,
+                    of=lambda t: t["beta"] / t["std_error"],
+                    note=f"beta is at least {WARN_STD_ERRORS:g} standard errors above zero",
+                    breaks=lambda t: t.assign(std_error=t["beta"]),
+                )
+            ],
+            remedy="Add voted battles, or use a judge that agrees better with people.",
+            warns=True,
+        ),
+    ],
+)
+
+_RATINGS = (
+    "model method basis rating human_rating residual std_error std_error_analytic "
+    "human_std_error vote_std_error beta n_battles n_votes flags"
+)
+HELDOUT_RATINGS = Table("heldout_ratings", _RATINGS, key=["model", "method"])
+METHOD_RATINGS = Table("method_ratings", _RATINGS, key=["model", "method"])
+
+_SUMMARY = (
+    "method n_models n_battles n_available mae mae_rescaled bias stretch spearman kendall "
+    "mean_beta threshold coverage median_width n_calls prompt_tokens completion_tokens note"
+)
+_MAY_BE_NAN = {"prompt_tokens": "float64", "completion_tokens": "float64"}
+SCORING_METHODS = Table("scoring_methods", _SUMMARY, key=["method"], types=_MAY_BE_NAN)
+METHOD_COMPARISON = Table(
+    "method_comparison",
+    f"judge {_SUMMARY}",
+    key=["judge", "method"],
+    types=_MAY_BE_NAN,
+    checks=[
+        Check(
+            "methods_have_figures",
+            "Each judge has one row per scoring method, with every figure on its scale.",
+            [
+                unique("judge", "method", note="a judge has one row per method"),
+                among("method", list(KINDS), "the method is a known one"),
+                *(
+                    within(name, low, high, note=f"{name} lies on its scale")
+                    for name, low, high in (
+                        ("spearman", -1, 1),
+                        ("kendall", -1, 1),
+                        ("coverage", 0, 1),
+                        ("mae", 0, None),
+                    )
+                ),
+            ],
+            remedy="Remake scoring_methods of the judges named here, then the comparison.",
+        )
+    ],
+)

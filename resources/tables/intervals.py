@@ -1,0 +1,146 @@
+"""Declared tables of intervals: thresholds of the methods, and the boards of ranked models."""
+
+import numpy as np
+
+from judgeline.intervals.board import WITHHELD
+from resources.tables.rules import at_least, cells, holds, known, n_rows, unique, within
+from resources.tables.schema import Check, Table
+
+_BOARD = (
+    "rank best_rank worst_rank model method basis rating std_error vote_std_error lower upper "
+    "human_rating judge_and_votes judge_and_votes_std_error judge_and_votes_lower "
+    "judge_and_votes_upper hard_rating soft_rating beta n_battles n_votes flags"
+)
+MORE_MODELS = "Calibrate on more models that people rated, or raise miscoverage."
+
+CONFORMAL_CALIBRATION = Table(
+    "conformal_calibration",
+    "method miscoverage threshold excess_sd n_models n_splits n_calibration n_test "
+    "split_threshold coverage coverage_min coverage_max median_width width_min width_max "
+    "n_structured structured_coverage structured structured_below note",
+    key=["method"],
+)
+
+
+def _in_order(board):
+    ranked = board[board["rank"].notna()].sort_values("rank")
+    return ~board.index.isin(ranked.index[ranked["rating"].diff().gt(0)])
+
+
+def _shown(board):
+    """Leave out ratings that the judge gate withholds: they promise nothing."""
+    return board[~board["flags"].str.startswith(WITHHELD)]
+
+
+LEADERBOARD = Table(
+    "leaderboard",
+    _BOARD,
+    key=["model"],
+    checks=[
+        Check(
+            "models_are_in_order",
+            "One row per model, and a better rank for a higher rating.",
+            [
+                n_rows(2, "at least two models are ranked"),
+                unique("model", note="a model has one row"),
+                within(
+                    "rank",
+                    1,
+                    lambda board: max(len(board), 1),
+                    note="rank counts from 1 to the number of models",
+                ),
+                holds(
+                    "in_order",
+                    _in_order,
+                    "a higher rating has a better rank",
+                    lambda board: board.assign(rank=[1, 2, 3], rating=[1.0, 2.0, 3.0]),
+                ),
+                holds(
+                    "explained",
+                    lambda board: np.isfinite(board["rating"]) | board["flags"].ne(""),
+                    "a rating is a finite number, or a flag says why there is none",
+                    cells(rating=np.nan, flags=""),
+                ),
+            ],
+            remedy="See `flags` of these models; remake heldout_ratings and the leaderboard.",
+            blocking=True,
+        ),
+        Check(
+            "ratings_are_well_founded",
+            "A model with few battles, or none that count, is known badly or not at all.",
+            [
+                holds(
+                    "well_founded",
+                    lambda board: (
+                        board["rating"].notna()
+                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
+                    ),
+                    "a model has a rating, and battles enough to say how uncertain it is",
+                    cells(flags="few-battles"),
+                )
+            ],
+            remedy="Sample and judge more battles of these models against voted ones.",
+            warns=True,
+            rows=_shown,
+            ids=["model", "flags"],
+        ),
+        Check(
+            "intervals_hold_their_rating",
+            "Each rating lies inside its own interval, whose ends are known or infinite.",
+            [
+                *known("lower", "upper", note="the {} end is known"),
+                at_least("rating", "lower", "the interval begins at or below the rating"),
+                at_least("upper", "rating", "the interval ends at or above the rating"),
+            ],
+            remedy="See `flags` of these models and the threshold in conformal_calibration.",
+            blocking=True,
+            rows=lambda board: board[board["rating"].notna()],
+        ),
+        Check(
+            "intervals_are_bounded",
+            "An unbounded interval is honest and useless: too few other models calibrate this one.",
+            [
+                holds(
+                    "bounded",
+                    lambda board: np.isfinite(board[["lower", "upper"]]).all(axis=1).to_numpy(),
+                    "the interval of a model is bounded",
+                    cells(upper=np.inf),
+                )
+            ],
+            remedy=MORE_MODELS,
+            warns=True,
+            rows=_shown,
+        ),
+    ],
+)
+POOLED_LEADERBOARD = Table(
+    "pooled_leaderboard",
+    f"{_BOARD} residual std_error_analytic human_std_error judges n_scored",
+    key=["model"],
+)
+CANDIDATE_RATINGS = Table(
+    "candidate_ratings",
+    f"{_BOARD} control content_hash",
+    key=["model"],
+    checks=[
+        Check(
+            "candidates_are_placed",
+            "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
+            [
+                holds(
+                    "is_placed",
+                    lambda board: (
+                        board["rating"].notna()
+                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
+                    ),
+                    "a candidate has a rating, and battles enough to say how uncertain it is",
+                    cells(flags="no-spread"),
+                )
+            ],
+            remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
+            "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
+            warns=True,
+            ids=["model", "flags"],
+        )
+    ],
+)

@@ -1,0 +1,24 @@
+"""Declared tables of reliability: the panel, the gate, and the drift watch."""
+
+from resources.tables.judging import VERDICTS
+from resources.tables.schema import Table
+
+RELIABILITY_PANEL = Table(
+    "reliability_panel",
+    "battle_id judge replicate selection_order status score_difference judge_outcome "
+    "difference_ab difference_ba",
+    key=["battle_id", "replicate"],
+)
+JUDGE_GATE = Table(
+    "judge_gate", "criterion value threshold direction passed withholds note", key=["criterion"]
+)
+DRIFT_ANSWERS = Table(
+    "drift_answers",
+    f"{VERDICTS.words} epoch asked_at judge_version selection_order run_id",
+    key=["battle_id", "order", "epoch"],
+)
+JUDGE_DRIFT = Table(
+    "judge_drift",
+    "statistic baseline now change std_error z n_battles epoch asked_at moved p_value unit note",
+    key=["statistic", "epoch"],
+)

@@ -1,0 +1,162 @@
+"""What must hold of a table, a rule each: what Great Expectations tests, and what breaks it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+Derive = Callable[[pd.DataFrame], Any]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+Limit = float | Callable[[pd.DataFrame], float] | None
+"""A number, or what gives it of the table."""
+
+
+class Rule(NamedTuple):
+    """One sentence about a table, as an expectation; made when a check runs.
+
+    `of` derives the column that is tested, if the table has none; `sound` are cells that keep
+    the rule, and `breaks` turns a table that keeps it into one that does not.
+    """
+
+    note: str
+    expectation: str
+    settings: Mapping[str, Any]
+    of: Derive | None = None
+    sound: Mapping[str, Any] = {}
+    breaks: Change | None = None
+
+    def made(self, table: pd.DataFrame, index: int) -> Any:
+        """Return the expectation, with the place by which its result is found again."""
+        import great_expectations.expectations as gxe
+
+        kind = getattr(gxe, self.expectation)
+        settings = {name: it(table) if callable(it) else it for name, it in self.settings.items()}
+        return kind(**settings, notes=self.note, meta={"index": index})
+
+    def derived(self, table: pd.DataFrame) -> dict[str, Any]:
+        """Return the column that is tested, where the table has none."""
+        return {} if self.of is None else {self.settings["column"]: self.of(table)}
+
+
+def cells(**values: Any) -> Change:
+    """Return the change of some cells of the first row."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        rest = table.iloc[1:]
+        return table.assign(**{name: [it, *rest[name]] for name, it in values.items()})
+
+    return change
+
+
+def within(
+    column: str,
+    low: Limit = None,
+    high: Limit = None,
+    *,
+    note: str,
+    of: Derive | None = None,
+    breaks: Change | None = None,
+    **limits: Any,
+) -> Rule:
+    """Return the rule that numbers lie between limits; null cells keep it."""
+    known = {}
+    if of is None:
+        least = -1e9 if low is None or callable(low) else low
+        most = least + 4 if high is None or callable(high) else high
+        known = {column: most - 1 if least == -1e9 else (least + most) / 2}
+        breaks = breaks or cells(**{column: 1e12 if high is not None else least - 1})
+    settings = {"column": column, "min_value": low, "max_value": high, **limits}
+    return Rule(note, "ExpectColumnValuesToBeBetween", settings, of, known, breaks)
+
+
+def among(
+    column: str,
+    values: Sequence[Any],
+    note: str,
+    *,
+    of: Derive | None = None,
+    breaks: Change | None = None,
+    **limits: Any,
+) -> Rule:
+    """Return the rule that cells hold one of some values; null cells keep it."""
+    if of is None:
+        other = "?" if isinstance(values[0], str) else -7.0
+        breaks = breaks or cells(**{column: other})
+    settings = {"column": column, "value_set": list(values), **limits}
+    known = {} if of else {column: values[0]}
+    return Rule(note, "ExpectColumnValuesToBeInSet", settings, of, known, breaks)
+
+
+def none_of(column: str, values: Sequence[Any], note: str) -> Rule:
+    """Return the rule that no cell holds one of some values."""
+    settings = {"column": column, "value_set": list(values)}
+    breaks = cells(**{column: values[0]})
+    return Rule(note, "ExpectColumnValuesToNotBeInSet", settings, breaks=breaks)
+
+
+def holds(name: str, test: Derive | None, note: str, breaks: Change | None = None) -> Rule:
+    """Return the rule that a test holds in every row; without a test the column is there."""
+    return among(name, [True], note, of=test, breaks=breaks)
+
+
+def known(*columns: str, note: str = "{} is known") -> list[Rule]:
+    """Return the rules that columns have no null cell."""
+    kind = "ExpectColumnValuesToNotBeNull"
+    return [
+        Rule(note.format(one), kind, {"column": one}, breaks=cells(**{one: None}))
+        for one in columns
+    ]
+
+
+def unique(*columns: str, note: str) -> Rule:
+    """Return the rule that columns name a row."""
+    several = len(columns) > 1
+    kind = "ExpectCompoundColumnsToBeUnique" if several else "ExpectColumnValuesToBeUnique"
+    settings = {"column_list": list(columns)} if several else {"column": columns[0]}
+    return Rule(note, kind, settings, breaks=lambda table: pd.concat([table, table.head(1)]))
+
+
+def at_least(larger: str, smaller: str, note: str) -> Rule:
+    """Return the rule that one column is nowhere below another."""
+    return Rule(
+        note,
+        "ExpectColumnPairValuesAToBeGreaterThanB",
+        {"column_A": larger, "column_B": smaller, "or_equal": True},
+        breaks=cells(**{smaller: 1e9}),
+    )
+
+
+def different(first: str, second: str, note: str) -> Rule:
+    """Return the rule that two columns never hold the same."""
+    return Rule(
+        note,
+        "ExpectSelectColumnValuesToBeUniqueWithinRecord",
+        {"column_list": [first, second]},
+        breaks=lambda table: table.assign(**{second: table[first]}),
+    )
+
+
+def n_rows(least: int, note: str) -> Rule:
+    """Return the rule that a table has rows."""
+    return Rule(
+        note,
+        "ExpectTableRowCountToBeBetween",
+        {"min_value": least},
+        breaks=lambda table: table.head(least - 1),
+    )
+
+
+def has_columns(columns: Sequence[str], note: str, *, exact: bool = True) -> Rule:
+    """Return the rule that a table has some columns, and where `exact` no other."""
+    return Rule(
+        note,
+        "ExpectTableColumnsToMatchSet",
+        {"column_set": list(columns), "exact_match": exact},
+        breaks=lambda table: table.drop(columns=columns[-1]),
+    )
+
+
+def median_within(column: str, low: float, high: float, note: str) -> Rule:
+    """Return the rule that the median of a column lies between limits."""
+    settings = {"column": column, "min_value": low, "max_value": high}
+    return Rule(note, "ExpectColumnMedianToBeBetween", settings)

@@ -1,0 +1,68 @@
+"""Declared tables of win rates: as estimated, their coverage over models, the labels to buy."""
+
+from resources.tables.rules import cells, holds, within
+from resources.tables.schema import Check, Table
+
+ROUNDING = 1e-9
+
+ADJUSTED_WIN_RATES = Table(
+    "adjusted_win_rates",
+    "model estimator headline basis calibration n_battles n_labelled n_ties n_votes "
+    "naive_win_rate win_rate win_rate_lower win_rate_upper std_error specificity sensitivity "
+    "human_win_rate miscoverage status note",
+    key=["model", "estimator"],
+    checks=[
+        Check(
+            "win_rates_lie_in_their_intervals",
+            "Win rates are shares, inside of their intervals, or their status says why there is "
+            "none.",
+            [
+                *(
+                    within(name, 0, 1, note=f"{name} is a share")
+                    for name in (
+                        "naive_win_rate",
+                        "win_rate",
+                        "win_rate_lower",
+                        "win_rate_upper",
+                        "human_win_rate",
+                    )
+                ),
+                holds(
+                    "explained",
+                    lambda t: t["status"].eq("ok").eq(t["win_rate"].notna()),
+                    "a row has a value or says why not",
+                    cells(win_rate=None),
+                ),
+                within(
+                    "below",
+                    -ROUNDING,
+                    of=lambda t: t["win_rate"] - t["win_rate_lower"],
+                    note="no interval begins above its estimate",
+                    breaks=cells(win_rate_lower=0.9),
+                ),
+                within(
+                    "above",
+                    -ROUNDING,
+                    of=lambda t: t["win_rate_upper"] - t["win_rate"],
+                    note="no interval ends below its estimate",
+                    breaks=cells(win_rate_upper=0.1),
+                ),
+            ],
+            remedy="An interval beside its estimate comes from very few labels: label more "
+            "battles. Otherwise remake adjusted_win_rates.",
+            warns=True,
+        )
+    ],
+)
+ADJUSTMENT_COVERAGE = Table(
+    "adjustment_coverage",
+    "estimator left_out truth n_models n_without bias mean_absolute_error mean_width "
+    "win_rate_coverage miscoverage",
+    key=["left_out", "estimator"],
+)
+LABEL_PLAN = Table(
+    "label_plan",
+    "grouping level chosen_by win_rate_half_width wanted_half_width planned_half_width "
+    "n_more_won n_more_lost plan status note",
+    key=["grouping", "level", "chosen_by"],
+)

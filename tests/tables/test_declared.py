@@ -1,0 +1,65 @@
+"""Every declared table: its words, its types, its empty form, and that each rule can be broken."""
+
+import pandas as pd
+import pytest
+
+from judgeline.elo import HeldOutRatings
+from judgeline.elo.beta import BetaFolds
+from judgeline.winrate import LabelPlans
+from judgeline.winrate.coverage import WinRateCoverage
+from judgeline.winrate.models import ModelWinRates
+from resources.method_table import SUMMARY_COLUMNS
+from resources.tables.declared import TABLES
+from resources.tables.words import WORDS
+
+MADE_BY = {
+    "adjusted_win_rates": ModelWinRates._fields,
+    "adjustment_coverage": WinRateCoverage._fields,
+    "label_plan": LabelPlans._fields,
+    "beta_folds": BetaFolds._fields,
+    "heldout_ratings": HeldOutRatings._fields,
+    "method_ratings": HeldOutRatings._fields,
+    "scoring_methods": SUMMARY_COLUMNS,
+}
+"""Columns of what is computed, where a table takes them as they are."""
+RULES = [
+    pytest.param(table, check, rule, id=f"{check.name}-{rule.note}")
+    for table in TABLES.values()
+    for check in table.checks
+    for rule in check.rules
+]
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_a_table_has_words_a_key_and_an_empty_form(table):
+    assert set(table.columns) <= set(WORDS)
+    assert len(set(table.columns)) == len(table.columns)
+    assert set(table.key) <= set(table.columns)
+    empty = table.empty()
+    assert {name: str(kind) for name, kind in empty.dtypes.items()} == table.dtypes
+    assert len(empty) == 0
+    pd.testing.assert_frame_equal(table.typed(empty[table.columns[::-1]]), empty)
+
+
+@pytest.mark.parametrize("name", MADE_BY)
+def test_a_table_has_the_columns_of_what_is_computed(name):
+    assert tuple(TABLES[name].columns) == tuple(MADE_BY[name])
+
+
+@pytest.mark.parametrize(
+    "table", [table for table in TABLES.values() if table.checks], ids=lambda table: table.name
+)
+def test_sound_rows_pass_every_check_and_no_rows_break_no_value(table):
+    assert [one.description for one in table.results(table.sound()) if not one.passed] == []
+    failed = [one.description for one in table.results(table.empty()) if not one.passed]
+    assert all("observed: 0 " in said for said in failed)
+
+
+@pytest.mark.parametrize(("table", "check", "rule"), RULES)
+def test_a_row_that_breaks_a_rule_fails_its_check(table, check, rule):
+    assert rule.breaks is not None
+    result = table.check(check.name, rule.breaks(table.sound()))
+    assert not result.passed
+    assert result.severity == check.severity
+    assert f"expected: {rule.note}".lower() in result.description.lower()
+    assert check.remedy in result.description
