@@ -19,27 +19,14 @@ _LEAST_SHARE = 0.25  # of the votes of a typical model, where those are few
 
 
 def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDArray[np.bool_]:
-    """Return which models have votes enough to be anchors.
+    """Return which models have votes enough to be anchors, (M,), from codes of voted pairs (n,).
 
-    A human rating from one vote lies anywhere, and makes its model an anchor whose fold can cut
-    off others, and whose residual has no end: two such models among twenty make every interval
-    the whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of what others
-    have where those are fewer. "What others have" is the mean over votes of the votes on the
-    less voted of its two models: many models with one vote each hardly bring it down, and one
-    that everybody meets does not push it up. A vote counts where both its models do, so that this
-    is repeated until nothing changes. Where nobody would be left, all that have a vote count.
-
-    Parameters
-    ----------
-    model_a, model_b : array_like of int, shape (n,)
-        Codes of the two models of each battle with a vote.
-    n_models : int
-        How many models there are.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_models,)
-        All that have a vote, where votes are spread evenly.
+    A rating from one vote lies anywhere: two such anchors among twenty make every interval the
+    whole line. A model counts from `ENOUGH_VOTES` votes on, or from a quarter of ``mean over votes
+    of min(votes_a, votes_b)`` where that is fewer: many models with one vote each hardly lower that
+    mean, and a model that everybody meets does not raise it. A vote counts where both its models
+    do, so the rule is repeated until nothing changes; where it leaves nobody, all models with a
+    vote count.
     """
     first, second = np.asarray(model_a, dtype=np.intp), np.asarray(model_b, dtype=np.intp)
     votes = np.bincount(np.concatenate([first, second]), minlength=n_models)
@@ -59,14 +46,9 @@ def settled_models(model_a: ArrayLike, model_b: ArrayLike, n_models: int) -> NDA
 
 
 def with_settled_votes(battles: CodedBattles) -> CodedBattles:
-    """Return the same battles without the votes on models that have too few of them.
+    """Return the battles without the votes on models that have too few: see `settled_models`.
 
-    Those models stay, as models without votes; see `settled_models`.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        With votes on some.
+    Those models stay, as models without votes.
     """
     voted = battles.human_outcome >= 0
     model_a, model_b = battles.model_a, battles.model_b
@@ -107,18 +89,9 @@ def other_anchors(voted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
-    """Return a component label for each model of an undirected comparison graph.
+    """Return a component label for each model of a comparison graph, from its battles (M, M).
 
-    Parameters
-    ----------
-    n_battles : array_like, shape (M, M)
-        Battles between pairs of models; two models with any are connected.
-
-    Returns
-    -------
-    ndarray of int, shape (M,)
-        Labels from 0; models with the same label are tied together by battles. The largest
-        component has label 0.
+    The largest component has label 0; two models with any battle are connected.
     """
     _, labels = _components(csr_array(np.asarray(n_battles) != 0), directed=False)
     order = np.argsort(-np.bincount(labels), kind="stable")
@@ -128,20 +101,10 @@ def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
 
 
 def cut_models(n_battles: ArrayLike) -> NDArray[np.bool_]:
-    """Return which models alone hold the comparison graph together.
+    """Return which models alone hold the comparison graph of battles (M, M) together, shape (M,).
 
-    Without such a model its anchors fall into groups with no battle between them, so that
-    their ratings have no common scale on which to place it.
-
-    Parameters
-    ----------
-    n_battles : array_like, shape (M, M)
-        Battles between pairs of models.
-
-    Returns
-    -------
-    ndarray of bool, shape (M,)
-        True where leaving the model out leaves more than one component among the others.
+    Without such a model its anchors fall into groups with no battle between them, so that their
+    ratings have no common scale on which to place it.
     """
     linked = (np.asarray(n_battles) != 0).astype(np.float32)
     size = len(linked)
@@ -158,18 +121,7 @@ def cut_models(n_battles: ArrayLike) -> NDArray[np.bool_]:
 
 
 def require_connected(battles: CodedBattles) -> None:
-    """Raise unless battles tie all models together.
-
-    Parameters
-    ----------
-    battles : CodedBattles
-        The battles whose models must be comparable.
-
-    Raises
-    ------
-    ValueError
-        If the comparison graph falls apart; names the models outside the largest part.
-    """
+    """Raise ValueError, with the models outside the largest part, unless battles tie them all."""
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True

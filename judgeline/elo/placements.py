@@ -29,7 +29,7 @@ from judgeline.elo.targets import (
 from judgeline.verdict.outcomes import smooth_outcome
 
 HEADLINE = "auto"
-"""Method that ranks unless another one is asked for: `judgeline.elo.mixtures` has its rule."""
+"""Method that ranks unless another one is asked for: `mixtures` has its rule."""
 
 JUDGE_METHODS: tuple[str, ...] = (
     "hard",
@@ -126,19 +126,10 @@ def place(
 
 
 def human_anchors(battles: CodedBattles, *, l2: float) -> tuple[NDArray[np.bool_], Floats]:
-    """Return which of the M models are anchors, and people's strengths of them in every fold.
+    """Return which models are anchors, (M,), and people's strengths of them in every fold, (M, A).
 
-    Parameters
-    ----------
-    battles : CodedBattles
-        With votes on some.
-    l2 : float
-        Penalty on squared strengths, per squared logit.
-
-    Returns
-    -------
-    voted, anchors : ndarray, shapes (M,) and (M, A)
-        Logits; a model's own place in its fold holds zero.
+    Strengths are in logits; a model's own place in its fold holds zero. `l2` is the penalty on
+    squared strengths, per squared logit.
     """
     voted = require_votes(battles)
     target = linear_target(tally_outcomes(battles).human[:, voted], _HALVES, voted)

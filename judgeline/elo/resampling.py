@@ -34,24 +34,10 @@ does not count."""
 
 
 def keyed_rng(seed: int, *names: str) -> np.random.Generator:
-    """Return the random generator that belongs to a seed and a chain of names.
+    """Return the random generator of a seed and a chain of names, such as corpus, model, method.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the whole analysis, not negative.
-    *names : str
-        What the stream is for, such as corpus, model and method.
-
-    Returns
-    -------
-    numpy.random.Generator
-        The same stream for the same key, independent streams for different keys.
-
-    Raises
-    ------
-    ValueError
-        If the seed is negative.
+    Equal keys give the same stream, different keys independent ones; ValueError for a negative
+    seed.
     """
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")

@@ -41,34 +41,12 @@ _FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow
 
 
 def strength_to_rating(strength: ArrayLike) -> NDArray[np.float64]:
-    """Return ratings in Elo points of Bradley-Terry strengths in natural logits.
-
-    Parameters
-    ----------
-    strength : array_like, any shape
-        Strengths in logits, relative to the mean of the models they were fitted with.
-
-    Returns
-    -------
-    ndarray, same shape
-        ``1500 + (400 / ln 10) * strength``, in Elo points.
-    """
+    """Return ratings in Elo points, ``1500 + (400 / ln 10) * strength``, of strengths in logits."""
     return ELO_ORIGIN + ELO_PER_LOGIT * np.asarray(strength, dtype=float)
 
 
 def rating_to_strength(rating: ArrayLike) -> NDArray[np.float64]:
-    """Return Bradley-Terry strengths in natural logits of ratings in Elo points.
-
-    Parameters
-    ----------
-    rating : array_like, any shape
-        Ratings in Elo points.
-
-    Returns
-    -------
-    ndarray, same shape
-        Strengths in logits; the inverse of `strength_to_rating`.
-    """
+    """Return strengths in logits of ratings in Elo points: the inverse of `strength_to_rating`."""
     return (np.asarray(rating, dtype=float) - ELO_ORIGIN) / ELO_PER_LOGIT
 
 
@@ -266,10 +244,11 @@ def place_models(
     l2: float = 0.01,
     start: float | None = None,
 ) -> Floats:
-    """Return the strengths that maximise each model's own penalised likelihood.
+    """Return the strengths (R,) that maximise each row's own penalised likelihood, anchors fixed.
 
-    Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * strength^2`` over one
-    strength per row, with ``p = sigmoid(strength - anchor)``.
+    Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * strength^2`` with ``p =
+    sigmoid(strength - anchor)`` from wins (R,), battles (R, M) and anchors (M,) or (R, M), in
+    logits. NaN for a row without battles, or of wins or losses only without a penalty.
     """
     won = np.asarray(wins, dtype=float)
     counts = np.asarray(n_battles, dtype=float)
@@ -319,10 +298,11 @@ def _newton(won: Floats, counts: Floats, anchors: Floats, l2: float, start: floa
 def analytic_std_error(
     residual_sum: ArrayLike, residual_squares: ArrayLike, information: ArrayLike, n: ArrayLike
 ) -> Floats:
-    """Return the closed form of the bootstrap standard error at fixed anchors.
+    """Return the closed form of the bootstrap standard error at fixed anchors, in logits.
 
-    One Newton step from the estimate turns a resample of the model's battles into a sum of
-    residuals over the curvature; its standard deviation over resamples is exact.
+    ``sqrt(sum r^2 - (sum r)^2 / n) / information``: one Newton step turns a resample into a sum of
+    residuals over the curvature (B. Efron and R. J. Tibshirani 1993, section 21). NaN below 2
+    battles.
     """
     count = np.asarray(n, dtype=float)
     first, second = np.asarray(residual_sum, dtype=float), np.asarray(residual_squares, dtype=float)

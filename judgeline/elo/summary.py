@@ -30,18 +30,9 @@ class Summary(NamedTuple):
 
 
 def summarise(heldout: HeldOutRatings) -> Summary:
-    """Return the agreement of every judge method with the human ratings.
+    """Return the agreement of every judge method with the human ratings, one row a method.
 
-    Parameters
-    ----------
-    heldout : HeldOutRatings
-        Leave-one-out ratings of all methods.
-
-    Returns
-    -------
-    Summary
-        One row per method other than ``human``; correlations and stretch are NaN with fewer
-        than two models or when either side's ratings are all equal.
+    Correlations and stretch are NaN below two models or where either side's ratings are all equal.
     """
     methods = [name for name in dict.fromkeys(heldout.method.tolist()) if name != "human"]
     rows = [_summary_of(heldout, method) for method in methods]

@@ -125,15 +125,7 @@ def fit_surrogacy(
 def surrogacy_finding(gamma: float, std_error: float) -> str:
     """Return in one sentence whether votes depend on the models beyond the scores.
 
-    Parameters
-    ----------
-    gamma, std_error : float
-        Of `Surrogacy`.
-
-    Returns
-    -------
-    str
-        A finding where `gamma` is more than two standard errors from 0, else that there is none.
+    It is a finding where `gamma` of `Surrogacy` is more than two standard errors from 0.
     """
     numbers = f"(gamma {gamma:.2f}, SE {std_error:.2f})"
     if gamma > 2 * std_error:

@@ -181,15 +181,7 @@ class Interval(Protocol):
 
 
 def with_votes(board: Leaderboard, together: Interval) -> Leaderboard:
-    """Return a leaderboard with ratings by judge and votes together; NaN for other models.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        Without them.
-    together : VotedRatings
-        As of `judgeline.intervals.judge_and_votes.rate_with_votes`.
-    """
+    """Return a leaderboard with the rows of `rate_with_votes` beside it; NaN for other models."""
     every = np.ones(together.model.size, dtype=bool)
     columns = (together.rating, together.std_error, together.lower, together.upper)
     found = [_lookup(together.model, column, every, board.model) for column in columns]
@@ -243,11 +235,6 @@ def kept_intervals(board: Leaderboard) -> tuple[int, int]:
     """Return how many intervals hold their model's human rating, of how many that could fail.
 
     Intervals that are the whole line promise nothing and are not counted.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        With intervals; a table with its columns will do.
     """
     n_counted = int(np.isfinite(_ends_and_human(board)).all(axis=0).sum())
     return n_counted - int(missed(board).sum()), n_counted
@@ -269,22 +256,9 @@ def kept_text(board: Leaderboard, miscoverage: float) -> str:
 def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     """Return a leaderboard without any number that the judge had a say in, and with the reason.
 
-    Parameters
-    ----------
-    leaderboard : Leaderboard
-        Ratings by a judge that failed its gate.
-    reason : str
-        Why, such as ``kappa 0.05 < 0.20``; it goes before each model's other flags.
-
-    Returns
-    -------
-    Leaderboard
-        Rows by name, since their order would tell the ranks. Human ratings and counts stay.
-
-    Raises
-    ------
-    ValueError
-        If there is no reason, or it holds the semicolon that separates flags.
+    The reason, such as ``kappa 0.05 < 0.20``, goes before each model's other flags. Rows are by
+    name, since their order would tell the ranks; human ratings and counts stay. ValueError without
+    a reason, or for one with the semicolon that separates flags.
     """
     if not reason or ";" in reason:
         raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
@@ -328,25 +302,11 @@ def _lookup(
 def join_newcomers(
     board: Leaderboard, newcomers: Leaderboard, *, miscoverage: float
 ) -> Leaderboard:
-    """Return a leaderboard of both, with ranks over all.
+    """Return a leaderboard of a corpus and of models that people have not rated, ranks over all.
 
-    People's votes come first: a newcomer that has a human rating on the board by now is left out.
-    Else, of it and a model of its name without votes, the rated one stands, and of two rated ones
-    that with more battles: further answers do not rename what the judge has seen more of.
-
-    Parameters
-    ----------
-    board : Leaderboard
-        Of a corpus.
-    newcomers : Leaderboard
-        Of models that people have not rated, by the same method.
-    miscoverage : float
-        Tolerated probability of a miss that the intervals were made with.
-
-    Raises
-    ------
-    ValueError
-        If two newcomers have one name, or they were rated by another method.
+    People's votes come first: a newcomer that has a human rating on the board is left out. Else, of
+    it and a model of its name without votes, the rated one stands, and of two rated ones that with
+    more battles. ValueError if two newcomers have one name, or were rated by another method.
     """
     names = newcomers.model.tolist()
     if len(set(names)) < len(names):

@@ -84,27 +84,10 @@ def n_above_threshold(n_scores: int, miscoverage: float) -> int:
 
 
 def nonconformity_scores(residual: ArrayLike, std_error: ArrayLike) -> Floats:
-    """Return absolute residuals in units of their standard errors.
+    """Return absolute residuals (n,) in units of their standard errors (n,), both in Elo points.
 
-    A model without a standard error (one battle, or battles that all end alike) counts as
-    infinitely strange: it can only widen intervals, never narrow them.
-
-    Parameters
-    ----------
-    residual : array_like, shape (n,)
-        Judge rating minus human rating, in Elo points.
-    std_error : array_like, shape (n,)
-        Standard error of the judge rating, in Elo points.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Unitless scores; infinite where there is no positive standard error.
-
-    Raises
-    ------
-    ValueError
-        If a residual is not finite or a standard error is negative or infinite.
+    A model without a positive standard error counts as infinitely strange: it can only widen
+    intervals. ValueError for a residual that is not finite, or an error negative or infinite.
     """
     error, spread = np.asarray(residual, dtype=float), np.asarray(std_error, dtype=float)
     wrong = ~np.isfinite(error) | (spread < 0) | np.isinf(spread)
@@ -147,28 +130,11 @@ def coverage_limits(
 
 
 def expected_half_width(half_width: float, n_battles: float, n_planned: float) -> float:
-    """Return the half-width to expect of an interval after more battles.
+    """Return the half-width, in Elo points, to expect of an interval after more battles.
 
-    Standard errors shrink with the square root of the number of battles; the conformal
-    threshold, in standard errors, is taken to stay. It grows where judge and humans differ by
-    more than sampling: then this is the best to hope for.
-
-    Parameters
-    ----------
-    half_width : float
-        Half-width now, in Elo points; infinite stays infinite.
-    n_battles, n_planned : float
-        Battles behind it now and then.
-
-    Returns
-    -------
-    float
-        Half-width in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If a number of battles is not positive.
+    Standard errors shrink with the square root of the number of battles; the conformal threshold is
+    taken to stay. It grows where judge and humans differ by more than sampling: then this is the
+    best to hope for. ValueError for a number of battles that is not positive.
     """
     for name, value in (("n_battles", n_battles), ("n_planned", n_planned)):
         if not value > 0:
@@ -177,34 +143,12 @@ def expected_half_width(half_width: float, n_battles: float, n_planned: float) -
 
 
 def sampling_half_width(n_battles: float, *, miscoverage: float) -> float:
-    """Return the half-width that the sampling of battles alone leaves to one rating.
+    """Return the half-width, in Elo points, that the sampling of battles alone leaves to a rating.
 
-    Of decisive outcomes against anchors of equal strength, where the Bradley-Terry information
-    per battle is largest, 1/4 per squared logit; a normal interval. Judges that err, unequal
-    opponents and few calibration models widen it; soft outcomes, which vary less than decisive
-    ones, narrow it.
-
-    Parameters
-    ----------
-    n_battles : float
-        Battles of the model.
-    miscoverage : float
-        Tolerated share of misses, in (0, 1).
-
-    Returns
-    -------
-    float
-        Half-width in Elo points.
-
-    Raises
-    ------
-    ValueError
-        If `n_battles` is not positive or `miscoverage` not in (0, 1).
-
-    References
-    ----------
-    R. A. Bradley and M. E. Terry (1952), "Rank Analysis of Incomplete Block Designs: I. The
-    Method of Paired Comparisons", Biometrika 39(3/4).
+    A normal interval of decisive outcomes against equal anchors, where the Bradley-Terry
+    information per battle is largest, 1/4 per squared logit. Judges that err, unequal opponents and
+    few calibrating models widen it; soft outcomes narrow it. ValueError if a setting is out of
+    range.
     """
     if not n_battles > 0:
         raise ValueError(f"n_battles is {n_battles}; it must be positive")
@@ -214,24 +158,9 @@ def sampling_half_width(n_battles: float, *, miscoverage: float) -> float:
 
 
 def bands_of(value: ArrayLike, *, n_bands: int) -> NDArray[np.str_]:
-    """Return bands of about equally many models, in order of a value such as a judged rating.
+    """Return bands ``"1"``, ``"2"``, ... of about equally many models, lowest values first, (n,).
 
-    Parameters
-    ----------
-    value : array_like, shape (n,)
-        What the bands are made of; equal values share a band.
-    n_bands : int
-        Number of bands, at least 1.
-
-    Returns
-    -------
-    ndarray of str, shape (n,)
-        ``"1"`` for the lowest band, and so on.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN, or there is no band.
+    Equal values share a band; ValueError for a NaN or for no band.
     """
     values = np.asarray(value, dtype=float)
     if n_bands < 1:

@@ -205,24 +205,10 @@ def combine_with_votes(
 def rate_by_votes(
     wins: ArrayLike, n_votes: ArrayLike, anchors: ArrayLike, *, l2: float = 0.01
 ) -> JudgeAndVotes:
-    """Return one model's rating by its votes alone, as those that calibrate are compared with.
+    """Return one model's rating by its votes alone, from wins, votes and anchors (A,) in logits.
 
-    Parameters
-    ----------
-    wins, n_votes, anchors : array_like, shape (A,)
-        As of `combine_with_votes`.
-    l2 : float
-        Penalty on the squared strength, per squared logit: a prior at 1500 Elo.
-
-    Returns
-    -------
-    JudgeAndVotes
-        Elo points; the interval is the whole line, since nothing calibrates it.
-
-    Raises
-    ------
-    ValueError
-        As there.
+    `l2` is a prior at 1500 Elo; the interval is the whole line, since nothing calibrates it.
+    ValueError as of `combine_with_votes`.
     """
     penalty = JudgeVariance(1 / (2 * (l2 or _DEFAULT_L2)), "")
     nobody = VoteCalibration(penalty, (), np.empty((1, 0)))

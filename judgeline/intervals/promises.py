@@ -217,33 +217,15 @@ def _approximate(
 
 
 def conformal_p_values(fresh: ArrayLike, pool: ArrayLike) -> Floats:
-    """Return each fresh score's p-value: how large a share of scores is at least as strange.
+    """Return each fresh score's p-value, ``(1 + #{pool >= fresh}) / (n + 1)``, shape (m,).
 
-    If a score is exchangeable with the pool, its p-value is at most u with probability at most
-    u. The p-values of several scores share the pool and so depend on each other: they are for
-    reading one by one; `rank_sum_test` is for all together.
-
-    Parameters
-    ----------
-    fresh : array_like, shape (m,)
-        Nonconformity scores; larger is stranger.
-    pool : array_like, shape (n,)
-        Scores of the models that calibrate, in the same unit.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        ``(1 + #{pool >= fresh}) / (n + 1)``.
-
-    Raises
-    ------
-    ValueError
-        If there is no score on one side, or one is NaN.
+    If a score is exchangeable with the pool, its p-value is at most u with probability at most u.
+    The p-values of several scores share the pool and so depend on each other: read them one by one,
+    and take `rank_sum_test` for all together. ValueError for an empty side or a NaN.
 
     References
     ----------
-    V. Vovk, A. Gammerman and G. Shafer (2005), Algorithmic Learning in a Random World; S. Bates
-    et al. (2023), "Testing for outliers with conformal p-values", Ann. Statist. 51(1),
+    S. Bates et al. (2023), "Testing for outliers with conformal p-values", Ann. Statist. 51(1),
     arXiv:2104.08279, on their dependence.
     """
     new, old = _require_scores(fresh, "fresh"), _require_scores(pool, "pool")

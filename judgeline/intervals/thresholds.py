@@ -66,7 +66,7 @@ class Calibrating(NamedTuple):
     """What intervals by one method are made from: n models with votes, columns of their ratings.
 
     `residual`, `std_error`, `human_std_error` and `vote_std_error` in Elo points, as of
-    `judgeline.elo.rate.HeldOutRatings`.
+    `HeldOutRatings`.
     """
 
     model: NDArray[np.str_]
@@ -172,19 +172,7 @@ def calibrating_models(
 ) -> Calibrating:
     """Return the models that calibrate a method: those with votes and a rating by it.
 
-    Parameters
-    ----------
-    heldout : HeldOutRatings
-        Leave-one-out ratings.
-    method : str
-        One of its methods.
-    std_error : {"analytic", "bootstrap"}
-        Which standard error of the judge's rating to take.
-
-    Raises
-    ------
-    ValueError
-        If `std_error` is neither kind, or bootstrap errors were not computed.
+    ValueError if `std_error` is neither kind, or bootstrap errors were not computed.
     """
     spread = chosen_std_error(heldout, std_error)
     columns = (
