@@ -76,7 +76,7 @@ def backfill(
     are not part of it: a sensor places them afterwards.
     """
     from pipelines.commands.backfill import choose_pairs
-    from pipelines.commands.judge_plan import require_covered
+    from pipelines.commands.plan import require_covered
     from resources.config.catalog import Catalog
     from resources.judges.budget import Budget
     from resources.tables.store import open_store
