@@ -25,23 +25,7 @@ def build_definitions(
     loggers: Mapping[str, dg.LoggerDefinition] | None = None,
     **resources: Any,
 ) -> dg.Definitions:
-    """Return the lineage over the given resources, or over those of this installation.
-
-    Parameters
-    ----------
-    catalog : Catalog, optional
-        Corpora and judges; by default those of the configuration folder.
-    tables : ParquetTables, optional
-        Where tables lie; by default the tables folder of the home.
-    verdict_store : StoredVerdicts, optional
-        Where bought verdicts lie; by default the verdicts folder of the home.
-    budget : Budget, optional
-        Cap on what is asked of judges; by default none.
-    loggers : mapping of str to LoggerDefinition, optional
-        Loggers by the name under which a run's configuration asks for them.
-    **resources
-        Further resources, or replacements, by key.
-    """
+    """Return the lineage over the given resources, or over those of this installation."""
     tables = tables or ParquetTables()
     return dg.Definitions(
         assets=dg.load_assets_from_package_module(assets),

@@ -212,11 +212,6 @@ def require_rectangular(path: Path) -> None:
 
     A row with more would be read with its values in the wrong columns, one with fewer as if
     something were missing.
-
-    Raises
-    ------
-    ValueError
-        With the first such line, the numbers of fields and what to do.
     """
     with path.open(encoding="utf-8-sig", newline="") as lines:
         rows = csv.reader(lines)

@@ -64,15 +64,7 @@ class Browser:
 
 
 def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Browser | None:
-    """Return the browser of a judge, or None where there are no battles to show.
-
-    Parameters
-    ----------
-    battles : sequence of Evidence
-        Of each model those that raise its rating, then those that lower it, strongest first.
-    room : int
-        Characters that may be used; every model's strongest battles come before any second ones.
-    """
+    """Return the browser of a judge, or None where there are no battles to show."""
     if not battles:
         return None
     kept = _within(_by_strength(battles), room)

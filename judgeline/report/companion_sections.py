@@ -348,17 +348,7 @@ PLACING: frozenset[str] = frozenset(
 def companions_of(
     tables: Mapping[str, pd.DataFrame], key: str, *, withheld: bool = False
 ) -> list[Companion]:
-    """Return the companion sections of a judge.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        By asset; those that are missing or empty have no section.
-    key : str
-        Unique on the page; prefixes every id.
-    withheld : bool
-        Whether ratings by the judge are withheld: then nothing that places models is shown.
-    """
+    """Return the companion sections of a judge."""
     shown_of = [section for section in SECTIONS if not (withheld and section.places_models)]
     made = [(section, _tables(section.parts, tables, key)) for section in shown_of]
     return [

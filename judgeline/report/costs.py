@@ -42,13 +42,7 @@ _COLUMNS = (
 
 
 def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
-    """Return the cost table, or None where nothing was asked.
-
-    Parameters
-    ----------
-    costs : DataFrame or None
-        `COST_COLUMNS`; a price is null where none is configured.
-    """
+    """Return the cost table, or None where nothing was asked."""
     if costs is None or costs.empty:
         return None
     return make_grid(costs, "One row per judge and table of verdicts", _COLUMNS)

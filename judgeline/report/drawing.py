@@ -49,24 +49,7 @@ _NOT_IN_PAGE = re.compile(
 
 
 def draw_svg(chart: Chart, *, key: str, title: str, description: str, height: float) -> str:
-    """Return a chart as an inline SVG element that follows the page's colours.
-
-    Parameters
-    ----------
-    chart : callable
-        Draws on the axes it is given, in the colours of the palette it is given.
-    key : str
-        Unique on the page; prefixes every id of the drawing and salts its hashes.
-    title, description : str
-        What a screen reader says of the figure.
-    height : float
-        Inches; the width is `WIDTH`.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element; equal charts give equal text.
-    """
+    """Return a chart, `height` inches high, as an inline SVG element in the page's colours."""
     with _figure(chart, SENTINELS, key, height) as figure:
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})

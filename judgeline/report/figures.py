@@ -38,22 +38,7 @@ class Illustration(NamedTuple):
 
 
 def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Illustration:
-    """Return the ratings of a leaderboard with their intervals, in Elo points.
-
-    Parameters
-    ----------
-    leaderboard : DataFrame
-        One row per model in ranking order.
-    key : str
-        Unique on the page.
-    coverage : str
-        What the intervals promise, such as ``"90 %"``.
-
-    Returns
-    -------
-    Illustration
-        Without a drawing only if no model has a rating.
-    """
+    """Return the ratings of a leaderboard with their intervals, in Elo points."""
     title = "Ratings and their intervals"
     rated = leaderboard[leaderboard["rating"].notna()]
     if rated.empty:
@@ -188,27 +173,7 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
 def wilson_interval(
     share: NDArray[np.float64], n: NDArray[np.int64], *, coverage: float = 0.95
 ) -> NDArray[np.float64]:
-    """Return the ends of Wilson's interval of each share.
-
-    Parameters
-    ----------
-    share : ndarray, shape (k,)
-        Observed shares, in [0, 1].
-    n : ndarray, shape (k,)
-        Votes behind each.
-    coverage : float
-        Nominal coverage, in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (2, k)
-        Lower and upper ends, in [0, 1].
-
-    References
-    ----------
-    E. B. Wilson (1927), "Probable Inference, the Law of Succession, and Statistical
-    Inference", JASA 22(158).
-    """
+    """Return the ends of Wilson's (1927, JASA 22) interval of each share, shape (2, k)."""
     z = ndtri((1 + coverage) / 2)
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))

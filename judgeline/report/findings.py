@@ -22,21 +22,7 @@ class Finding(NamedTuple):
 
 
 def findings_of(tables: JudgeTables) -> list[Finding]:
-    """Return the sentences that stand above a judge's leaderboard.
-
-    Parameters
-    ----------
-    tables : JudgeTables
-        Tables of one judge.
-
-    Returns
-    -------
-    list of Finding
-        Where there are any: a method nearer to people than the ranking one, the surrogacy test's
-        finding, folds without a slope, intervals without ends or that fail a group of models, and
-        failed checks. Where ratings are
-        withheld, why, in the first place.
-    """
+    """Return the sentences that stand above a judge's leaderboard."""
     if tables.withheld:
         return [_withheld(tables.withheld), *_folds(tables), *_checks(tables)]
     return [

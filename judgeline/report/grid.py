@@ -56,26 +56,7 @@ def make_grid(
     marked: Callable[[Any], bool] = lambda _row: False,
     mark: str = "marked",
 ) -> Grid:
-    """Return the table's columns as cells, leaving out columns that the table does not have.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Any table.
-    caption : str
-        What one row is.
-    columns : sequence of Column
-        What to show, in order.
-    marked : callable
-        Whether a row (a named tuple of the table) is set off.
-    mark : str
-        How: "marked" recommends, "warns" warns.
-
-    Returns
-    -------
-    Grid
-        One row per row of the table, in its order.
-    """
+    """Return the table's columns as cells, leaving out columns that the table does not have."""
     present = [column for column in columns if column.field in table.columns]
     rows = [
         Row([_cell(getattr(row, column.field), column) for column in present], marked(row))

@@ -146,22 +146,7 @@ class JudgeTables:
 
 
 def require_columns(table: pd.DataFrame, columns: tuple[str, ...], where: str) -> None:
-    """Raise unless the table has the columns.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Any table.
-    columns : tuple of str
-        Columns it must have.
-    where : str
-        What the table is, for the message.
-
-    Raises
-    ------
-    ValueError
-        Naming the missing columns and those that are there.
-    """
+    """Raise unless the table has the columns."""
     missing = [column for column in columns if column not in table.columns]
     if missing:
         raise ValueError(

@@ -59,20 +59,7 @@ _ABSENT_COLUMNS = (
 
 
 def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Companion:
-    """Return the comparison of all scoring methods of a corpus.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        The table ``method_comparison``; errors and widths in Elo points.
-    names : mapping of str to str
-        Display names of judges by slug.
-
-    Returns
-    -------
-    Companion
-        Best method first; methods without numbers in a table of their own, with the reason.
-    """
+    """Return the comparison of all scoring methods of a corpus."""
     named = comparison.assign(
         named=[names.get(slug, slug) for slug in comparison["judge"]],
         meaning=[MEANINGS.get(method, "") for method in comparison["method"]],

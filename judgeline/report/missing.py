@@ -61,18 +61,7 @@ class MissingSection:
 def missing_section(
     missingness: pd.DataFrame | None, missing_bounds: pd.DataFrame | None
 ) -> MissingSection | None:
-    """Return what the page says of a judge's missing verdicts.
-
-    Parameters
-    ----------
-    missingness, missing_bounds : DataFrame or None
-        The tables of those names; ratings in Elo points.
-
-    Returns
-    -------
-    MissingSection or None
-        One sentence and no table where no battle is missing; None without an account.
-    """
+    """Return what the page says of a judge's missing verdicts."""
     if missingness is None:
         return None
     whole = missingness[missingness["grouping"] == _ALL]

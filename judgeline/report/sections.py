@@ -149,22 +149,7 @@ class JudgeSection:
 
 
 def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> JudgeSection:
-    """Return the section of a judge.
-
-    Parameters
-    ----------
-    tables : JudgeTables
-        Tables of one judge.
-    key : str
-        Unique on the page; prefixes every id of the section.
-    room : int
-        Characters of battles that the section may hold.
-
-    Returns
-    -------
-    JudgeSection
-        Texts, grids and drawings for the template.
-    """
+    """Return the section of a judge."""
     coverage, withheld = _target(tables), tables.withheld
     diagnostics = tables.judge_diagnostics.assign(
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
@@ -319,15 +304,7 @@ class PooledSection:
 
 
 def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> PooledSection:
-    """Return the section of the pooled judges.
-
-    Parameters
-    ----------
-    board : DataFrame
-        Columns of a leaderboard, one row per model.
-    judge : JudgeTables
-        A judge of the same corpus, whose intervals promise the same.
-    """
+    """Return the section of the pooled judges."""
     miscoverage = float(judge.conformal_calibration["miscoverage"].iloc[0])
     return PooledSection(
         "pooled",

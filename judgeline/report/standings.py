@@ -39,18 +39,7 @@ class Standing:
 
 
 def standings_of(leaderboard: pd.DataFrame) -> list[Standing]:
-    """Return one standing per row of the leaderboard, in its order.
-
-    Parameters
-    ----------
-    leaderboard : DataFrame
-        One row per model; ratings and interval ends in Elo points.
-
-    Returns
-    -------
-    list of Standing
-        All small plots share one scale, from the lowest to the highest finite number.
-    """
+    """Return one standing per row of the leaderboard, in its order."""
     shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
     low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)

@@ -45,22 +45,7 @@ _FLAGS = {
 
 
 def number(value: Any, digits: int = 0, *, signed: bool = False) -> str:
-    """Return a number as text with a typographic minus.
-
-    Parameters
-    ----------
-    value : float or None
-        Any number; missing values give a dash, infinities the word "unbounded".
-    digits : int
-        Digits after the point.
-    signed : bool
-        Whether positive numbers carry a plus.
-
-    Returns
-    -------
-    str
-        Such as ``"1543"``, ``"−12.3"``, ``"–"`` or ``"unbounded"``.
-    """
+    """Return a number as text with a typographic minus."""
     if value is None or pd.isna(value):
         return MISSING
     if math.isinf(value):
@@ -120,13 +105,7 @@ def basis_text(leaderboard: pd.DataFrame) -> str:
 
 
 def surrogacy_text(diagnostics: pd.DataFrame) -> str:
-    """Return the finding of the surrogacy test in a sentence; empty where it found nothing.
-
-    Parameters
-    ----------
-    diagnostics : DataFrame
-        The table ``judge_diagnostics``.
-    """
+    """Return the finding of the surrogacy test in a sentence; empty where it found nothing."""
     values = diagnostics.drop_duplicates("diagnostic").set_index("diagnostic")["value"]
     gamma = values.get("surrogacy_gamma", math.nan)
     error = values.get("surrogacy_gamma_std_error", math.nan)

@@ -15,13 +15,7 @@ from resources.tables.store import ParquetStore
 def judges_of(
     corpus: CorpusDefinition, catalog: Catalog, named: Sequence[str] | None = None
 ) -> list[JudgeDefinition]:
-    """Return the judges to run on a corpus: those named, those it names, or those without a price.
-
-    Raises
-    ------
-    ValueError
-        If a name is not configured, a judge cannot judge the corpus, or none can.
-    """
+    """Return the judges to run on a corpus: those named, its own, or those without a price."""
     wanted = named or corpus.judges
     if wanted is not None:
         chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
@@ -78,13 +72,7 @@ def asked_judges(
 
 
 def require_reachable(judges: Iterable[JudgeDefinition]) -> None:
-    """Ask the endpoint of each judge something small.
-
-    Raises
-    ------
-    ValueError
-        If keys are missing, or endpoints or models do not answer, with the judges and remedies.
-    """
+    """Ask the endpoint of each judge something small."""
     problems = []
     for judge in judges:
         try:

@@ -50,24 +50,7 @@ def choose_pairs(
     judges: Sequence[str],
     corpora: Sequence[str] = (),
 ) -> list[Pair]:
-    """Return who is to judge what: the named corpora, or all that are there and can be judged.
-
-    Parameters
-    ----------
-    catalog, store : Catalog, ParquetStore
-        What is configured, and what is there.
-    judges : sequence of str
-        Slugs of judges.
-    corpora : sequence of str
-        Slugs of corpora; by default those with sampled battles that name a judge, or that it can
-        judge.
-
-    Raises
-    ------
-    ValueError
-        If a name is not configured, a named corpus was never read, a judge cannot judge a named
-        corpus, or there is none that it can.
-    """
+    """Return who is to judge what: the named corpora, or all that are there and can be judged."""
     chosen = [catalog.judge(slug) for slug in dict.fromkeys(judges)]
     if corpora:
         named = [catalog.corpus(slug) for slug in dict.fromkeys(corpora)]
@@ -119,13 +102,7 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
 def plan_backfill(
     pairs: Iterable[Pair], store: ParquetStore, buyer: Buyer
 ) -> tuple[JudgePlan, ...]:
-    """Return what each judge would be asked about the battles that are sampled now.
-
-    Raises
-    ------
-    ValueError
-        If a corpus was not read yet, or the environment's cap says nothing.
-    """
+    """Return what each judge would be asked about the battles that are sampled now."""
     require_environment()
     plans = []
     for corpus, judge in pairs:
@@ -142,15 +119,7 @@ def plan_backfill(
 
 
 def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
-    """Say of each corpus with new models, and judges that can be asked, who places them and when.
-
-    Parameters
-    ----------
-    pairs : iterable of Pair
-        Whom the backfill asks about what.
-    store : ParquetStore
-        With the candidates that were read before.
-    """
+    """Return per corpus with new models and judges that can be asked who places them and when."""
     corpora = {pair.corpus.slug: pair.corpus for pair in pairs if pair.judge.kind != "recorded"}
     return [
         f"{slug} has candidates, which are not part of it: afterwards the sensor place_candidates "
@@ -162,13 +131,7 @@ def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
 
 
 def require_daemon(instance: dg.DagsterInstance) -> None:
-    """Check that a daemon is at work on the instance, which is what runs a backfill.
-
-    Raises
-    ------
-    RuntimeError
-        Otherwise, with how to start one.
-    """
+    """Check that a daemon is at work on the instance, which is what runs a backfill."""
     heartbeats = instance.get_daemon_heartbeats()
     required = instance.get_required_daemon_types()
     for kind in (kind for kind in _NEEDED_DAEMONS if kind in required):
@@ -190,17 +153,7 @@ def submit(
     pairs: Sequence[Pair],
     budget: Sequence[str] = (),
 ) -> str:
-    """Hand a backfill to the daemon of an instance, and return its id.
-
-    Parameters
-    ----------
-    instance, defs, store : DagsterInstance, Definitions, ParquetStore
-        Where it runs, of what, and the tables of the corpora.
-    pairs : sequence of Pair
-        Whom to ask about what.
-    budget : sequence of str
-        Caps on the whole backfill, as for ``--budget``.
-    """
+    """Hand a backfill to the daemon of an instance, and return its id."""
     register(
         instance,
         corpora=[pair.corpus.slug for pair in pairs],
@@ -225,13 +178,7 @@ def submit(
 
 
 def cancel(instance: dg.DagsterInstance, backfill_id: str) -> None:
-    """Ask the daemon to end a backfill and its runs; what was bought is kept.
-
-    Raises
-    ------
-    ValueError
-        If there is no such backfill, or it has ended.
-    """
+    """Ask the daemon to end a backfill and its runs; what was bought is kept."""
     backfill = instance.get_backfill(backfill_id)
     if backfill is None:
         raise ValueError(f"there is no backfill {backfill_id!r}; the UI lists them under Runs")

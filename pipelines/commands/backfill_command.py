@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judgeline.cli import COULD_NOT_RUN, OK
 from judgeline.terminal import open_console, plain
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from resources.judges.judge_plan import JudgePlan
     from resources.tables.store import ParquetStore
 
-_OK, _COULD_NOT_RUN = 0, 1
 _HELP = (
     "[bold]Examples[/bold]\n\n"
     "  judgeline backfill --judge gpt-4o-mini --budget 20USD\n\n"
@@ -76,7 +76,7 @@ def backfill(
     are not part of it: a sensor places them afterwards.
     """
     from pipelines.commands.backfill import choose_pairs
-    from pipelines.commands.judge_plan import require_covered
+    from pipelines.commands.plan import require_covered
     from resources.config.catalog import Catalog
     from resources.judges.budget import Budget
     from resources.tables.store import open_store
@@ -84,7 +84,7 @@ def backfill(
     console = open_console()
     if cancel is not None:
         _cancel(cancel, console)
-        raise typer.Exit(_OK)
+        raise typer.Exit(OK)
     if not judge:
         raise ValueError("name a judge: judgeline backfill --judge SLUG; `judgeline judges` lists")
     cap = Budget.parse(budget) if budget else None
@@ -94,7 +94,7 @@ def backfill(
     if cap is not None:
         require_covered(plan, cap)
     if dry_run:
-        raise typer.Exit(_OK)
+        raise typer.Exit(OK)
     if here:
         _confirm(plan, yes=yes)
         raise typer.Exit(_run_here(catalog, pairs, cap, console))
@@ -172,7 +172,7 @@ def _run_here(catalog: "Catalog", pairs: "Sequence[Pair]", cap: object, console:
             console=console,
         )
         codes.append(outcome.exit_code)
-    return _COULD_NOT_RUN if _COULD_NOT_RUN in codes else max(codes)
+    return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
 
 
 def _submit(
@@ -196,7 +196,7 @@ def _submit(
         backfill_id = submit(instance, defs, store, pairs, budget)
         console.print(f"Backfill {backfill_id} is with the daemon.", highlight=False)
         if not wait:
-            return _OK
+            return OK
         n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
         return _watch(instance, backfill_id, n_runs, console)
 
@@ -238,16 +238,16 @@ def _watch(
             highlight=False,
             soft_wrap=True,
         )
-        return _OK
+        return OK
     checks, errors = watcher.failures()
     if status == BulkActionStatus.CANCELED:
         errors.append(f"backfill {backfill_id} was cancelled; what was bought is kept")
     code = exit_code(checks, errors)
-    if code == _OK and status not in (
+    if code == OK and status not in (
         BulkActionStatus.COMPLETED_SUCCESS,
         BulkActionStatus.COMPLETED,
     ):
         errors.append(f"backfill {backfill_id} ended as {status.value.lower()}; the UI has its log")
-        code = _COULD_NOT_RUN
+        code = COULD_NOT_RUN
     print_outcome(RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors)), console)
     return code

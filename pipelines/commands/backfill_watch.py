@@ -44,13 +44,7 @@ class Watcher:
         self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
 
     def follow(self, pause: float = 2.0) -> BulkActionStatus:
-        """Print a line whenever a run changes its state, and return how the backfill ended.
-
-        Parameters
-        ----------
-        pause : float
-            Seconds between two looks.
-        """
+        """Print a line when a run changes its state, look every `pause` seconds; return the end."""
         with self._progress:
             while True:
                 backfill = self._instance.get_backfill(self._id)

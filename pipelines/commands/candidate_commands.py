@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from judgeline.cli import GATE_FAILED
 from judgeline.terminal import open_console, plain
 
-_SET_ASIDE = 2
 candidates_app = typer.Typer(
     help="New models: which questions to answer, and what becomes of the file of answers.",
     rich_markup_mode="rich",
@@ -65,7 +65,7 @@ def check(
     for line in told.lines:
         console.print(plain(line), highlight=False, soft_wrap=True)
     if not told.is_taken:
-        raise typer.Exit(_SET_ASIDE)
+        raise typer.Exit(GATE_FAILED)
 
 
 @candidates_app.command("list")

@@ -48,25 +48,7 @@ def where(corpus: str) -> str:
 def write_questions(
     corpus: str, out: Path, n_questions: int | None = None, *, force: bool = False
 ) -> tuple[int, int]:
-    """Write the questions that a new model should answer; return how many, of how many.
-
-    Parameters
-    ----------
-    corpus : str
-        Slug of a configured corpus whose battles a run has read.
-    out : Path
-        A file that ends in .jsonl or .parquet.
-    n_questions : int, optional
-        By default as many as a candidate has battles at most.
-    force : bool
-        Whether to replace a file that is there.
-
-    Raises
-    ------
-    ValueError
-        If the corpus is not configured, was not read yet or has no texts, or the file is of
-        another format or there already.
-    """
+    """Write the questions that a new model should answer; return how many, of how many."""
     definition, battles = _battles(corpus)
     kinds = {".jsonl": _as_json, ".parquet": _as_parquet}
     if out.suffix not in kinds:
@@ -93,15 +75,7 @@ def write_questions(
 
 
 def check_file(file: Path, corpus: str) -> Told:
-    """Return what would become of a file in the candidates folder of a corpus.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the corpus is not configured or was not read yet.
-    """
+    """Return what would become of a file in the candidates folder of a corpus."""
     definition, battles = _battles(corpus)
     tables = open_store()
     if not file.is_file():

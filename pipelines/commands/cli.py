@@ -125,7 +125,7 @@ def run(
     everything it leaves is visible in `judgeline ui`. Exits with 2 when a blocking quality check
     fails: what depends on the failed asset is then not made.
     """
-    from pipelines.commands.judge_plan import require_covered
+    from pipelines.commands.plan import require_covered
     from pipelines.commands.run import run_lineage
     from resources.judges.budget import Budget
     from resources.store.resource import StoredVerdicts
@@ -357,7 +357,7 @@ def labels(
     conditional estimate.
     """
     from judgeline.terminal import plain_table
-    from pipelines.commands.labels import plan_lines
+    from pipelines.commands.leaderboards import plan_lines
 
     rows = plan_lines(corpus, judge)
     if not rows:

@@ -75,29 +75,7 @@ def import_verdicts(
     baseline_first_in: int = 1,
     force: bool = False,
 ) -> Imported:
-    """Convert files of verdicts to battles and verdicts of our own layout.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        Files of one format.
-    style : str
-        One of `READERS`.
-    out : Path
-        Folder for ``battles.parquet``, ``verdicts.parquet`` and ``quarantine.csv``.
-    baseline : sequence of str
-        Of Arena-Hard: one name, or ``CATEGORY=NAME`` for each category.
-    baseline_first_in : int
-        Of Arena-Hard: the game that shows the baseline as assistant A.
-    force : bool
-        Whether files that are there may be replaced.
-
-    Raises
-    ------
-    ValueError
-        If a file or option does not fit, nothing in them could be read, or a result would
-        replace a file; the message says what to do.
-    """
+    """Convert files of verdicts to battles and verdicts of our own layout."""
     if missing := [file for file in files if not file.is_file()]:
         raise ValueError(f"there is no file {missing[0]}; correct the path")
     places = {name: out / name for name in (BATTLES, VERDICTS, "quarantine.csv")}
@@ -185,31 +163,7 @@ def export_verdicts(
     force: bool = False,
     store: ParquetStore | None = None,
 ) -> Account:
-    """Write what a judge said of a corpus in the format of another program.
-
-    Parameters
-    ----------
-    corpus, judge : str
-        Slugs of a run whose tables are stored.
-    style : str
-        One of `READERS`.
-    out : Path
-        The file.
-    baseline : sequence of str
-        Of Arena-Hard: the one model that all others met.
-    baseline_first_in : int
-        Of Arena-Hard: the game that shows the baseline as assistant A.
-    force : bool
-        Whether a file that is there may be replaced.
-    store : ParquetStore, optional
-        By default the tables of this installation.
-
-    Raises
-    ------
-    ValueError
-        If there are no such tables, the format can hold none of their battles, or the file is
-        there already; the message says what to do.
-    """
+    """Write what a judge said of a corpus in the format of another program."""
     require_free({"out": out}, force=force)
     options = arena_hard_options(style, baseline, baseline_first_in)
     battles, verdicts = _stored(store or open_store(), corpus, judge)

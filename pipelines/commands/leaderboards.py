@@ -1,4 +1,4 @@
-"""Leaderboards that runs have left in the table store, read without the orchestrator."""
+"""Leaderboards and label plans that runs have left in the table store, as people read them."""
 
 import pandas as pd
 from upath import UPath
@@ -14,29 +14,7 @@ from resources.suggest import unknown_name
 def stored_leaderboards(
     corpus: str, judge: str | None = None
 ) -> tuple[pd.DataFrame, CorpusDefinition]:
-    """Return the leaderboards of a corpus, below one another, and the corpus.
-
-    Parameters
-    ----------
-    corpus : str
-        Slug of a configured corpus.
-    judge : str, optional
-        Slug of a judge; every configured judge with a leaderboard where none is named. One that
-        was retired has to be named, as has ``pooled``, all judges together.
-
-    Returns
-    -------
-    boards : DataFrame
-        One row per judge and model, `judge` first; ratings in Elo points.
-    definition : CorpusDefinition
-        The corpus.
-
-    Raises
-    ------
-    ValueError
-        If corpus or judge is not configured, or there is no leaderboard yet; the message
-        names the command that makes it.
-    """
+    """Return the leaderboards of a corpus, below one another, and the corpus."""
     known = load_corpora()
     if corpus not in known:
         raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
@@ -115,3 +93,28 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
         board = pd.read_parquet(source)
     board.insert(0, "judge", judge)
     return board
+
+
+def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
+    """Return per corpus or model and way of choosing battles what to label, in words."""
+    from resources.tables.store import open_store  # loads the orchestrator
+
+    for kind, slug, known in (
+        ("corpus", corpus, load_corpora()),
+        ("judge", judge, load_judges()),
+    ):
+        if slug not in known:
+            file = {"corpus": "corpora", "judge": "judges"}[kind]
+            raise ValueError(unknown_name(kind, slug, known, f"config/{file}.yaml"))
+    table = open_store().stored("label_plan", corpus, judge)
+    if table is None:
+        raise ValueError(
+            f"no label plan of judge {judge!r} on corpus {corpus!r}; make it first: "
+            f"judgeline run --corpus {corpus} --judge {judge}"
+        )
+    return [_line(row) for _, row in table.iterrows()]
+
+
+def _line(row: pd.Series) -> tuple[str, str, str]:
+    subject = "the corpus" if row["grouping"] == "all" else str(row["level"])
+    return subject, str(row["chosen_by"]), str(row["plan"])

@@ -30,19 +30,6 @@ def plan_run(
 
     The corpus is read and sampled as a run would. Where the budget of the corpus for candidates is
     expected to stop the run, the plan of the judge says so.
-
-    Parameters
-    ----------
-    corpus : CorpusDefinition
-        Whose battles.
-    judges : sequence of JudgeDefinition
-        Who would judge them.
-    tables : ParquetStore
-        Where earlier samples and leaderboards lie.
-    buyer : Buyer
-        Over the verdict store.
-    asks : collection of str
-        Tables of `ASKED` that the run would make.
     """
     read = read_corpus(corpus)
     battles, _ = filter_battles(read.battles, corpus.filters)
@@ -65,13 +52,6 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
     """Say where the budget for candidates stops a judge that places them; empty if it does not.
 
     It holds for each judge and run, whoever starts that.
-
-    Parameters
-    ----------
-    placing : JudgePlan
-        Of the candidates' battles alone.
-    texts : sequence of str
-        The budget, as for ``--budget``.
     """
     limit = Budget.parse(list(texts))
     unpriced = placing.money is None or placing.currency != limit.currency
@@ -124,3 +104,27 @@ def _battles_of_candidates(
         corpus, found.candidates, battles, heldout, calibration, sampled=sample, before=before
     )
     return chosen
+
+
+def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
+    """Check that a budget covers what a plan expects; what it does not foresee, the cap stops."""
+    priced = [step for step in plan if step.tokens is not None and step.n_calls]
+    expected = {"calls": float(sum(step.n_calls for step in plan))}
+    expected["tokens"] = float(sum(step.n_tokens for step in plan))
+    if cap.money is not None:
+        for step in priced:
+            if step.money is None or step.currency != cap.currency:
+                raise ValueError(
+                    f"the budget is {cap}, but judge {step.judge!r} has no price in "
+                    f"{cap.currency}; add 'price_per_million' to its entry in config/judges.yaml"
+                )
+        expected["money"] = sum(step.money or 0.0 for step in priced)
+    for unit, value in expected.items():
+        limit = getattr(cap, unit)
+        if limit is not None and value > limit:
+            what, digits = (cap.currency, 2) if unit == "money" else (unit, 0)
+            raise ValueError(
+                f"about {value:,.{digits}f} {what} would be needed, --budget allows "
+                f"{limit:,.{digits}f}; name fewer judges, lower sample_size of the corpus, or "
+                "raise the budget"
+            )

@@ -65,37 +65,7 @@ def run_lineage(
     console: Console | None = None,
     force: bool = False,
 ) -> RunOutcome:
-    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
-
-    Parameters
-    ----------
-    corpus : str
-        Slug of a configured corpus.
-    judges : sequence of str, optional
-        Slugs of judges; by default those that the corpus names, or else the recorded ones (of
-        the arena: the built-in ones).
-    select : sequence of str, optional
-        Asset names, or selections such as ``"scored_battles+"``; by default everything.
-    dry_run : bool
-        Say what would run, and run nothing.
-    instance : DagsterInstance, optional
-        Where runs are recorded; by default the one that the UI of this installation shows.
-    catalog, tables, verdict_store : resources, optional
-        Corpora and judges, and where tables and bought verdicts lie; by default those of this
-        installation.
-    budget : Budget, optional
-        Cap on what all judges together are asked; the run stops before it asks more.
-    console : rich Console, optional
-        Where to print; standard output by default.
-    force : bool
-        Make every table again, whether or not anything has changed.
-
-    Returns
-    -------
-    RunOutcome
-        With the exit code, every failed check and the cause of every failure. Wrong names and
-        failed steps are outcomes, not exceptions.
-    """
+    """Make what is not up to date in the lineage of a corpus; print a line per step and check."""
     console = console or Console()
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
     verdict_store = verdict_store or StoredVerdicts()

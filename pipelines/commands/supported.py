@@ -27,23 +27,7 @@ WHOLE = Part()
 
 
 def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: str) -> Part:
-    """Return the part of the lineage that a judge's verdicts support.
-
-    Parameters
-    ----------
-    graph : AssetGraph
-        The lineage.
-    store : ParquetStore
-        With the recorded verdicts and sampled battles of the corpus, if there are any.
-    corpus, judge : str
-        Slugs.
-
-    Returns
-    -------
-    Part
-        The whole, except for a judge whose recorded verdicts have no rubric score: of those only
-        plain ones, on battles with human votes, are rated on the human scale.
-    """
+    """Return the part of the lineage that a judge's verdicts support."""
     recorded = store.stored("recorded_verdicts", corpus)
     if recorded is None:
         return WHOLE

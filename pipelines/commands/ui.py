@@ -28,20 +28,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def serve(port: int, console: Console) -> int:
-    """Serve the web interface until it is stopped, and return the exit code.
-
-    Parameters
-    ----------
-    port : int
-        Port on the loopback address.
-    console : rich Console
-        Where to say what to open.
-
-    Raises
-    ------
-    ValueError
-        If the port is taken, the instance cannot be opened, or an allowed host is no host name.
-    """
+    """Serve the web interface until it is stopped, and return the exit code."""
     sensor_seconds()  # a wrong one is said here, rather than by the interface later
     _require_free(port)
     allowed_hosts()

@@ -26,25 +26,7 @@ Row = tuple[str, int, str, str]
 def explain_battle(
     battle: str, judge: str, corpus: str | None = None, *, store: VerdictStore | None = None
 ) -> tuple[str, list[Row]]:
-    """Return the corpus of a battle, and per call its order, replicate, fate and reason.
-
-    Parameters
-    ----------
-    battle : str
-        Its id in the tables of a run.
-    judge : str
-        Slug of a configured judge.
-    corpus : str, optional
-        Slug of a configured corpus; by default the first whose tables hold the battle.
-    store : VerdictStore, optional
-        By default the one of this installation.
-
-    Raises
-    ------
-    ValueError
-        If the names are not configured, the battle is in no table or has no text, or the
-        judge's verdicts come with the corpus.
-    """
+    """Return the corpus of a battle, and per call its order, replicate, fate and reason."""
     definition = _configured(judge)
     found, row = _find(battle, corpus)
     store = store or VerdictStore(UPath(verdicts_uri()))

@@ -104,28 +104,7 @@ def explain_rating(
     store: ParquetStore | None = None,
     instance: dg.DagsterInstance | None = None,
 ) -> Why:
-    """Return what stands behind the rating of a model.
-
-    Parameters
-    ----------
-    model : str
-        Its name on the leaderboard, or that of a candidate or an attack control.
-    corpus, judge : str
-        Slugs; ``pooled`` is all judges together, whose rating is explained by theirs.
-    top : int
-        Battles each way.
-    method : str, optional
-        By default the one that ranks.
-    store : ParquetStore, optional
-        Where tables lie; by default those of this installation.
-    instance : DagsterInstance, optional
-        Where runs are recorded; by default that of this installation, if it has one.
-
-    Raises
-    ------
-    ValueError
-        If a name is not known (with close matches), or there is no leaderboard yet.
-    """
+    """Return what stands behind the rating of a model."""
     definition = _configured(corpus, judge)
     tables = _Tables(store or open_store(), corpus, judge)
     board = tables.read("leaderboard")

@@ -53,15 +53,7 @@ class Guard:
 
 
 def refusal_of(scope: Scope, allowed: frozenset[str]) -> Refusal | None:
-    """Return why a request or WebSocket is refused; None where it may pass.
-
-    Parameters
-    ----------
-    scope : ASGI connection scope
-        What was sent, and the address and port at which it arrived.
-    allowed : frozenset of str
-        Host names beside those of the loopback address, in lower case.
-    """
+    """Return why a request or WebSocket is refused; None where it may pass."""
     headers = Headers(scope=scope)
     if twice := [name for name in _SINGLE if len(headers.getlist(name)) > 1]:
         return Refusal(400, f"The header {twice[0]} is there twice: send it once.")
@@ -74,13 +66,7 @@ def refusal_of(scope: Scope, allowed: frozenset[str]) -> Refusal | None:
 
 
 def allowed_hosts() -> frozenset[str]:
-    """Return the names that `JUDGELINE_ALLOWED_HOSTS` adds to those of the loopback address.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no host name, or has more than a port behind it.
-    """
+    """Return the names that `JUDGELINE_ALLOWED_HOSTS` adds to those of the loopback address."""
     entries = os.environ.get(ALLOWED_HOSTS, "").lower().split(",")
     names = [name for entry in entries if (name := entry.strip())]
     for name in names:

@@ -25,11 +25,6 @@ def prepare_home() -> Path:
     written with its folders made absolute: Dagster would read them relative to the current
     folder of every process. Where the environment chooses PostgreSQL it is the file that is
     made for it, which holds the names of variables and no password.
-
-    Raises
-    ------
-    ValueError
-        If the home cannot be written, or PostgreSQL is chosen and not there.
     """
     if chosen := os.environ.get("DAGSTER_HOME"):
         return Path(chosen)

@@ -20,14 +20,7 @@ def is_chosen() -> bool:
 
 
 def require_server() -> None:
-    """Return once the server that the environment names has let us in.
-
-    Raises
-    ------
-    ValueError
-        If variables are missing or wrong, the client library is, or the server does not let us
-        in; with what to do, and never with the password.
-    """
+    """Return once the server that the environment names has let us in."""
     host, port, database, user, password = _settings()
     try:
         import dagster_postgres  # noqa: F401  the instance file needs it

@@ -15,13 +15,7 @@ def sensor_seconds() -> int:
 
 
 def whole_number(variable: str, default: int, unit: str) -> int:
-    """Return what a variable of the environment holds, or the default where it is not set.
-
-    Raises
-    ------
-    ValueError
-        If the variable holds no whole number from 1.
-    """
+    """Return what a variable of the environment holds, or the default where it is not set."""
     text = os.environ.get(variable) or str(default)
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(

@@ -66,13 +66,7 @@ def old_evaluations(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 
 def kept_days() -> int:
-    """Return the days for which captured logs are kept: JUDGELINE_LOG_DAYS, or 90.
-
-    Raises
-    ------
-    ValueError
-        If the variable holds no whole number from 1.
-    """
+    """Return the days for which captured logs are kept: JUDGELINE_LOG_DAYS, or 90."""
     return whole_number(VARIABLE, DEFAULT_DAYS, "days")
 
 

@@ -46,15 +46,7 @@ def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
 
 
 def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
-    """Report once more the failures whose promised attempt nobody made; return those runs' ids.
-
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Whose runs these are.
-    before : datetime
-        Runs that changed later are left to the daemon, which may not have come to them yet.
-    """
+    """Report once more the failures whose promised attempt nobody made; return those runs' ids."""
     promised = dg.RunsFilter(
         statuses=[dg.DagsterRunStatus.FAILURE],
         tags={_WILL_RETRY: "true"},

@@ -76,14 +76,6 @@ def what_is_new(
     """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
 
     A corpus whose revision cannot be told is read again: that run says what is wrong.
-
-    Parameters
-    ----------
-    instance, corpus : DagsterInstance, CorpusDefinition
-        What was made so far, of what.
-    judges : sequence of str
-        Slugs of the judges that work on their own. One whose verdicts are older than the sample,
-        because its budget ran out, has its turn again.
     """
     extend_by = corpus.refresh.extend_by if corpus.refresh else 0
     n_sampled, n_battles = (_rows(instance, key, corpus.slug) for key in (_SAMPLED, _BATTLES))

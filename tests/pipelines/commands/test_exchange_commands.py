@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from pipelines.commands import cli
+from judgeline import cli
 from pipelines.commands.exchange import export_verdicts
 from resources.config.catalog import Catalog
 from resources.tables.store import open_store

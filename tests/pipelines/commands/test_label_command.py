@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pipelines.commands import cli
+from judgeline import cli
 from resources.config.paths import config_dir
 
 

@@ -12,8 +12,7 @@ from upath import UPath
 
 from assets.judging.planning import ASKED
 from judgeline.intervals import sampling_half_width
-from pipelines.commands.judge_plan import require_covered
-from pipelines.commands.plan import cut_short, plan_run
+from pipelines.commands.plan import cut_short, plan_run, require_covered
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.options import PanelOptions

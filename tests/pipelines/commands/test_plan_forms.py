@@ -8,8 +8,7 @@ import pytest
 from test_plan import N_BATTLES, URL, Desk
 
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
-from pipelines.commands.judge_plan import require_covered
-from pipelines.commands.plan import plan_run
+from pipelines.commands.plan import plan_run, require_covered
 from resources.config.judges import JudgeDefinition
 from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipelines.commands import cli
+from judgeline import cli
 from resources.judges.simulated.judge import BuiltinJudge
 from resources.method_table import FIGURES
 

@@ -150,7 +150,7 @@ def test_only_battles_of_the_candidate_are_asked(placed, asked, arena):
 
 
 def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypatch, capsys):
-    from pipelines.commands import cli
+    from judgeline import cli
 
     workshop, _, _ = placed
     monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))

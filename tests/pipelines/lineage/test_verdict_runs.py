@@ -4,7 +4,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from pipelines.commands import cli, verdicts
+from judgeline import cli
+from pipelines.commands import verdicts
 from pipelines.commands.outcome import RunOutcome
 from resources.judges.budget import Budget
 from resources.judges.simulated.judge import BuiltinJudge
