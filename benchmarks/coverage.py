@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,16 @@ from judgeline.elo.battles import code_battles
 from judgeline.elo.rate import HeldOutRatings, RatingSettings
 from judgeline.intervals.board import Leaderboard, rank_models
 from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
-from resources.arena.truth import true_ratings
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.corpora.arena import tabulate
 from resources.judges.annotation import annotate
 from resources.judges.catalog import read_template
 from resources.judges.simulated.judge import BuiltinJudge
+
+# The truth of the arena is that of the tests.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+
+from arena_truth import true_ratings
 
 METHODS = ("hard", "soft", "average", "gap", "auto")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from judgeline.verdict.identity import identity_hash
-from resources.candidates.questions import AnchorAnswers, anchor_answers, questions_to_answer
+from resources.candidates.choosing import AnchorAnswers, anchor_answers, questions_to_answer
 from resources.candidates.schema import CANDIDATE_DTYPES, CONTROL_PREFIX, RefusedError, told
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT

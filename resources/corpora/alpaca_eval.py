@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgeline.verdict.identity import text_hash
-from resources.corpora.conversations import encodable
-from resources.corpora.records import RowError, name_of, text_of
+from resources.corpora.records import RowError, encodable, name_of, text_of
 from resources.corpora.schema import CorpusRead
 from resources.corpora.verdict_files import Judged, Told, read_verdict_files, unknown
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from resources.corpora.assemble import Converted, assemble, languages, names, outcomes
-from resources.corpora.conversations import encodable
 from resources.corpora.files import read_layout
 from resources.corpora.outcome_codes import (
     STATED_AS,
@@ -18,6 +17,7 @@ from resources.corpora.outcome_codes import (
     without_blanks,
 )
 from resources.corpora.recorded import with_verdicts, without_verdicts
+from resources.corpora.records import encodable
 from resources.corpora.schema import CorpusRead, Fault, fault
 
 WINNERS = {

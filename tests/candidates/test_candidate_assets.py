@@ -17,8 +17,7 @@ from assets.candidates.assets import (
     read_candidates,
 )
 from assets.partitions import corpus_judge_key
-from resources.candidates.choosing import choose_for_all
-from resources.candidates.questions import anchor_answers
+from resources.candidates.choosing import anchor_answers, choose_for_all
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.config.catalog import Catalog
 from resources.corpora.schema import empty, typed

@@ -9,8 +9,10 @@ import pytest
 
 from assets.candidates.prediction_record import (
     JUDGE_AND_VOTES,
+    PEOPLE,
     PREDICTION_DTYPES,
     coverage_of,
+    further_ratings,
     pool_of,
     rank_tests,
     score_predictions,
@@ -22,7 +24,6 @@ from assets.candidates.predictions import exchangeable, predictions_cover
 from judgeline.elo.battles import code_battles
 from judgeline.elo.rate import human_anchors, rate
 from judgeline.elo.settings import RatingSettings
-from resources.further_votes import PEOPLE, further_ratings
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"
 HASHES = pd.Series({"new": "abc"})

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from resources.config.corpora import Filters
-from resources.corpora.cleaning import clean_battles, filter_battles
+from resources.corpora.assemble import clean_battles, filter_battles
 from resources.corpora.languages import language_code
 from resources.corpora.schema import BATTLE_DTYPES, QUARANTINE_DTYPES, typed
 

@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from judgeline.elo.bradley_terry import fit_strengths
 from judgeline.elo.scale import strength_to_rating
-from resources.arena.simulation import Arena
-from resources.arena.votes import expected_outcome
+from resources.arena.simulation import Arena, expected_outcome
 
 _HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth of a point
 
