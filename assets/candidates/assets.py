@@ -14,15 +14,16 @@ from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.accepting import Accepted, accept, contents, history_in
 from resources.candidates.choosing import (
     Needs,
+    anchor_answers,
     anchor_strengths,
     battles_per_question,
     choose_for_all,
     fingerprint,
+    language_shares,
     needs_of,
 )
 from resources.candidates.controls import keep_carrier
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
-from resources.candidates.questions import anchor_answers, language_shares
 from resources.candidates.schema import HAS_VOTES_NOW
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition

@@ -9,6 +9,7 @@ import pandas as pd
 from assets.candidates.prediction_record import (
     JUDGE_AND_VOTES,
     coverage_of,
+    further_ratings,
     rank_tests,
     score_predictions,
     state_predictions,
@@ -23,7 +24,6 @@ from judgeline.elo import human_anchors
 from judgeline.intervals import Leaderboard
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.further_votes import further_ratings
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least
 from resources.tables.store import ParquetStore

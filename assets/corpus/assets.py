@@ -15,7 +15,7 @@ from assets.settings import CONTENT, SETTINGS, corpus_of, stated
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.cleaning import filter_battles
+from resources.corpora.assemble import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.corpora.revision import content_revision
 from resources.tables.corpus import BATTLES, RAW_BATTLES

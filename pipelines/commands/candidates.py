@@ -13,7 +13,7 @@ from assets.candidates.assets import choose_candidate_battles, of_asked_judges, 
 from assets.reliability.gate import withheld_judges
 from pipelines.sensors.activity import active_among, why_none_is_active
 from resources.candidates.accepting import accept, history_in
-from resources.candidates.choosing import Needs
+from resources.candidates.choosing import Needs, anchor_answers, questions_to_answer
 from resources.candidates.folder import (
     PATIENCE_SECONDS,
     SETTLED_SECONDS,
@@ -24,7 +24,6 @@ from resources.candidates.folder import (
     look,
     printable_name,
 )
-from resources.candidates.questions import anchor_answers, questions_to_answer
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.catalog import missing_variable

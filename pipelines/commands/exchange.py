@@ -23,8 +23,7 @@ from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files
 from resources.corpora.recorded import BATTLES, VERDICTS
 from resources.exchange.alpaca_eval import write_alpaca_eval
-from resources.exchange.arena_hard import write_arena_hard
-from resources.exchange.baseline import arena_hard_options
+from resources.exchange.arena_hard import arena_hard_options, write_arena_hard
 from resources.exchange.files import require_free, write_together
 from resources.exchange.games import Account, Exported, judged_battles
 from resources.exchange.mt_bench import write_mt_bench

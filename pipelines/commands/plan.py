@@ -10,7 +10,7 @@ from assets.corpus.assets import choose
 from assets.judging.planning import ASKED, plan_judge
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.corpora.cleaning import filter_battles
+from resources.corpora.assemble import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer

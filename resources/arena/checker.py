@@ -8,8 +8,7 @@ import math
 from itertools import pairwise
 from typing import NamedTuple
 
-from resources.arena.layouts import find_items, keeps_layout
-from resources.arena.prompts import Prompt
+from resources.arena.prompts import Prompt, find_items, keeps_layout
 from resources.arena.wording import ORNAMENTS, WORDINGS, words
 
 QUALITY_WEIGHTS: tuple[float, ...] = (0.15, 0.30, 0.25, 0.15, 0.10, 0.05)

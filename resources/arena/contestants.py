@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from judgeline.elo import keyed_rng
-from resources.arena.layouts import break_layout, lay_out
-from resources.arena.prompts import Prompt
+from resources.arena.prompts import Prompt, break_layout, lay_out
 from resources.arena.wording import FAMILIES, ORNAMENTS, WORDINGS
 
 _SKILL_SD = 0.8

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from scipy.special import expit
 
 from judgeline.elo import keyed_rng
 from resources.arena.checker import quality, read_completion
 from resources.arena.contestants import Contestant, enter_contestants, write_completions
 from resources.arena.prompts import Prompt, write_prompts
-from resources.arena.votes import cast_votes
 
 
 class ArenaOptions(BaseModel):
@@ -152,3 +152,31 @@ def _choose(n_battles: int, n_cells: int, options: ArenaOptions, whose: str) -> 
         )
     rng = keyed_rng(options.seed, "arena", "battles", whose)
     return rng.permutation(n_cells)[:n_battles]
+
+
+DISCERNMENT = 5.0
+"""Log-odds of preferring a perfect completion to a worthless one."""
+
+TIE_SHARE = 0.6
+"""Ties between equals are half of this."""
+
+
+def expected_outcome(quality_a: ArrayLike, quality_b: ArrayLike) -> NDArray[np.float64]:
+    """Return the mean vote, ``sigmoid(DISCERNMENT * (quality_a - quality_b))``, ties one half."""
+    gap = np.asarray(quality_a, dtype=float) - np.asarray(quality_b, dtype=float)
+    mean: NDArray[np.float64] = expit(DISCERNMENT * gap)
+    return mean
+
+
+def cast_votes(
+    quality_a: ArrayLike, quality_b: ArrayLike, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return votes of 1, 0.5 or 0 whose mean is exactly `expected_outcome`.
+
+    With p that mean, a tie has probability ``2 * TIE_SHARE * p * (1 - p)`` and takes half of it
+    from either side.
+    """
+    mean = expected_outcome(quality_a, quality_b)
+    tie = 2 * TIE_SHARE * mean * (1 - mean)
+    draw = rng.random(mean.shape)
+    return np.where(draw < mean - tie / 2, 1.0, np.where(draw < mean + tie / 2, 0.5, 0.0))

@@ -9,11 +9,10 @@ from upath import UPath
 
 from judgeline.io import empty, typed
 from judgeline.verdict import identity_hash
+from resources.candidates.choosing import AnchorAnswers, anchor_answers, rated_models
 from resources.candidates.controls import content_of_control, make_control
-from resources.candidates.file import Answered, CandidateFile, read_candidate
+from resources.candidates.file import Answered, CandidateFile, read_candidate, require_size
 from resources.candidates.folder import Seen, printable_name
-from resources.candidates.questions import AnchorAnswers, anchor_answers, rated_models
-from resources.candidates.rows import require_size
 from resources.candidates.schema import (
     CANDIDATE_DTYPES,
     HAS_VOTES_NOW,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from judgeline.io import typed
 from judgeline.verdict import identity_hash
-from resources.candidates.questions import AnchorAnswers, anchor_answers, questions_to_answer
+from resources.candidates.choosing import AnchorAnswers, anchor_answers, questions_to_answer
 from resources.candidates.schema import CANDIDATE_DTYPES, CONTROL_PREFIX, RefusedError, told
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
 from resources.config.paths import ROOT

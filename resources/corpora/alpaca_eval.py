@@ -10,8 +10,7 @@ from typing import Any
 
 from judgeline.io import CorpusRead
 from judgeline.verdict import text_hash
-from resources.corpora.conversations import encodable
-from resources.corpora.records import RowError, name_of, text_of
+from resources.corpora.records import RowError, encodable, name_of, text_of
 from resources.corpora.verdict_files import Judged, Told, read_verdict_files, unknown
 
 _DRAW = 0

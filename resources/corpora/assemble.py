@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,17 @@ from judgeline.io import (
     BATTLE_DTYPES,
     CorpusRead,
     Fault,
+    fault,
     in_file_order,
     missing_models,
     no_verdicts,
     set_aside,
     typed,
 )
-from resources.corpora.cleaning import clean_battles
-from resources.corpora.conversations import Conversation, read_conversation
+from resources.config.corpora import Filters
+from resources.corpora.records import Conversation, read_conversation
+
+T = TypeVar("T")
 
 
 class Converted(NamedTuple):
@@ -46,8 +49,8 @@ def conversations(
     table: pd.DataFrame, first: str = "conversation_a", second: str = "conversation_b"
 ) -> tuple[pd.DataFrame, list[Fault]]:
     """Return the texts and turns of two columns of conversations, and which cannot be read."""
-    read_a, faults_a = _read_column(table, first)
-    read_b, faults_b = _read_column(table, second)
+    read_a, faults_a = read_each(table, first, _conversation)
+    read_b, faults_b = read_each(table, second, _conversation)
     both = list(zip(read_a, read_b, strict=True))
     texts = pd.DataFrame(
         {
@@ -61,20 +64,26 @@ def conversations(
     return texts, [faults_a, faults_b]
 
 
-def _read_column(table: pd.DataFrame, column: str) -> tuple[list[Conversation | None], Fault]:
-    read: list[Conversation | None] = []
+def read_each(
+    table: pd.DataFrame, column: str, read: Callable[[Any], T | None]
+) -> tuple[list[T | None], Fault]:
+    """Return each value of a column as `read` has it, and the fault of those that it refuses."""
+    values: list[T | None] = []
     reasons: dict[int, str] = {}
     for place, published in enumerate(table[column]):
-        conversation = None
+        value = None
         try:
-            if not _is_null(published):
-                conversation = read_conversation(published)
+            value = read(published)
         except ValueError as error:
             reasons[place] = f"{column}: {error}"
-        read.append(conversation)
+        values.append(value)
     wrong = np.zeros(len(table), dtype=bool)
     wrong[list(reasons)] = True
-    return read, Fault(wrong, "unreadable-text", list(reasons.values()))
+    return values, Fault(wrong, "unreadable-text", list(reasons.values()))
+
+
+def _conversation(published: Any) -> Conversation | None:
+    return None if _is_null(published) else read_conversation(published)
 
 
 def _is_null(published: Any) -> bool:
@@ -84,3 +93,51 @@ def _is_null(published: Any) -> bool:
 def _n_turns(first: Conversation | None, second: Conversation | None) -> int | None:
     counts = [one.n_turns for one in (first, second) if one is not None and one.n_turns]
     return max(counts) if counts else None
+
+
+def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return battles with unique ids between two different models, and the quarantined others.
+
+    Of battles that share an id the first sound one is kept; ``row`` and ``file`` pass through.
+    """
+    table = raw.reset_index(drop=True)
+    origin = table.assign(
+        row=table.get("row", pd.Series(range(len(table)))), file=table.get("file", "")
+    )
+    nameless = table["battle_id"].isna()
+    alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
+    sound = table.loc[~(nameless | alone), "battle_id"]
+    again = pd.Series(False, index=table.index)
+    again[sound.index] = sound.duplicated()
+    kept, quarantine = set_aside(
+        origin,
+        [
+            fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
+            fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+            fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
+        ],
+    )
+    return typed(table[kept], BATTLE_DTYPES), quarantine
+
+
+def filter_battles(battles: pd.DataFrame, filters: Filters) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the battles that pass the filters, renumbered, and how many did not, by first reason.
+
+    An unknown language or length passes no filter that asks for it.
+    """
+    language, n_turns = battles["language"], battles["n_turns"]
+    rules: dict[str, pd.Series] = {}
+    if filters.languages is not None:
+        rules["unknown-language"] = language.isna()
+        rules["other-language"] = ~language.isin(filters.languages)
+    if filters.single_turn:
+        rules["unknown-turns"] = n_turns.isna()
+        rules["multi-turn"] = n_turns.ne(1).fillna(value=True)
+    left = np.ones(len(battles), dtype=bool)
+    dropped: dict[str, int] = {}
+    for reason, fails in rules.items():
+        failing = left & fails.to_numpy(dtype=bool)
+        left &= ~failing
+        if failing.any():
+            dropped[reason] = int(failing.sum())
+    return battles[left].reset_index(drop=True), dropped

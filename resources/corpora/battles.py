@@ -22,8 +22,8 @@ from judgeline.io import (
     without_blanks,
 )
 from resources.corpora.assemble import Converted, assemble
-from resources.corpora.conversations import encodable
 from resources.corpora.recorded import with_verdicts, without_verdicts
+from resources.corpora.records import encodable
 
 WINNERS = {
     "model_a": 1.0,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import CorpusRead, Fault, fault, languages, names, outcomes, read_layout
-from resources.corpora.assemble import Converted, assemble, conversations
-from resources.corpora.conversations import TURN_SEPARATOR, read_texts
+from resources.corpora.assemble import Converted, assemble, conversations, read_each
+from resources.corpora.records import TURN_SEPARATOR, read_texts
 
 WINNERS_100K = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5}
 WINNERS_140K = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "both_bad": 0.5}
@@ -136,7 +136,7 @@ def _texts_55k(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     columns: dict[str, list[list[str] | None]] = {}
     faults = []
     for column in ("prompt", "response_a", "response_b"):
-        columns[column], found = _text_lists(table, column)
+        columns[column], found = read_each(table, column, _texts)
         faults.append(found)
     prompts = columns["prompt"]
     texts = pd.DataFrame(
@@ -151,19 +151,8 @@ def _texts_55k(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:
     return texts, faults
 
 
-def _text_lists(table: pd.DataFrame, column: str) -> tuple[list[list[str] | None], Fault]:
-    read: list[list[str] | None] = []
-    reasons: dict[int, str] = {}
-    for place, published in enumerate(table[column]):
-        texts = None
-        try:
-            texts = read_texts(published) if isinstance(published, str) else None
-        except ValueError as error:
-            reasons[place] = f"{column}: {error}"
-        read.append(texts)
-    wrong = np.zeros(len(table), dtype=bool)
-    wrong[list(reasons)] = True
-    return read, Fault(wrong, "unreadable-text", list(reasons.values()))
+def _texts(published: Any) -> list[str] | None:
+    return read_texts(published) if isinstance(published, str) else None
 
 
 def _joined(texts: list[str] | None) -> str | None:

@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from resources.arena.layouts import lay_out
-from resources.arena.prompts import KINDS, Prompt, write_prompts
+from resources.arena.prompts import KINDS, Prompt, lay_out, write_prompts
 from resources.arena.wording import LANGUAGES, RECORD_KEYS, WORDINGS, words
 
 PROMPTS = write_prompts(300, seed=0)

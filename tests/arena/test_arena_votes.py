@@ -2,10 +2,18 @@ import math
 
 import numpy as np
 import pytest
+from arena_truth import mean_outcomes, true_ratings
 
-from resources.arena.simulation import Arena, ArenaOptions, build_arena, draw_battles
-from resources.arena.truth import mean_outcomes, true_ratings
-from resources.arena.votes import DISCERNMENT, TIE_SHARE, cast_votes, expected_outcome
+from resources.arena.simulation import (
+    DISCERNMENT,
+    TIE_SHARE,
+    Arena,
+    ArenaOptions,
+    build_arena,
+    cast_votes,
+    draw_battles,
+    expected_outcome,
+)
 
 
 class EvenlySpread:

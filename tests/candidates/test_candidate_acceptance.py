@@ -13,15 +13,17 @@ from upath import UPath
 from judgeline.io import BATTLE_DTYPES, typed
 from resources.candidates.accepting import Accepted, History, accept, contents
 from resources.candidates.choosing import (
+    anchor_answers,
     anchor_strengths,
     battles_per_question,
     choose_for_all,
     fingerprint,
     needs_of,
+    questions_to_answer,
+    rated_models,
 )
 from resources.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
-from resources.candidates.questions import anchor_answers, questions_to_answer, rated_models
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
 

@@ -18,8 +18,7 @@ from assets.candidates.assets import (
 )
 from assets.partitions import corpus_judge_key
 from judgeline.io import empty, typed
-from resources.candidates.choosing import choose_for_all
-from resources.candidates.questions import anchor_answers
+from resources.candidates.choosing import anchor_answers, choose_for_all
 from resources.candidates.schema import CANDIDATE_DTYPES, REFUSED_DTYPES
 from resources.config.catalog import Catalog
 from resources.tables.store import open_store

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.candidates import file as candidate_file
-from resources.candidates import rows as candidate_rows
 from resources.candidates.file import CandidateFile, read_candidate
 from resources.candidates.schema import RefusedError
 
@@ -152,7 +151,7 @@ def test_broken_parquet_is_set_aside() -> None:
 
 
 def test_what_unpacks_to_too_much_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_rows, "MAX_BYTES", 1000)
+    monkeypatch.setattr(candidate_file, "MAX_BYTES", 1000)
     content = parquet(question_id=["q1"], completion=["Yes. " * 10_000])
     assert len(content) < 4000
     found = refusal(content, "new.parquet")
@@ -161,7 +160,7 @@ def test_what_unpacks_to_too_much_is_not_read(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_too_many_rows_and_endless_answers_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_rows, "MAX_ROWS", 1)
+    monkeypatch.setattr(candidate_file, "MAX_ROWS", 1)
     content = parquet(question_id=["q1", "q2"], completion=["a", "b"])
     assert "2 rows, at most 1" in refusal(content, "new.parquet").detail
     monkeypatch.setattr(candidate_file, "LONGEST_COMPLETION", 3)
@@ -202,7 +201,7 @@ def test_any_records_are_read_or_set_aside(records: list[dict[str, Any]]) -> Non
 
 
 def test_a_value_that_is_stored_once_counts_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_rows, "MAX_BYTES", 50_000)
+    monkeypatch.setattr(candidate_file, "MAX_BYTES", 50_000)
     text = "x" * 1_000
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array([text]))
     for completion in (repeated, [text] * 100, [[text]] * 100):
@@ -214,9 +213,9 @@ def test_a_value_that_is_stored_once_counts_in_every_row(monkeypatch: pytest.Mon
 def test_rows_and_cells_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     each_its_own = lines(*({f"column {n}": 1} for n in range(100)))  # 100 x 100 cells
     wide = parquet(**{f"column {n}": pa.nulls(100) for n in range(100)})
-    monkeypatch.setattr(candidate_rows, "MAX_CELLS", 9_999)
+    monkeypatch.setattr(candidate_file, "MAX_CELLS", 9_999)
     for content, name in ((each_its_own, "new-model.jsonl"), (wide, "new-model.parquet")):
         found = refusal(content, name)
         assert (found.reason, "100 columns in 100 rows" in found.detail) == ("too-large", True)
-    monkeypatch.setattr(candidate_rows, "MAX_ROWS", 99)
+    monkeypatch.setattr(candidate_file, "MAX_ROWS", 99)
     assert "has 100 rows" in refusal(each_its_own).detail

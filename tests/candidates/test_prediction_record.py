@@ -9,7 +9,9 @@ import pytest
 
 from assets.candidates.prediction_record import (
     JUDGE_AND_VOTES,
+    PEOPLE,
     coverage_of,
+    further_ratings,
     pool_of,
     rank_tests,
     score_predictions,
@@ -19,7 +21,6 @@ from assets.candidates.prediction_record import (
 )
 from assets.candidates.predictions import exchangeable, predictions_cover
 from judgeline.elo import RatingSettings, code_battles, human_anchors, rate
-from resources.further_votes import PEOPLE, further_ratings
 from resources.tables.candidates import PREDICTIONS
 
 FIRST, THEN = "2031-01-01T00:00:00+00:00", "2031-02-01T00:00:00+00:00"

@@ -5,7 +5,7 @@ import pytest
 
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
 from resources.config.corpora import Filters
-from resources.corpora.cleaning import clean_battles, filter_battles
+from resources.corpora.assemble import clean_battles, filter_battles
 
 
 def battles(**columns: list) -> pd.DataFrame:

@@ -18,8 +18,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions
 from resources.corpora.reading import read_files
 from resources.exchange.alpaca_eval import NO_TEXT, write_alpaca_eval
-from resources.exchange.arena_hard import write_arena_hard
-from resources.exchange.baseline import arena_hard_options
+from resources.exchange.arena_hard import arena_hard_options, write_arena_hard
 from resources.exchange.files import require_free, write_together
 from resources.exchange.games import MEAN_ONLY, NO_RESULT, Exported, judged_battles
 from resources.exchange.mt_bench import write_mt_bench

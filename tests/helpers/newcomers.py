@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from arena_truth import true_ratings
+
 from resources.arena.simulation import ArenaOptions, arena_options, build_arena
-from resources.arena.truth import true_ratings
 
 
 class Newcomer(NamedTuple):

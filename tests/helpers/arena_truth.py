@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.elo import fit_strengths, strength_to_rating
-from resources.arena.simulation import Arena
-from resources.arena.votes import expected_outcome
+from resources.arena.simulation import Arena, expected_outcome
 
 _HOLDS_THE_ORIGIN = 1e-9  # a penalty this small moves no rating by a millionth of a point
 
