@@ -22,20 +22,7 @@ _PLAIN = ("text",)
 class EmbeddingsAsker:
     """Asks one endpoint, with one policy of retries.
 
-    Parameters
-    ----------
-    client : AsyncOpenAI
-        Without retries of its own.
-    endpoint : Endpoint
-        Where it leads, for messages without the key.
-    request : dict
-        Everything of a request but the texts.
-    policy : RetryPolicy
-        When to try again.
-    timeout_s : float
-        Seconds after which a request counts as lost.
-    counts : Counter
-        Is added ``requests``, ``retries`` and ``tokens``.
+    `counts` is added ``requests``, ``retries`` and ``tokens``.
     """
 
     def __init__(
@@ -59,11 +46,6 @@ class EmbeddingsAsker:
 
         An endpoint refuses all texts of a request for the sake of one: they are sent again in
         halves, until those that it refuses stand alone.
-
-        Raises
-        ------
-        EndpointError
-            If no request to this endpoint can succeed, or none does after all attempts.
         """
         outcome = await self._send(texts)
         if not isinstance(outcome, Trouble):

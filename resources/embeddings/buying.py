@@ -61,13 +61,6 @@ class VectorBuyer:
 
         Each text is bought at most once, and its vector stored within seconds. Of several
         processes on one machine only one at a time buys from an embedder.
-
-        Raises
-        ------
-        RuntimeError
-            If vectors differ in length, or the embedder leaves out a text.
-        EndpointError
-            If the embedder's endpoint cannot be asked.
         """
         distinct = list(dict.fromkeys(texts))
         self.account = Account(n_texts=len(distinct))

@@ -5,13 +5,7 @@ from resources.embeddings.embedder import Embedder
 
 
 def open_embedder(definition: EmbedderDefinition) -> Embedder:
-    """Return an embedder; nothing is sent yet.
-
-    Raises
-    ------
-    ValueError
-        If the variable that should hold its URL is unset, or holds none.
-    """
+    """Return an embedder; nothing is sent yet."""
     if definition.kind == "hashed":
         from resources.embeddings.hashed import HashedEmbedder
 

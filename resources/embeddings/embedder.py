@@ -62,13 +62,7 @@ def vector_identity(key: str, text: str) -> str:
 
 
 def as_vector(numbers: Any) -> Vector:
-    """Return numbers as a vector: a list of them, or 32-bit floats in base64.
-
-    Raises
-    ------
-    ValueError
-        If they are not one finite number after another, as 32-bit floats too.
-    """
+    """Return numbers as a vector: a list of them, or 32-bit floats in base64."""
     try:
         if isinstance(numbers, str):
             numbers = np.frombuffer(base64.b64decode(numbers, validate=True), "<f4")

@@ -23,13 +23,7 @@ _KNOWN = 1 << 18  # features remembered: rationales repeat their words
 
 
 class HashedEmbedder:
-    """An embedder of kind ``hashed``.
-
-    Parameters
-    ----------
-    dimensions : int
-        Length of a vector.
-    """
+    """An embedder of kind ``hashed``."""
 
     is_bought = False
 

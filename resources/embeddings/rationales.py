@@ -26,15 +26,7 @@ class Rationales(NamedTuple):
 
 
 def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> Rationales:
-    """Return the reasons in the answers of one judge.
-
-    Parameters
-    ----------
-    verdicts : DataFrame
-        The reason is what follows the object with the scores, or a published label.
-    score_verdicts : DataFrame
-        Scores of single completions; the reason is what follows the number.
-    """
+    """Return the reasons in the answers of one judge."""
     usable = verdicts[verdicts["status"].eq("ok")]
     scored = score_verdicts[score_verdicts["status"].eq("ok")]
     pairs = pd.DataFrame(

@@ -8,14 +8,7 @@ from resources.judges.live.replies import MalformedReplyError
 
 
 def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
-    """Return the vectors of a reply, in the order of the texts that were sent.
-
-    Raises
-    ------
-    MalformedReplyError
-        If there are more or fewer vectors than texts, two for one text, or one that is no list
-        of finite numbers, or is longer than another.
-    """
+    """Return the vectors of a reply, in the order of the texts that were sent."""
     data = getattr(reply, "data", None)
     if not isinstance(data, list) or len(data) != n_texts:
         found = len(data) if isinstance(data, list) else "no list of"

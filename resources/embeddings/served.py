@@ -15,17 +15,7 @@ from resources.judges.live.troubles import RetryPolicy
 
 
 class ServedEmbedder:
-    """An embedder of kind ``openai``.
-
-    Parameters
-    ----------
-    definition : EmbedderDefinition
-        With a model.
-    endpoint : Endpoint
-        Where it is.
-    policy : RetryPolicy, optional
-        When a failed request is sent again.
-    """
+    """An embedder of kind ``openai``."""
 
     is_bought = True
 
@@ -65,13 +55,6 @@ class ServedEmbedder:
         """Yield what becomes of each text as it comes, with its position.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
-
-        Raises
-        ------
-        ValueError
-            If there is no key, with the variable it should be in.
-        EndpointError
-            If the endpoint cannot be asked, or has stopped answering.
         """
         sent = [position for position, text in enumerate(texts) if not self.refusal(text)]
         for position, text in enumerate(texts):

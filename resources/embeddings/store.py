@@ -39,13 +39,7 @@ class EmbeddingStore(KeyedStore):
     what, variable = "embeddings", "JUDGELINE_EMBEDDINGS"
 
     def find(self, key: str, identities: Collection[str]) -> Found:
-        """Return the vectors of some texts; of several of one text the one that came first.
-
-        Raises
-        ------
-        RuntimeError
-            If vectors that go under one key differ in length.
-        """
+        """Return the vectors of some texts; of several of one text the one that came first."""
         wanted = pa.array(list(identities), pa.string())
         scan = self.scan(key, ("identity", "embedded_at", "embedding"), among=wanted)
         latest_first = scan.table.sort_by([("embedded_at", "descending")])

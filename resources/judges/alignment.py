@@ -31,13 +31,6 @@ def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
 
     Blanks do not count. Where a token holds but a part of a character, letters beyond ASCII do not
     count either. After the answer only marks such as ``<|im_end|>`` may come.
-
-    Parameters
-    ----------
-    tokens : sequence of str
-        All tokens that were logged with an answer, in their order.
-    answer : str
-        Its text.
     """
     whole = [token.translate(_NO_BLANKS) for token in tokens]
     found = _tail(tokens, whole, "".join(answer.split()).translate(_NO_BLANKS))

@@ -71,13 +71,7 @@ class Budget:
 
     @classmethod
     def parse(cls, texts: list[str]) -> Self:
-        """Return the budget that ``5000calls``, ``2Mtokens`` and ``12.50USD`` describe together.
-
-        Raises
-        ------
-        ValueError
-            If a text says none of these, or a unit is capped twice.
-        """
+        """Return the budget that ``5000calls``, ``2Mtokens`` and ``12.50USD`` describe together."""
         limits: dict[str, object] = {}
         for text in texts:
             for name, value in _limit(text).items():
@@ -146,15 +140,7 @@ class Budget:
 class JointBudget(Budget):
     """Several caps at once: what is asked must fit each of them, and counts towards each.
 
-    Parameters
-    ----------
-    caps : sequence of Budget
-        What was spent of one before counts against that one; `spent` begins at nothing.
-
-    Raises
-    ------
-    ValueError
-        If two of them are in different currencies.
+    Earlier spending counts against its own cap; `spent` begins at nothing.
     """
 
     def __init__(self, caps: Sequence[Budget]) -> None:

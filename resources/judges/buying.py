@@ -153,13 +153,6 @@ class Buyer:
         Each call is asked for at most once, and stored within seconds of its answer. Of several
         processes on one machine only one at a time buys from a judge; the others wait, and find
         what it bought.
-
-        Raises
-        ------
-        BudgetError
-            If the budget does not cover what is missing; it is spent to the end first.
-        RuntimeError
-            If the judge answers a presentation twice, or leaves one out.
         """
         calls = _distinct(judge, presentations)
         key = judge_key(judge)
@@ -247,13 +240,7 @@ def is_retried(
 def once_each(
     given: Iterator[tuple[int, Answer]], n_presentations: int
 ) -> Iterator[tuple[int, Answer]]:
-    """Yield what a judge gives.
-
-    Raises
-    ------
-    RuntimeError
-        If it answers a presentation twice, or one that it was not shown.
-    """
+    """Yield what a judge gives."""
     is_open = bytearray(b"\x01") * n_presentations
     for position, answer in given:
         if not 0 <= position < n_presentations or not is_open[position]:
@@ -320,13 +307,7 @@ def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) ->
 
 
 def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer]:
-    """Yield the answer to each call; a chunk at a time, since many answers are much text.
-
-    Raises
-    ------
-    RuntimeError
-        If a call has none.
-    """
+    """Yield the answer to each call; a chunk at a time, since many answers are much text."""
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
         raise RuntimeError(

@@ -27,13 +27,7 @@ _LONGEST_SETTING = 500
 
 
 def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-    """Return every presentation of battles, in their order: replicates, then both orders.
-
-    Raises
-    ------
-    ValueError
-        If a battle has no text.
-    """
+    """Return every presentation of battles, in their order: replicates, then both orders."""
     require_texts(battles)
     columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
     return [

@@ -110,25 +110,15 @@ def open_served(
     form: FormName = "rubric",
     on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
-    """Return a judge behind an endpoint; nothing is sent yet.
-
-    Raises
-    ------
-    ValueError
-        If an environment variable is unset, or the prompt lacks a placeholder.
-    FileNotFoundError
-        If there is no such prompt.
-    """
+    """Return a judge behind an endpoint; nothing is sent yet."""
     # the client takes half a second to import, and simulated judges do without it
-    from resources.judges.batch.live import LiveJudge
+    from resources.judges.batch.judge import BatchJudge, LiveJudge
     from resources.judges.live.endpoint import find_endpoint
 
     template, fields = template_of(definition, form), in_form(definition, form)
     endpoint = find_endpoint(definition.slug, definition)
     asked = form_of_definition(definition, form)
     if definition.batch:
-        from resources.judges.batch.judge import BatchJudge
-
         return BatchJudge(
             definition.slug,
             fields,
@@ -158,15 +148,7 @@ def open_managed(
     form: FormName = "rubric",
     on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
-    """Return a judge on a vLLM server of our own; the server starts when it is first asked.
-
-    Raises
-    ------
-    ValueError
-        If the prompt lacks a placeholder.
-    FileNotFoundError
-        If there is no such prompt.
-    """
+    """Return a judge on a vLLM server of our own; the server starts when it is first asked."""
     from resources.judges.managed.judge import ManagedJudge
 
     return ManagedJudge(
@@ -200,15 +182,7 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
 
 
 def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
-    """Return the prompt of a served judge, checked.
-
-    Raises
-    ------
-    ValueError
-        If it lacks a placeholder of the form.
-    FileNotFoundError
-        If there is no such file.
-    """
+    """Return the prompt of a served judge, checked."""
     from resources.judges.live.prompt import require_template
 
     asked = form_of_definition(definition, form)

@@ -77,12 +77,6 @@ class EpochAsker:
 
         A battle counts if the verdicts hold both of its first answers by this very judge, of
         this model, prompt and decoding: without them there is nothing to compare with.
-
-        Raises
-        ------
-        RuntimeError
-            If too many calls did not reach the judge, or the buyer's budget is spent; what was
-            bought is found by the next run.
         """
         if buyer is None or n_replicates != 1:
             raise ValueError("an epoch is asked once, and through a store")

@@ -59,20 +59,6 @@ def estimate_tokens(
     Prompts are counted with the model's tokenizer where it lies on this machine, else by the
     stored answers of the same judge, else by their bytes; the `basis` says which. Bytes are
     those of all prompts; of many, some drawn at random tell how many tokens a byte has.
-
-    Parameters
-    ----------
-    fields : ServedFields
-        The judge's definition.
-    template : str
-        Its prompt.
-    needed : sequence of Presentation
-        What it would be asked.
-    answered : pair, optional
-        Presentations that the same judge answered, and a table of its answers with
-        ``prompt_tokens`` and ``completion_tokens``.
-    form : Form, optional
-        In which it would be asked.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")

@@ -45,27 +45,9 @@ def expect_calls(
 ) -> Expected:
     """Return what a judge would be asked about battles.
 
-    Parameters
-    ----------
-    judge, form : JudgeDefinition, str
-        Who would be asked, and in which form.
-    corpus : CorpusDefinition
-        Whose battles they are.
-    battles : DataFrame
-        With the texts.
-    buyer : Buyer
-        Over the verdict store.
-    more : sequence of Presentation
-        What the reliability panel shows besides; its first runs are calls of the verdicts too.
-    n_replicates : int, optional
-        How often each question would be asked; by default as often as the judge is configured.
-    first_replicate : int
-        What the first of these runs would be numbered: those before it are others' to ask.
-
-    Raises
-    ------
-    ValueError
-        If a battle has no text, or the judge cannot be opened.
+    `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
+    too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
+    others.
     """
     n_times = n_replicates or judge.replicates
     needed, n_stored, answered, note = _calls(

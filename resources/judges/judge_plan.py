@@ -80,19 +80,7 @@ class JudgePlan:
 def plan_of(
     judge: JudgeDefinition, partition: str, asked: Mapping[str, Expected], half_width: str = ""
 ) -> JudgePlan:
-    """Return the plan that what a judge would be asked in each form makes together.
-
-    Parameters
-    ----------
-    judge : JudgeDefinition
-        With the price of its tokens.
-    partition : str
-        Its partition of the corpus.
-    asked : mapping of str to Expected
-        By form.
-    half_width : str
-        What the ratings' intervals would gain, in words.
-    """
+    """Return the plan that what a judge would be asked in each form makes together."""
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: len(one.needed) for form, one in asked.items()}
     if not any(n_needed.values()):

@@ -17,15 +17,7 @@ _MOST_MODELS = 5
 
 
 class Ledger:
-    """Words and entries about the account of one judge.
-
-    Parameters
-    ----------
-    slug : str
-        The judge.
-    price : Price or None
-        Of its tokens; without one nothing is said about money.
-    """
+    """Words and entries about the account of one judge."""
 
     def __init__(self, slug: str, price: Price | None) -> None:
         self._slug, self._price = slug, price

@@ -9,13 +9,7 @@ _WHOLE = (0.0, 0.5, 1.0)
 
 
 def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
-    """Return the published verdicts of a judge on the battles at hand.
-
-    Raises
-    ------
-    ValueError
-        If the corpus has no verdicts of the judge.
-    """
+    """Return the published verdicts of a judge on the battles at hand."""
     published = verdicts[verdicts["judge"].eq(slug)]
     if published.empty:
         there = ", ".join(sorted(verdicts["judge"].unique())) or "none at all"

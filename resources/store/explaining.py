@@ -34,17 +34,7 @@ class Nearest(NamedTuple):
 def verdicts_of_battle(
     store: VerdictStore, battle_id: str, parts: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return what is stored of a battle by any judge: by its id, or by its texts.
-
-    Parameters
-    ----------
-    store : VerdictStore
-        Every judge's folder is read.
-    battle_id : str
-        The id that the battle has now.
-    parts : mapping of str to str
-        Of a call about the battle; the texts in either order are recognised by their hashes.
-    """
+    """Return what is stored of a battle by any judge: by its id, or by its texts."""
     texts = {parts[name] for name in _TEXTS}
     found = []
     for key in store.judge_keys():

@@ -64,13 +64,6 @@ class KeyedStore:
         """Keep other processes of this machine from buying what goes under the same key.
 
         The lock goes with the process, however it ends. Object storage has none.
-
-        Parameters
-        ----------
-        key : str
-            Whose rows are bought.
-        on_wait : callable, optional
-            Called once if another process holds the lock.
         """
         if not is_local(self.base):
             yield
@@ -94,13 +87,7 @@ class KeyedStore:
         return Room(self.base / key, self.what, self.variable)
 
     def append(self, key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
-        """Store rows; when this returns, no kill of the process can lose them.
-
-        Raises
-        ------
-        ValueError
-            If a row does not fit the schema; the others are stored.
-        """
+        """Store rows; when this returns, no kill of the process can lose them."""
         try:
             table = pa.Table.from_pylist(list(rows), self.schema)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
@@ -120,11 +107,6 @@ class KeyedStore:
         """Return some columns of everything stored under a key, repeated attempts included.
 
         Only rows `among` those identities, where they are given.
-
-        Raises
-        ------
-        RuntimeError
-            If shards vanish faster than they can be read.
         """
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)

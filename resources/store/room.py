@@ -24,13 +24,6 @@ _NAME = ".room"
 class Room:
     """A file in a local folder that takes up space; object storage is never full.
 
-    Parameters
-    ----------
-    folder : UPath
-        Where answers are stored.
-    what, variable : str
-        What is stored there, and the environment variable that says where: for messages.
-
     Attributes
     ----------
     is_held : bool
@@ -43,13 +36,7 @@ class Room:
         self.is_held = False
 
     def hold(self) -> None:
-        """Take up the space.
-
-        Raises
-        ------
-        OSError
-            If it is not there, before anything was asked.
-        """
+        """Take up the space."""
         if self._file is None or not hasattr(os, "posix_fallocate"):
             return
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from resources.atomic import make_durable_folder, write_whole
+
 NOT_THERE = (FileNotFoundError, NotADirectoryError)
 """What listing a place raises where nothing was written yet; object storage has no folders."""
 
@@ -35,7 +37,7 @@ def write_shard(folder: UPath, table: pa.Table) -> UPath:
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     shard, written = folder / name, sink.getvalue()
     if is_local(folder):
-        _write_durably(Path(shard.path), written)
+        write_whole(Path(shard.path), written, UNFINISHED)
     else:  # one PUT is atomic; a rename would be a copy and a delete
         shard.fs.pipe_file(shard.path, written.to_pybytes())
     return shard
@@ -59,13 +61,6 @@ def read_shard(
     """Return some columns of a shard, or None if it is damaged or no shard at all.
 
     Columns of `later` that an older shard lacks are null.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it is gone: merged into another one since it was listed.
-    OSError
-        If the storage fails; that says nothing about the shard.
     """
     written = shard.read_bytes()  # what fails here is the storage; what fails below, the shard
     try:
@@ -83,13 +78,6 @@ def make_folder(folder: UPath, what: str, variable: str) -> None:
     """Make a local folder so that it survives a power cut; object storage has none.
 
     `what` is stored there, and the environment `variable` says where: for the message.
-
-    Raises
-    ------
-    PermissionError
-        If nothing can be written there: object storage tells only when it is tried.
-    FileExistsError
-        If a file is in the place of a folder.
     """
     if not is_local(folder):
         _require_writable(folder, what, variable)
@@ -100,7 +88,7 @@ def make_folder(folder: UPath, what: str, variable: str) -> None:
             f"{file} is a file, and {what} are stored in a folder of that name; move it away, or "
             f"set {variable} to another place"
         )
-    _make_durably(local)
+    make_durable_folder(local)
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise PermissionError(
             f"cannot write to {folder}, where {what} are stored; change its permissions, or copy "
@@ -126,34 +114,3 @@ def _require_writable(folder: UPath, what: str, variable: str) -> None:
 def is_local(path: UPath) -> bool:
     """Return whether a place is a folder of this machine."""
     return path.protocol in ("", "file", "local")
-
-
-def _write_durably(final: Path, content: pa.Buffer) -> None:
-    _make_durably(final.parent)
-    part = final.with_name(f".{final.name}{UNFINISHED}")
-    try:
-        with part.open("xb") as sink:
-            sink.write(content)
-            sink.flush()
-            os.fsync(sink.fileno())
-        part.replace(final)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    _sync_folder(final.parent)
-
-
-def _make_durably(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    _make_durably(folder.parent)
-    folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -116,13 +116,7 @@ class VerdictWriter:
                 self._require_full(error)
 
     def _append(self, rows: list[Mapping[str, Any]]) -> int:
-        """Store the first rows, fewer where space runs out, and return how many.
-
-        Raises
-        ------
-        OSError
-            If there is no space for one of them, not even what was held back.
-        """
+        """Store the first rows, fewer where space runs out, and return how many."""
         size = len(rows)
         while True:
             try:

@@ -30,9 +30,8 @@ from test_served_client import QUICK, TEMPLATE, presentation
 
 from judgeline.verdict.identity import identity_hash
 from resources.judges.batch.collecting import Pace
-from resources.judges.batch.judge import BatchJudge
+from resources.judges.batch.judge import BatchJudge, LiveJudge
 from resources.judges.batch.lines import Limits
-from resources.judges.batch.live import LiveJudge
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity
 from resources.judges.judge import Answer, Presentation

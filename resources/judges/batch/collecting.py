@@ -71,11 +71,6 @@ class Collector:
         """Yield the batches as they end, with the results of their awaited calls.
 
         Calls whose results the provider has deleted are lost, and may be asked anew.
-
-        Raises
-        ------
-        EndpointError
-            If the provider cannot be asked, or not for too long, or does not know a batch.
         """
         wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
         for record, batch in self._watch([one.record for one in batches]):

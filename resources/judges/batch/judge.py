@@ -1,4 +1,4 @@
-"""A served judge that is asked in batches: submitted, awaited, collected, in one run or several."""
+"""Served judges beside the Batch API: asked in batches, or live where no batch is under way."""
 
 import contextlib
 import logging
@@ -11,8 +11,7 @@ from resources.judges.batch.collecting import Collector, Pace, Tell
 from resources.judges.batch.lines import Limits, Result
 from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Records
-from resources.judges.batch.reserving import Reservations
-from resources.judges.batch.submitting import Awaited, Submitter
+from resources.judges.batch.submitting import Awaited, Reservations, Submitter
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.forms.form import Form
@@ -28,28 +27,48 @@ from resources.judges.live.troubles import RetryPolicy
 _LOG = logging.getLogger(__name__)
 
 
+class LiveJudge(ServedJudge):
+    """A judge of kind ``openai`` without ``batch``; `folder` holds the records of batches."""
+
+    def __init__(self, *arguments: Any, folder: Path, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._folder = folder
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield what a served judge yields."""
+        if presentations:
+            self._require_collected(presentations)
+        yield from super().answer(presentations, budget)
+
+    def acknowledge(self, stored: Mapping[str, datetime]) -> None:
+        """Take note of failures that are stored: batches have nothing more to say about them."""
+        self._records.close_stored(stored)
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._folder / judge_key(self))
+
+    def _require_collected(self, presentations: Sequence[Presentation]) -> None:
+        under_way = self._records.under_way()
+        if not under_way:
+            return
+        wanted = {call_identity(self, shown) for shown in presentations}
+        if pending := wanted & under_way:
+            raise RuntimeError(
+                f"{len(pending):,} of {len(wanted):,} calls to judge {self._slug!r} were submitted "
+                "in batches and are not collected; asked live, they would be paid for twice. Set "
+                "'batch: true' in config/judges.yaml and run again to collect them (they may "
+                f"take a day), or delete {self._records.folder} to give them up"
+            )
+
+
 class BatchJudge(ServedJudge):
     """A judge of kind ``openai`` with ``batch: true``.
 
     It has the identity of the judge that is asked live, so that neither buys what the other has
     bought. An answer that cannot be read is not asked for a second time in the same run.
-
-    Parameters
-    ----------
-    slug, fields, template, endpoint, probes, policy
-        As of `ServedJudge`.
-    folder : Path
-        Where is written down what was submitted.
-    limits : Limits, optional
-        Of one batch.
-    pace : Pace, optional
-        How often a batch is looked at; from the definition by default.
-    tell : callable, optional
-        Is told how batches are; the log is by default.
-    form : Form, optional
-        In which it is asked.
-    warn : callable, optional
-        As of `ServedJudge`.
     """
 
     def __init__(
@@ -81,13 +100,6 @@ class BatchJudge(ServedJudge):
 
         Calls that an earlier run submitted are collected, whatever became of that run. Closing
         the iterator, or an interrupt, leaves batches to go on at the provider.
-
-        Raises
-        ------
-        ValueError
-            If the budget is in money and the judge has no price in its currency.
-        EndpointError
-            If the provider cannot be asked, or refuses a batch.
         """
         if not presentations:
             return

@@ -63,14 +63,9 @@ LOST = Result(
 
 
 def write_parts(requests: Iterable[tuple[str, dict[str, Any]]], limits: Limits) -> Iterator[Part]:
-    """Yield the files of requests, each within the limits; one is written as the last is done with.
+    """Yield the files of requests within the limits; each is written when the last is done with.
 
-    Parameters
-    ----------
-    requests : iterable of (str, dict)
-        Identity and body; identities differ.
-    limits : Limits
-        A request that alone is too long makes a file of its own, for the provider to refuse.
+    A request that alone is too long makes a file of its own, for the provider to refuse.
     """
     part, size = _new_part(), 0
     try:

@@ -26,19 +26,7 @@ _UNCLEAR = {408, 409, 425}  # it may have been done, and the reply lost on the w
 
 
 class Provider:
-    """An endpoint that takes batches; a context manager around its connections.
-
-    Parameters
-    ----------
-    endpoint : Endpoint
-        Where it is.
-    timeout_s : float
-        Seconds without a byte after which a request counts as lost.
-    policy : RetryPolicy
-        When to try again.
-    warn : callable
-        Called when the endpoint asks to wait.
-    """
+    """An endpoint that takes batches; a context manager around its connections."""
 
     def __init__(
         self,
@@ -87,11 +75,6 @@ class Provider:
 
         There may be one after anything but a clear no: a reply that was lost is no reply, nor is
         one that cannot be read.
-
-        Raises
-        ------
-        EndpointError
-            If the provider clearly turned it down.
         """
 
         def send() -> Any:
@@ -162,13 +145,7 @@ class Provider:
         return self._insist(what, send)
 
     def _insist(self, what: str, call: Callable[[], Any]) -> Any:
-        """Return what a call returns, tried again as often as it may help.
-
-        Raises
-        ------
-        EndpointError
-            If it did not help, with what the provider was to do.
-        """
+        """Return what a call returns, tried again as often as it may help."""
         wait = 0.0
         for attempt in self.attempts():
             time.sleep(wait)

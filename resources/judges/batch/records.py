@@ -15,6 +15,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from resources.atomic import sync_folder, write_whole
+
 
 @dataclass(frozen=True)
 class Record:
@@ -47,13 +49,7 @@ class Record:
 
 
 class Records:
-    """The records of one judge, in a folder that several processes may use.
-
-    Parameters
-    ----------
-    folder : Path
-        Made when the first record is written.
-    """
+    """The records of one judge, in a folder that several processes may use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,10 +68,7 @@ class Records:
     def all(self) -> list[Record]:
         """Return all records, the oldest first.
 
-        Raises
-        ------
-        ValueError
-            If a file is none, since what was paid for could then not be told.
+        A damaged file raises ValueError: what was paid for could not be told without it.
         """
         found = [_read(file) for file in self.folder.glob("*.json")]
         return sorted(found, key=lambda record: (record.written_at, record.token))
@@ -87,20 +80,13 @@ class Records:
 
     def save(self, record: Record) -> Record:
         """Write a record durably, over the one of the same token; return it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        half = self.folder / f".{record.token}.{os.getpid()}.part"
-        with half.open("w", encoding="ascii") as sink:
-            json.dump(asdict(record), sink)
-            sink.flush()
-            os.fsync(sink.fileno())
-        half.replace(self.file(record))
-        self._sync()
+        write_whole(self.file(record), json.dumps(asdict(record)).encode("ascii"))
         return record
 
     def drop(self, record: Record) -> None:
         """Forget a record of which no batch has come or can come any more."""
         self.file(record).unlink(missing_ok=True)
-        self._sync()
+        sync_folder(self.folder)
 
     def close(self, token: str, identities: Collection[str]) -> None:
         """Note calls of a batch whose failure was handed over, and that may be asked anew."""
@@ -137,13 +123,6 @@ class Records:
 
     def _file(self, token: str) -> Path:
         return self.folder / f"{token}.json"
-
-    def _sync(self) -> None:
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _read(file: Path) -> Record:

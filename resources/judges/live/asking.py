@@ -60,28 +60,9 @@ _SHOWN = 300
 class Asker:
     """Asks one endpoint, with bounded concurrency and one policy of retries.
 
-    Parameters
-    ----------
-    client : AsyncOpenAI
-        Without retries of its own.
-    endpoint : Endpoint
-        Where it leads, for messages without the key.
-    policy : RetryPolicy
-        When to try again.
-    concurrency : int
-        Most requests in flight; one that waits to be retried gives its place to another.
-    timeout_s : float
-        Seconds after which a request counts as lost.
-    counts : Counter
-        Is added ``requests``, ``retries``, ``repairs``, ``implausible_usage`` and ``lost``:
-        sent, never answered, and perhaps billed.
-    budget : Budget
-        What requests are drawn on. One that may have been billed without an answer, or whose
-        tokens nobody counted, counts in full.
-    price : Price or None
-        Of tokens; with None requests cost no money.
-    warn : callable
-        Called with the first implausible usage, and each time that the endpoint closes.
+    A request that waits to be retried gives its place to another. One that may have been billed
+    without an answer, or whose tokens nobody counted, counts in full towards the budget. `counts`
+    is added ``requests``, ``retries``, ``repairs``, ``implausible_usage`` and ``lost``.
     """
 
     def __init__(
@@ -113,11 +94,6 @@ class Asker:
         """Return the answer to a presentation, asked a second time if it cannot be read.
 
         None if the budget does not cover the question.
-
-        Raises
-        ------
-        EndpointError
-            If no request to this endpoint can succeed.
         """
         messages = write_messages(template, shown, wording=form.wording)
         request = seeded(request, shown.replicate)
@@ -142,13 +118,7 @@ class Asker:
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        """Return what is read in the reply to messages, or the trouble with them or the way.
-
-        Raises
-        ------
-        EndpointError
-            If no request to this endpoint can succeed.
-        """
+        """Return what is read in the reply to messages, or the trouble with them or the way."""
         for attempt in range(self._policy.attempts):
             outcome = await self._attempt(messages, request, read)
             if not isinstance(outcome, Trouble):

@@ -62,13 +62,7 @@ class Endpoint:
         return long if self.key in (None, _NO_KEY) else {self.key, *long}
 
     def client(self, timeout_s: float) -> "openai.AsyncOpenAI":
-        """Return a client that leaves retries to us: there is one policy, not two.
-
-        Raises
-        ------
-        ValueError
-            If there is no key, with the variable it should be in.
-        """
+        """Return a client that leaves retries to us: there is one policy, not two."""
         import openai
 
         from resources.judges.live.connection import connection
@@ -122,11 +116,6 @@ def find_endpoint(
 
     A key that is missing is missed when the endpoint is first asked. `what` is declared in the
     configuration file of that name in the plural, if it is no judge.
-
-    Raises
-    ------
-    ValueError
-        If the URL's variable is unset or holds what cannot be used, with its name and the judge's.
     """
     variables = os.environ if environment is None else environment
     url, query = _url((what, slug), fields, variables), tuple(fields.query.items())

@@ -31,13 +31,7 @@ _OUR_KEYS = re.compile(
 
 
 def require_headers(given: Any) -> dict[str, Any]:
-    """Return the headers of an entry: texts, or ``{env: VARIABLE}``.
-
-    Raises
-    ------
-    ValueError
-        If a name is none or is ours, or a value is no text, or a secret written out.
-    """
+    """Return the headers of an entry: texts, or ``{env: VARIABLE}``."""
     headers = _named(given)
     for name, value in headers.items():
         if _OUR_HEADERS.fullmatch(name):
@@ -53,13 +47,7 @@ def require_headers(given: Any) -> dict[str, Any]:
 
 
 def require_query(given: Any) -> dict[str, str]:
-    """Return the query parameters of an entry as texts; YAML reads some as dates or numbers.
-
-    Raises
-    ------
-    ValueError
-        If a name is none, or a value is no text, or a secret: URLs are logged.
-    """
+    """Return the query parameters of an entry as texts; YAML reads some as dates or numbers."""
     query = _named(given)
     for name, value in query.items():
         if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
@@ -69,14 +57,7 @@ def require_query(given: Any) -> dict[str, str]:
 
 
 def require_body(given: Any) -> dict[str, Any]:
-    """Return the keys that an entry adds to the body of each request.
-
-    Raises
-    ------
-    ValueError
-        If one has a key of its own in the entry, is set for each request, or holds a secret, or
-        the whole is no JSON.
-    """
+    """Return the keys that an entry adds to the body of each request."""
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise ValueError("it is no mapping from keys of the request's body to their values")
     if own := [name for name in given if _OUR_KEYS.fullmatch(name)]:

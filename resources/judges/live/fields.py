@@ -155,10 +155,7 @@ class ServedFields(EndpointFields):
 def require_url(value: str) -> str:
     """Return an endpoint's URL without a slash at its end.
 
-    Raises
-    ------
-    ValueError
-        If it is no http(s) URL, or carries a password or a query; the value is not repeated.
+    No error repeats the value, which may hold a password.
     """
     parts = _parts(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -185,13 +182,7 @@ def _parts(value: str) -> SplitResult | None:
 
 
 def require_chance(slug: str, form: str, samples: int, decoding: Decoding) -> None:
-    """Check that repeated questions can have different answers.
-
-    Raises
-    ------
-    ValueError
-        If the temperature is 0, with the remedy.
-    """
+    """Check that repeated questions can have different answers."""
     if decoding.temperature == 0:
         raise ValueError(
             f"judge {slug!r} is asked each {form} {samples} times, since it gives no "

@@ -20,7 +20,6 @@ from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
-from resources.judges.live.demands import require_demands
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.probe import (
@@ -34,6 +33,7 @@ from resources.judges.live.probe import (
     remember,
     remembered,
     reprobe,
+    require_demands,
     sampling,
 )
 from resources.judges.live.prompt import PROMPT_VERSION
@@ -98,15 +98,7 @@ class ServedJudge:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What the endpoint supports: remembered, or else asked for now.
-
-        Raises
-        ------
-        ValueError
-            If the definition demands what the endpoint does not do.
-        EndpointError
-            If it cannot be asked.
-        """
+        """What the endpoint supports: remembered, or else asked for now."""
         found = self._declared or remembered(self._probes, self._place, self._model)
         if found is None:
             found = self._found(lambda send, client: probe(send, client, *self._probed))
@@ -117,15 +109,7 @@ class ServedJudge:
         return found
 
     def require_reachable(self) -> None:
-        """Ask the endpoint something small, of which nothing is stored.
-
-        Raises
-        ------
-        ValueError
-            If there is no key, or the definition demands what the endpoint does not do.
-        EndpointError
-            If it cannot be asked.
-        """
+        """Ask the endpoint something small, of which nothing is stored."""
         known = self._declared or remembered(self._probes, self._place, self._model)
         found = self.capabilities
         if known is not None:
@@ -178,13 +162,6 @@ class ServedJudge:
         """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
-
-        Raises
-        ------
-        ValueError
-            If the budget is in money and the judge has no price in its currency.
-        EndpointError
-            If the endpoint cannot be asked, or has stopped answering.
         """
         if not presentations:
             return

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any, NamedTuple
 import openai
 
 from judgeline.verdict import identity_hash
+from resources.atomic import write_whole
+from resources.judges.forms.form import Form
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
-from resources.judges.live.fields import Decoding
+from resources.judges.live.fields import Decoding, ServedFields, require_chance
 from resources.judges.live.prompt import named_schema
 from resources.judges.live.troubles import Trouble
 
@@ -100,20 +101,40 @@ def _is_whole(found: Capabilities) -> bool:
 def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
     """Keep what a probe found, at once or not at all; return the file."""
     file = _file(folder, place, model)
-    folder.mkdir(parents=True, exist_ok=True)
-    half = file.with_suffix(f".{os.getpid()}.tmp")
     written = {"endpoint": place, "model": model, **found._asdict()}
-    with half.open("w", encoding="utf-8") as sink:
-        sink.write(json.dumps(written, indent=1) + "\n")
-        sink.flush()
-        os.fsync(sink.fileno())
-    half.replace(file)
+    write_whole(file, (json.dumps(written, indent=1) + "\n").encode())
     return file
 
 
 def _file(folder: Path, place: str, model: str) -> Path:
     name = identity_hash({"version": _VERSION, "endpoint": place, "model": model})
     return folder / f"{name[:24]}.json"
+
+
+def require_demands(
+    slug: str, fields: ServedFields, form: Form, url: str, found: Capabilities
+) -> None:
+    """Check what an endpoint supports against what is asked of it.
+
+    ValueError if it lacks what the definition demands, its context is shorter than the answers, or
+    the same question would have to be asked several times at temperature 0.
+    """
+    comes = found.has_logs(with_alternatives=form.needs_alternatives)
+    for key, has in (("structured_output", found.json_schema), ("log_probabilities", comes)):
+        if getattr(fields, key) == "on" and not has:
+            raise ValueError(
+                f"judge {slug!r} demands {key!r}, which {url} does not do for {fields.model!r}; "
+                f"set {key}: auto or off in config/judges.yaml"
+            )
+    has_logs = comes and fields.log_probabilities != "off"
+    if form.needs_alternatives and not has_logs:
+        require_chance(slug, form.name, form.samples, fields.decoding)
+    limit = fields.decoding.max_tokens
+    if found.max_context is not None and found.max_context <= limit:
+        raise ValueError(
+            f"judge {slug!r} asks for answers of up to {limit} tokens, but the context of "
+            f"{fields.model!r} is {found.max_context}; lower decoding.max_tokens"
+        )
 
 
 def sampling(decoding: Decoding) -> dict[str, Any]:
@@ -127,11 +148,7 @@ async def probe(
 ) -> Capabilities:
     """Return what an endpoint supports, from three small requests and its list of models.
 
-    Raises
-    ------
-    EndpointError
-        If it does not answer a plain request with the judge's decoding, or fails in between:
-        what a server in trouble cannot do says nothing about what it can.
+    A server in trouble raises EndpointError: what it cannot do says nothing about what it can.
     """
     send = partial(_patiently, send)
     base, room = {"model": model, **sampling(decoding)}, min(_ROOM, decoding.max_tokens)
@@ -146,13 +163,7 @@ async def probe(
 
 
 async def reprobe(send: Send, found: Capabilities, model: str, decoding: Decoding) -> Capabilities:
-    """Send one small request to an endpoint that was probed before; return its capabilities.
-
-    Raises
-    ------
-    EndpointError
-        If it does not answer now.
-    """
+    """Send one small request to an endpoint that was probed before; return its capabilities."""
     room = min(_ROOM, decoding.max_tokens)
     request = {"model": model, **sampling(decoding)}
     limit = await _limit_field(partial(_patiently, send), request, room)
@@ -162,13 +173,7 @@ async def reprobe(send: Send, found: Capabilities, model: str, decoding: Decodin
 async def count_alternatives(
     send: Send, found: Capabilities, model: str, decoding: Decoding
 ) -> Capabilities:
-    """Return what an endpoint with log-probabilities supports, with how many it tells at a place.
-
-    Raises
-    ------
-    EndpointError
-        If it is in trouble: that says nothing about what it can.
-    """
+    """Return the capabilities of an endpoint, with how many alternatives it tells at a place."""
     send = partial(_patiently, send)
     request = {
         "model": model,

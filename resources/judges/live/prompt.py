@@ -46,13 +46,7 @@ _MARK_BYTES = 16
 
 
 def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
-    """Check that a template shows each text once, and tells the judge all that it has to.
-
-    Raises
-    ------
-    ValueError
-        Otherwise, with the file and the placeholder.
-    """
+    """Check that a template shows each text once, and tells the judge all that it has to."""
     used = _placeholder(wording).findall(template)
     for name in wording.quoted:
         if used.count(name) != 1:

@@ -44,11 +44,6 @@ def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Rep
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
     not its own, and an answer that did not come to its own end is none.
-
-    Raises
-    ------
-    MalformedReplyError
-        If there is no message in it, or the provider broke it off.
     """
     choice = require_message(completion).choices[0]
     text = readable(choice.message.content or "")

@@ -81,14 +81,7 @@ def closed_text(trouble: Trouble, attempt: int, policy: RetryPolicy, url: str) -
 def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
     """Return what a failed request means.
 
-    Parameters
-    ----------
-    error : Exception
-        One of `TROUBLES`.
-    policy : RetryPolicy
-        How long a server may ask to wait.
-    shown : str
-        What the request said. A server that quotes it says nothing about itself by that.
+    A server that quotes `shown`, the text of the request, says nothing about itself by that.
     """
     if not isinstance(error, openai.APIStatusError):
         told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))

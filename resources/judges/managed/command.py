@@ -27,13 +27,7 @@ class VllmError(RuntimeError):
 
 
 def vllm_python(slug: str, variables: Mapping[str, str] | None = None) -> str:
-    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one.
-
-    Raises
-    ------
-    VllmError
-        If there is no such interpreter, or it has no vLLM; with what to do.
-    """
+    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one."""
     variables = os.environ if variables is None else variables
     named = variables.get(PYTHON_VARIABLE, "").strip()
     python = named or sys.executable

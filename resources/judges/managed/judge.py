@@ -30,21 +30,6 @@ class ManagedJudge:
 
     What the server supports is declared, not asked: an identity needs no server, so that
     answers that are stored need none either.
-
-    Parameters
-    ----------
-    slug : str
-        For messages.
-    fields, options : ServedFields, VllmOptions
-        Its definition.
-    template : str
-        The prompt; part of the identity.
-    hosting : Hosting
-        Where its server runs.
-    form : Form, optional
-        In which it is asked; the rubric by default.
-    warn : callable, optional
-        As of `ServedJudge`.
     """
 
     def __init__(
@@ -87,18 +72,7 @@ class ManagedJudge:
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Answer]]:
-        """Yield what a served judge yields, on a server that runs until then and no longer.
-
-        Raises
-        ------
-        ValueError
-            If the budget is in money and the judge has no price in its currency; before
-            anything starts.
-        VllmError
-            If the server does not start, or stops before everything is answered.
-        EndpointError
-            If it has stopped answering.
-        """
+        """Yield what a served judge yields, on a server that runs until then and no longer."""
         if not presentations:
             return
         self._served(_NOWHERE).require_price(budget)

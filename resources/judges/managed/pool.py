@@ -48,21 +48,8 @@ def claimed(
     """Hold a slot of a pool; wait for one while others hold them all.
 
     The interface shows the pool, who is in it and who waits, and there its limit is changed.
-
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Whose pools these are. One that keeps no pools, as in memory, has nobody to share with.
-    run_id : str
-        The run that holds the slot. When the process that holds it dies, whoever waits for one
-        frees it.
-    pool : str
-        The pool.
-    limit : int, optional
-        How many slots the pool gets if nobody gave it a limit; by default as many as the
-        instance's default says, and where that says nothing no slot is needed.
-    tell : callable
-        Is told who holds the slots while this waits.
+    Whoever waits frees the slot of a process that died. `limit` is that of a pool without one; by
+    default the instance's default, and where that says nothing no slot is needed.
     """
     storage = instance.event_log_storage
     if not storage.supports_global_concurrency_limits:

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,6 @@ from resources.judges.managed.command import (
     server_environment,
     vllm_python,
 )
-from resources.judges.managed.leftovers import clear_up
 from resources.judges.managed.options import VllmOptions
 
 Tell = Callable[[str], None]
@@ -34,6 +34,8 @@ PATIENCE_S = 20.0
 """Seconds between asking a server to stop and killing it."""
 
 _LOOK_EVERY_S = 0.25
+_LOOK_AT_REST_EVERY_S = 0.05
+_LONGEST_BURIAL_S = 30.0
 _LONGEST_END_S = 5.0
 _TELL_EVERY_S = 5.0
 _LAST_LINES = 20
@@ -85,13 +87,7 @@ class Server:
         return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
 
     def wait_until_ready(self, timeout_s: float, tell: Tell) -> None:
-        """Return once the server answers with its model and our key.
-
-        Raises
-        ------
-        VllmError
-            If it ends before, or does not answer in time.
-        """
+        """Return once the server answers with its model and our key."""
         started = told = time.monotonic()
         while not self._is_ready():
             now = time.monotonic()
@@ -158,24 +154,7 @@ class Server:
 def running(
     slug: str, fields: ServedFields, options: VllmOptions, logs: Path, tell: Tell
 ) -> Iterator[Server]:
-    """Run a judge's server for a while: ready inside, gone outside.
-
-    Parameters
-    ----------
-    slug : str
-        The judge, for messages and the log's name.
-    fields, options : ServedFields, VllmOptions
-        The judge's definition.
-    logs : Path
-        Folder for the server's log.
-    tell : callable
-        Is told how far the start is.
-
-    Raises
-    ------
-    VllmError
-        If vLLM is missing, or the server does not come up.
-    """
+    """Run a judge's server for a while: ready inside, gone outside."""
     python = vllm_python(slug)
     port, key = _free_port(), secrets.token_urlsafe(32)
     command = server_command(python, fields, options, port)
@@ -231,3 +210,43 @@ def _new_log(logs: Path, slug: str) -> Path:
     logs.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     return logs / f"{slug}-{when}-{os.getpid()}-{secrets.token_hex(2)}.log"
+
+
+def clear_up(session: int | None, mark: str, patience_s: float) -> None:
+    """Return when a server and what it started is gone; kill what is left after a while.
+
+    A server is asked to stop by the end of its guard. Where there is no ``/proc``, what left the
+    session is not found.
+
+    `session` is the one that the server leads, if it is known; `mark` a text in the environment of
+    its processes alone; after `patience_s` seconds the rest is killed.
+    """
+    started = time.monotonic()
+    while left := list(_members(session, mark)):
+        waited = time.monotonic() - started
+        if waited > patience_s + _LONGEST_BURIAL_S:
+            return
+        if waited >= patience_s:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_AT_REST_EVERY_S)
+    if session is not None and not Path("/proc/self").exists():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(session, signal.SIGKILL)
+
+
+def _members(session: int | None, mark: str) -> Iterator[int]:
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            stat = (place / "stat").read_text(encoding="utf-8", errors="replace")
+            state, _, _, led_by = stat.rpartition(")")[2].split()[:4]
+            if state != "Z" and (int(led_by) == session or _has(place, mark)):
+                yield int(place.name)
+
+
+def _has(place: Path, mark: str) -> bool:
+    try:
+        return mark.encode() in (place / "environ").read_bytes()
+    except OSError:  # somebody else's
+        return False

@@ -16,15 +16,6 @@ class Slot:
     ends, however it ends: a slot whose file nobody locks was left by the dead. Dagster itself
     frees a slot only when its holder says so. Of the methods, those that change anything are
     to be called by one process at a time.
-
-    Parameters
-    ----------
-    instance : DagsterInstance
-        Whose pools these are.
-    run_id : str
-        The run.
-    pool : str
-        The pool.
     """
 
     def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:

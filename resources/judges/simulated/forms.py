@@ -67,22 +67,7 @@ class Odds(NamedTuple):
 
 
 class BuiltinFormJudge(SimulatedJudge):
-    """A simulated judge asked in another form than the rubric.
-
-    Parameters
-    ----------
-    judge : BuiltinJudge
-        The judge, as it grades by the rubric.
-    form : ScoreForm or ChoiceForm
-        What it is asked.
-    template : str
-        The instruction that a real judge would be given; part of the identity.
-
-    Raises
-    ------
-    ValueError
-        If numbers of the scale have more digits than a token.
-    """
+    """A simulated judge asked in another form than the rubric."""
 
     def __init__(self, judge: BuiltinJudge, form: ScoreForm | ChoiceForm, template: str) -> None:
         self._scale = form.scale if isinstance(form, ScoreForm) else None

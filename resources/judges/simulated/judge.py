@@ -89,13 +89,7 @@ class SimulatedJudge:
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Answer]]:
-        """Yield one answer per presentation, in their order, until the budget is spent.
-
-        Raises
-        ------
-        ValueError
-            If an instruction is none of the arena's.
-        """
+        """Yield one answer per presentation, in their order, until the budget is spent."""
         known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
             texts = self.texts(shown)
@@ -127,19 +121,7 @@ class SimulatedJudge:
 
 
 class BuiltinJudge(SimulatedJudge):
-    """A simulated judge over the prompts of one arena, asked for the rubric.
-
-    Parameters
-    ----------
-    traits : BuiltinTraits
-        Its declared noise, biases and failure rates.
-    family : str
-        Family whose style it favours.
-    prompts : sequence of Prompt
-        What it knows the answers of; it can judge no other instruction.
-    template : str
-        The instruction that a real judge would be given; part of the identity.
-    """
+    """A simulated judge over the prompts of one arena, asked for the rubric."""
 
     def __init__(
         self, traits: BuiltinTraits, family: str, prompts: Sequence[Prompt], template: str
@@ -158,13 +140,7 @@ class BuiltinJudge(SimulatedJudge):
         self.key = identity_hash(self.identity)
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
-        """Return the judge's reading and lasting opinion of a text, the same in every form.
-
-        Raises
-        ------
-        ValueError
-            If the instruction is none of the arena's.
-        """
+        """Return the judge's reading and lasting opinion of a text, the same in every form."""
         prompt = self._prompts.get(shown.instruction)
         if prompt is None:
             raise ValueError(

@@ -1,0 +1,41 @@
+"""Files that are written whole or not at all, and survive a power cut once written."""
+
+import os
+from pathlib import Path
+
+
+def write_whole(file: Path, content: bytes | memoryview, suffix: str = ".part") -> None:
+    """Write a file under a hidden name beside it, and rename it when it is on the disk.
+
+    The suffix of the hidden name tells its readers that a writer was killed.
+    """
+    make_durable_folder(file.parent)
+    part = file.with_name(f".{file.name}.{os.getpid()}{suffix}")
+    try:
+        with part.open("wb") as sink:
+            sink.write(content)
+            sink.flush()
+            os.fsync(sink.fileno())
+        part.replace(file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(file.parent)
+
+
+def make_durable_folder(folder: Path) -> None:
+    """Make a folder and its parents so that they survive a power cut."""
+    if folder.is_dir():
+        return
+    make_durable_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring to the disk which files a folder holds."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
