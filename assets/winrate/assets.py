@@ -109,7 +109,7 @@ def adjustment_coverage(
 
 
 @dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="1", automation_condition=FOLLOWS
+    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
 )
 def label_plan(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
