@@ -15,7 +15,6 @@ from judgeline.intervals import rank_models, rate_by_votes, rate_with_votes
 
 N_ANCHORS, VOTES_EACH, N_JUDGED = 20, 200, 200
 SCORED_AT = (20, 50, 100, 200)
-N_FIRST = 20
 MISCOVERAGE = 0.1
 SETTINGS = RatingSettings(n_resamples=0)
 NAMES = np.array([f"model-{k:02d}" for k in range(N_ANCHORS)] + ["newest"])
@@ -50,11 +49,11 @@ def against_anchors(rng: np.random.Generator, n: int) -> np.ndarray:
 
 def by_both(
     rng: np.random.Generator, strength: np.ndarray, pairs: np.ndarray, score: np.ndarray,
-    human: np.ndarray,
+    human: np.ndarray, n_first: int,
 ) -> list[bool]:  # fmt: skip
     """Return whether the interval by judge and first votes held, at each number of further ones."""
     own = against_anchors(rng, N_JUDGED)
-    first = np.where(np.arange(N_JUDGED) < N_FIRST, voted(rng, strength, own), np.nan)
+    first = np.where(np.arange(N_JUDGED) < n_first, voted(rng, strength, own), np.nan)
     score, human = np.append(score, judged(rng, strength, own)), np.append(human, first)
     battles = coded(np.vstack([pairs, own]), score, human)
     found = rate_with_votes(
@@ -72,7 +71,7 @@ def by_both(
     return held
 
 
-def one_world(rng: np.random.Generator) -> tuple[list[bool], list[bool]]:
+def one_world(rng: np.random.Generator, n_first: int) -> tuple[list[bool], list[bool]]:
     """Return whether the newest model's intervals held, scored at each number of votes."""
     strength = rng.normal(0, 0.7, NEWEST + 1)
     pairs = np.array(
@@ -102,23 +101,24 @@ def one_world(rng: np.random.Generator) -> tuple[list[bool], list[bool]]:
         after = rate(later, SETTINGS)
         rated = after.human_rating[(after.model == "newest") & (after.method == "human")][0]
         held.append(bool(board.lower[0] <= rated <= board.upper[0]))
-    return held, by_both(rng, strength, pairs, score, human)
+    return held, by_both(rng, strength, pairs, score, human, n_first)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", type=int, default=400, help="simulated worlds (400)")
+    parser.add_argument("--first", type=int, default=20, help="votes beside the judge (20)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="20 worlds")
     options = parser.parse_args()
     if options.quick:
         options.worlds = 20
     rng = np.random.default_rng(options.seed)
-    held = np.array([one_world(rng) for _ in range(options.worlds)])
+    held = np.array([one_world(rng, options.first) for _ in range(options.worlds)])
     rank = np.ceil((N_ANCHORS + 1) * (1 - MISCOVERAGE)) / (N_ANCHORS + 1)
     print(f"{options.worlds} worlds, {N_ANCHORS} anchors of about {VOTES_EACH} votes; ", end="")
     print(f"promised {rank:.3f}")
-    names = ("the judge", f"the judge and {N_FIRST} votes")
+    names = ("the judge", f"the judge and {options.first} votes")
     for name, shares in zip(names, held.mean(axis=0), strict=True):
         print(f"by {name}")
         for n_votes, share in zip(SCORED_AT, shares, strict=True):

@@ -23,7 +23,7 @@ JUDGE_AND_VOTES = "judge_and_votes"
 """Method of a prediction by the judge and the model's first votes together."""
 
 _FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
-_COMPARED_SHARE = 0.5  # of a model's votes that calibrate judge and votes, at the least
+_MOST_SEEN = 0.5  # of a model's votes that a rating has when `calibrate_votes` compares it
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error"]
 
 
@@ -103,9 +103,9 @@ def score_predictions(
     may have got votes meanwhile: people's rating is moved to the anchors that the prediction was
     made among, by `origin_shift`. Where none of those is left, nothing is scored.
 
-    A prediction by judge and votes is scored by votes that it had not seen, from half as many on:
-    those that calibrate it are compared with half of their votes or more. It is about the rating
-    that unlimited votes would give. As there, the noise of the votes compared with is added: the
+    A prediction by judge and votes is scored by votes that it had not seen. Those that it had seen
+    make up for up to half as many, as in the votes that calibrate it. It is about the rating that
+    unlimited votes would give. As there, the noise of the votes compared with is added: the
     interval is ``sqrt(std_error^2 + human_std_error^2) / std_error`` times as wide.
     """
     voted = leaderboard[leaderboard["human_rating"].notna()].set_index("model")
@@ -115,7 +115,8 @@ def score_predictions(
     people = people.set_axis(record.index)
     by_both = record["method"].eq(JUDGE_AND_VOTES)
     people[by_both] = further.reindex(record.loc[by_both, "model"]).to_numpy(dtype=float)
-    needed = np.where(by_both, enough * _COMPARED_SHARE, enough)
+    n_seen = [len(json.loads(battles)) for battles in record["used_votes"].fillna("[]")]
+    needed = enough - np.minimum(n_seen, enough * _MOST_SEEN)
     ready = record["scored_at"].isna() & people["n_votes"].ge(needed)
     shift = pd.Series(np.nan, index=record.index)
     for row in record[ready & people["human_rating"].notna()].itertuples():

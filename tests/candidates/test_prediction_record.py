@@ -128,6 +128,10 @@ def test_votes_score_a_prediction_once(human, covered):
     pd.testing.assert_frame_equal(again, scored)
 
 
+def test_a_first_run_has_nothing_to_score():
+    pd.testing.assert_frame_equal(score(NONE, board(*VOTED)), NONE)
+
+
 def test_a_rating_from_fewer_votes_than_calibrate_is_nothing_to_score_by():
     record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
     few = board(*VOTED, ("new", 9.0, 1800.0, 80))
@@ -277,16 +281,20 @@ def test_further_votes_score_it_with_their_own_noise(off, covered):
     pd.testing.assert_frame_equal(again, scored)
 
 
-@pytest.mark.parametrize("found", [NONE_FURTHER, further(1580.0, 15.0, 40)])
+@pytest.mark.parametrize("found", [NONE_FURTHER, further(1580.0, 15.0, 78)])
 def test_votes_that_it_has_seen_are_no_votes_to_score_it_by(found):
     scored = score(both_rows(), board(*VOTED, ("new", 9.0, 1650.0, 900)), found)
     assert scored["scored_at"].notna().tolist() == [True, False]
 
 
-def test_half_of_the_votes_that_calibrate_are_enough_to_score_it_by():
-    """The lowest decile of 80 and 90 is 81."""
-    scored = score(both_rows(), board(*VOTED), further(1580.0, 15.0, 41))
-    assert scored["scored_at"].notna().tolist() == [False, True]
+@pytest.mark.parametrize(("n_seen", "needed"), [(2, 79), (40, 41), (500, 41)])
+def test_votes_that_it_has_seen_make_up_for_up_to_half_of_those_that_calibrate(n_seen, needed):
+    """The lowest decile of 80 and 90 is 81, and half of it 40.5."""
+    record = both_rows()
+    record.loc[1, "used_votes"] = json.dumps([f"b{k}" for k in range(n_seen)])
+    for n_votes, is_scored in ((needed - 1, False), (needed, True)):
+        scored = score(record, board(*VOTED), further(1580.0, 15.0, n_votes))
+        assert scored["scored_at"].notna().tolist() == [False, is_scored]
 
 
 def test_further_ratings_are_those_of_a_model_on_which_nobody_else_voted():
