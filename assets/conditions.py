@@ -1,4 +1,4 @@
-"""What all tables of the lineage share: their owner, what they wait for, how they are checked."""
+"""Settings of all tables of the lineage: owner, automation conditions, checks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

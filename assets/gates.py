@@ -1,4 +1,4 @@
-"""How the checks of a judge last came out on a corpus, as the instance remembers them."""
+"""Latest check results of a judge on a corpus, as the instance has them."""
 
 import functools
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""Where the columns of a table come from, as the catalogue shows it."""
+"""Column lineage of tables, as the catalogue shows it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

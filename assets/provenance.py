@@ -1,4 +1,4 @@
-"""What stands behind a table: the materialisations of its inputs, and what those were made of.
+"""Provenance of a table: the materialisations of its inputs, and of theirs.
 
 What belongs here: reading the instance's record. What does not: what any of it means (`why`).
 """

@@ -1,4 +1,4 @@
-"""What the commands print: tables for people, and the same leaderboard for other programs."""
+"""Output of the commands: tables for people, and the same leaderboard for other programs."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""What to say of a name that nobody has configured."""
+"""Suggestions for a name that is not configured."""
 
 import difflib
 from collections.abc import Iterable

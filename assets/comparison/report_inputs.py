@@ -1,4 +1,4 @@
-"""What the report shows beside the tables it is given: battles with their texts, costs and runs."""
+"""Inputs of the report beside its tables: battles with their texts, costs and runs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

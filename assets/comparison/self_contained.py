@@ -1,4 +1,4 @@
-"""Whether a page opens without a network: what its elements, not its texts, refer to."""
+"""Links of a page: its elements, not its texts, may refer to nothing outside it."""
 
 import re
 from html.parser import HTMLParser

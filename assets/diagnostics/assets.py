@@ -1,4 +1,4 @@
-"""What is known about a judge's habits: agreement, bias, reliability; with the check on it."""
+"""Asset of judge diagnostics: agreement, bias, reliability; with its check."""
 
 import dagster as dg
 import numpy as np

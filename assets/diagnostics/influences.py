@@ -1,4 +1,4 @@
-"""How much each battle moves the rating that a leaderboard shows; with the check on it."""
+"""Asset of battle influences on the ratings that a leaderboard shows; with its check."""
 
 import dagster as dg
 import numpy as np

@@ -1,4 +1,4 @@
-"""How far the battles that a judge left without a score could move each rating; with checks."""
+"""Asset of bounds from missing verdicts on each rating; with its checks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How an asset asks a judge: through the verdict store, within the budget, saying how far it is.
+"""Annotation by an asset: through the verdict store, within the budget, with progress.
 
 The assets that ask are verdicts, score_verdicts, choice_verdicts, reliability_panel and
 drift_answers; they differ in what they ask.

@@ -1,4 +1,4 @@
-"""What a run may spend: by its resource, by its tag, and by the environment of this installation.
+"""Budgets of runs: from the resource, the run's tag, and the environment.
 
 A cap by tag or environment is one cap on a run with all its retries, or on all the runs of a
 backfill: what those spent is kept in a tag of each run, and counts.

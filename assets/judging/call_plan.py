@@ -1,4 +1,4 @@
-"""What a judge would be asked, as a table that a person makes before asking it."""
+"""Asset of a judge's plan: its calls and their cost, before it is asked."""
 
 import dagster as dg
 import numpy as np

@@ -1,4 +1,4 @@
-"""What the tables of scores and of choices share: when they are empty, and how they are checked."""
+"""Common parts of the score and choice tables: when they are empty, and their checks."""
 
 from typing import Any
 

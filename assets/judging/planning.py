@@ -1,4 +1,4 @@
-"""What a judge of a corpus would be asked, and what it would cost and gain."""
+"""Plans of judges on a corpus: calls, cost and expected intervals."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""When a step that asks a judge is tried again by itself: if what failed may pass, and only then.
+"""Retries of steps that ask a judge: only after failures that may pass.
 
 Dagster's `RetryPolicy` would try again whatever happened, a wrong key, a spent budget and a
 cancelled run included. Here only what another attempt may mend asks for one.

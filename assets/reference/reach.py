@@ -1,4 +1,4 @@
-"""Whether the reference of ratings serves: reach, errors, abstention, other references."""
+"""Tables on the reference model: its reach, errors, abstentions, and other references."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What a judge's single scores and choices say of battles, and where they contradict each other."""
+"""Assets of score and choice distributions: outcomes of battles, and contradictions of a judge."""
 
 import dagster as dg
 import pandas as pd

@@ -88,7 +88,7 @@ def fit_influences(
 
     Rows are by model, then in the order of the battles; none of a model that has no rating, and
     none of battles against models without votes, which are no anchors. The `method` is ``human`` or
-    a judge method of `judgeline.elo.rate.rate`; a rating that is mixed of others adds up their
+    a judge method of `judgeline.elo.rate`; a rating that is mixed of others adds up their
     influences, and its outcomes are their mean. The penalty `l2` is per squared logit; `models` are
     those to explain, all by default. An unknown method, no votes, or slopes of other models are a
     `ValueError`.

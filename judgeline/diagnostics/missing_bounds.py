@@ -1,4 +1,4 @@
-"""How far missing battles could move a rating, whatever the judge would have said of them.
+"""Bounds on ratings from missing battles, over every verdict that the judge could have given.
 
 No model of why battles are missing: each is given its best and its worst outcome for the model
 that is rated. A model's own battles enter neither the anchors nor the slope of its fold, so

@@ -1,4 +1,4 @@
-"""How much a quantitative judge learns from how many votes: its learning curve on one corpus.
+"""Learning curves: the error of a quantitative judge by its number of votes, on one corpus.
 
 Every training set is drawn from questions that are not tested on. Beside the judge stand the
 same fit without the embedding, which says what calibration alone gives, and the base judge as

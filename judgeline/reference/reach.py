@@ -1,4 +1,4 @@
-"""Whether a reference model can anchor a leaderboard, and what is left when judges abstain.
+"""Reach of a reference model: the models that it can anchor, and what abstentions leave.
 
 A share near 0 or 1 says that the reference is out of a model's reach: there a gap rests on a
 handful of prompts, and Elo points per prompt are many.
@@ -22,7 +22,7 @@ LEAST_WITHIN = 0.95
 
 
 class Reach(NamedTuple):
-    """How many win shares lie within reach: `within` marks them, `share` is their share.
+    """Win shares within reach of the reference: `within` marks them, `share` is their share.
 
     `is_adequate` is False, a flag for the reader, when `share` is below the least accepted.
     """

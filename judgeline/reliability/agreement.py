@@ -1,4 +1,4 @@
-"""How far judges can be relied upon: agreement of a judge with itself, and with the others."""
+"""Agreement of judges: of one with itself over runs, and with the others."""
 
 from itertools import combinations
 

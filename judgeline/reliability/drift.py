@@ -1,4 +1,4 @@
-"""Whether a judge still judges as it did: the same battles, judged at a baseline and now.
+"""Drift of a judge: the same battles, judged at a baseline and now.
 
 A hosted model can change under its name. Each statistic here is compared with itself at the
 baseline, in standard errors of the change; `paired` has the tests.

@@ -1,4 +1,4 @@
-"""What judging cost: calls, tokens and money, by judge and by what was asked."""
+"""Costs of judging: calls, tokens and money, by judge and form."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a reader must not miss about a judge: said in a sentence above the numbers."""
+"""Findings about a judge: sentences above the numbers that a reader must not miss."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the page says of scoring methods: all of them on the same battles, for every judge."""
+"""The page's section on scoring methods: all of them on the same battles, for every judge."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the page says of battles that a judge left without a score, and what they could change."""
+"""The page's section on missing verdicts: battles without a score, and what they could change."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the page says of one judge: its tables as grids, its figures, its findings."""
+"""The page's section on one judge: its tables as grids, its figures, its findings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ _COMPARISON_COLUMNS = (
 
 @dataclass(frozen=True)
 class JudgeSection:
-    """What the page says of one judge."""
+    """The page's section on one judge."""
 
     key: str
     name: str
@@ -294,7 +294,7 @@ def _failed(checks: pd.DataFrame | None) -> Grid | None:
 
 @dataclass(frozen=True)
 class PooledSection:
-    """What the page says of all judges together: their board, and how its intervals hold."""
+    """The page's section on all judges together: their board, and the coverage of its intervals."""
 
     key: str
     basis: str

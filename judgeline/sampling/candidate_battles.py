@@ -14,7 +14,7 @@ N_BANDS = 5
 
 
 class NeededBattles(NamedTuple):
-    """How many battles a new model takes with one judge, and what they give.
+    """Battles that a new model needs with one judge, and the interval they give.
 
     `n_battles` is what to judge; `wanted` is what the half-width alone would take, before the
     limits, and infinite if no number is enough. The interval after n battles reaches

@@ -1,4 +1,4 @@
-"""What a person sees of a backfill that the daemon runs: a line per run and state, and the end."""
+"""Progress of a backfill that the daemon runs: a line per run and state, and the end."""
 
 import time
 from collections.abc import Iterator

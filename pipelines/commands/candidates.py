@@ -1,4 +1,4 @@
-"""What `judgeline candidates` does: questions to answer, what becomes of a file, and the list."""
+"""Command `judgeline candidates`: questions to answer, a check of a file, and the list."""
 
 import os
 import uuid

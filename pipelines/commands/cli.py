@@ -27,7 +27,7 @@ app.info.help += (
 
 
 class Format(StrEnum):
-    """How a leaderboard is printed."""
+    """Format of a printed leaderboard."""
 
     table = "table"
     csv = "csv"

@@ -1,4 +1,4 @@
-"""What a person sees while the lineage runs: one line per asset and check, and a progress bar."""
+"""Console output of a run: one line per asset and check, and a progress bar."""
 
 import logging
 import re

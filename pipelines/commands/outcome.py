@@ -1,4 +1,4 @@
-"""What a run of the lineage came to, and how it is told."""
+"""Outcome of a run of the lineage, and its text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class FailedCheck:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run of the lineage ended.
+    """Outcome of a run of the lineage.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run would ask, cost and gain, found out without asking anybody anything."""
+"""Plan of a run: its calls, their cost and the intervals they give; nothing is asked."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Why a call about a battle would be answered from the verdict store, or asked of the judge."""
+"""Command `judgeline verdicts`: a stored answer of a call explained, or why there is none."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a rating comes from: its interval, its fold, its battles, its verdicts and their origin."""
+"""Origin of a rating: its interval, its fold, its battles, its verdicts and their provenance."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""What stands behind a rating as people read it: in a terminal, or as Markdown."""
+"""Texts of `judgeline why`: the origin of a rating, in a terminal or as Markdown."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How a launched run executes: in its own process, having said on which host that is."""
+"""Executor of launched runs: in a process of their own, tagged with its host."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happens by itself: sensors and schedules.
+"""Sensors and schedules of the lineage.
 
 One sensor keeps cheap tables up to date; what each asset waits for stands beside it. `verdicts`
 carries no condition: it costs money, so that only a person, a schedule or a sensor that names it

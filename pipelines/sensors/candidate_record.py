@@ -1,4 +1,4 @@
-"""What the instance records of candidates: which battles were chosen and judged, by which runs.
+"""Records of candidates in the instance: battles chosen and judged, and the runs that did.
 
 What belongs here: reading that record. What does not: what is to be run by it, which is the
 sensors' (`candidate_sensors`) and the main job's (`run`).

@@ -26,7 +26,7 @@ _MOST_REPEATS = 2
 
 
 class _Memory(NamedTuple):
-    """What the sensor remembers of a corpus: its files, and which contents it asked a run for.
+    """Cursor of the sensor by corpus: its files, and the contents it requested a run for.
 
     `after` is the newest run as of the request, which was made at `asked_at` (seconds since the
     epoch), and `n_repeats` how many requests for the same contents preceded it.

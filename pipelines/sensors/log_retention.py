@@ -1,4 +1,4 @@
-"""How long what steps printed, and what conditions came to, is kept.
+"""Retention of step logs and of evaluations of automation conditions.
 
 Events are the lineage: nothing here touches them.
 """

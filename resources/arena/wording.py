@@ -1,4 +1,4 @@
-"""What the built-in arena says in each of its languages: text only, no rules.
+"""Texts of the built-in arena in each of its languages; the rules are elsewhere.
 
 No prose sentence here holds a digit, a day of the week, a place or a record key: the checker
 finds answers by those. Each family of contestants opens in its own words, which is how a judge

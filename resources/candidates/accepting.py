@@ -39,7 +39,7 @@ class Accepted(NamedTuple):
 
 
 class History(NamedTuple):
-    """What earlier runs made of files: names by content hash, and what was placed by judges.
+    """Record of earlier runs: names of files by content hash, and the models placed by each judge.
 
     `named` maps a content hash to the model's and the file's name under which it was accepted;
     `placed` holds the models that stood on a leaderboard as candidates. `rated` holds those that

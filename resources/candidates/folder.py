@@ -1,4 +1,4 @@
-"""What lies in the folder of a corpus' candidates: which files, whether complete, which content.
+"""Folder of a corpus' candidates: its files, whether each is complete, and their content hashes.
 
 A folder or an object-store prefix. Nothing here looks at what a file says, except for its end.
 """

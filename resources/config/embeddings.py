@@ -1,4 +1,4 @@
-"""What makes embeddings, as a person has configured it in `config/embeddings.yaml`."""
+"""Embedding models, as configured in `config/embeddings.yaml`."""
 
 from pathlib import Path
 from typing import Literal

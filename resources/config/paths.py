@@ -1,4 +1,4 @@
-"""Where things lie: the checkout, this installation's home, its configuration and its tables."""
+"""Paths: the checkout, this installation's home, its configuration and its tables."""
 
 import os
 from pathlib import Path

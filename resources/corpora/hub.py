@@ -1,4 +1,4 @@
-"""Where the files of a corpus lie: a path, folder or glob here, or a pinned hub dataset."""
+"""Locations of a corpus' files: a path, folder or glob here, or a pinned hub dataset."""
 
 import difflib
 import glob

@@ -1,4 +1,4 @@
-"""What identifies the content of a corpus now, found out without reading all of it again."""
+"""Revision of a corpus: identifies its present content without reading all of it again."""
 
 import hashlib
 import json

@@ -29,7 +29,7 @@ FAILED = "parse_error"
 
 
 class Told(NamedTuple):
-    """What the judge said of one presentation.
+    """A published verdict on one presentation.
 
     `outcome` is A's share of the win, None where it failed; `answer` its words as far as the
     file has them; `trouble` says what is wrong with an outcome that fits no rule.
@@ -50,7 +50,7 @@ class Judged(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What files held so far, as rows of the three tables."""
+    """Rows of the three tables, read so far."""
 
     battles: dict[str, Mapping[str, Any]]
     quarantine: list[dict[str, Any]]

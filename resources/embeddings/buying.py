@@ -14,7 +14,7 @@ from resources.store.writing import VerdictWriter
 
 @dataclass
 class Account:
-    """What became of the texts that vectors were wanted of.
+    """Counts of texts by the fate of their vectors: stored, bought, failed.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What turns texts into vectors, and what may come instead of one."""
+"""Embedders: they turn texts into vectors, or return a failure class."""
 
 import base64
 import binascii

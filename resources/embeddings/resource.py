@@ -1,4 +1,4 @@
-"""Where bought vectors of this installation lie, for the orchestrator."""
+"""Store of bought vectors, as a Dagster resource."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ _SCALES = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 class Cost(NamedTuple):
-    """What asking costs: paid requests, tokens of both kinds, and money in the judge's currency."""
+    """Cost of calls: paid requests, tokens of both kinds, and money in the judge's currency."""
 
     calls: int = 0
     prompt_tokens: int = 0

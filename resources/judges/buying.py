@@ -37,7 +37,7 @@ class BudgetError(RuntimeError):
 
 @dataclass
 class Account:
-    """What became of the calls of one annotation, so far or in the end.
+    """Counts of one annotation's calls: stored, bought, failed.
 
     Attributes
     ----------

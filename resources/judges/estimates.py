@@ -1,4 +1,4 @@
-"""How many tokens a judge would be sent and would send, before anything is asked."""
+"""Token estimates of calls, before anything is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

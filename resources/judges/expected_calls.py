@@ -1,4 +1,4 @@
-"""What a judge would be asked in one form, found out without asking anybody anything."""
+"""Expected calls of a judge in one form; nothing is asked to count them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _ANSWERS_LOOKED_AT = 500
 
 
 class Expected(NamedTuple):
-    """What a judge would be asked in one form, and how many of the calls are stored.
+    """Expected calls of a judge in one form, and how many of them are stored.
 
     `tokens` is None for judges that are not served, and where nothing would be asked; `note` says
     what would change the number of calls.

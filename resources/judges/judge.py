@@ -1,4 +1,4 @@
-"""What a judge is to everything else: it is shown two completions and answers in text.
+"""The judge protocol: a judge is shown two completions and answers in text.
 
 Simulated and served judges stand behind the same protocol, so that what reads their answers
 cannot tell them apart.

@@ -1,4 +1,4 @@
-"""What a judge would be asked, and what it would cost and gain: in numbers and in words."""
+"""Plan of a judge: its calls, their cost and the interval they give, in numbers and words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ PLAN_COLUMNS = (
 
 @dataclass(frozen=True)
 class JudgePlan:
-    """What a judge would be asked: no calls for verdicts that came with the corpus.
+    """Calls of a judge's plan; verdicts that came with the corpus need none.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What asking a judge took: told while it runs, and entered in the books at the end."""
+"""Ledger of a judge: cost and failures, printed while it runs and recorded at the end."""
 
 from collections import Counter
 from collections.abc import Mapping

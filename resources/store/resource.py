@@ -1,4 +1,4 @@
-"""Where the verdict store of this installation lies, for the orchestrator."""
+"""The verdict store, as a Dagster resource."""
 
 from typing import Any
 

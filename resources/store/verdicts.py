@@ -1,4 +1,4 @@
-"""What was bought of each judge, looked up by the identity of the call.
+"""Verdict store: bought answers by judge and identity of the call.
 
 A judge's answers lie in a folder of their own, named by the hash of what identifies the judge,
 so that a lookup reads no other judge's. Rows are never changed: a second attempt is a second

@@ -1,4 +1,4 @@
-"""What must hold of a table, a rule each: what Great Expectations tests, and what breaks it."""
+"""Rules of tables: each has its expectation, a row that keeps it and a row that breaks it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

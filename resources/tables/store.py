@@ -230,7 +230,7 @@ _CACHE = _TableCache(_CACHE_BYTES)
 
 
 class ParquetTables(dg.ConfigurableIOManagerFactory):
-    """Where tables lie: the local tables folder, or a URI such as ``s3://bucket/tables``."""
+    """Table store: the local tables folder, or a URI such as ``s3://bucket/tables``."""
 
     base_uri: str = ""
     storage_options: dict[str, Any] = Field(default={})

@@ -1,4 +1,4 @@
-"""What was handed to a provider in batches, written down before it can cost anything.
+"""Records of batches: written before a provider gets one, so that none is paid twice.
 
 A record is written whole or not at all, and survives a power cut: what it says was submitted is
 looked for at the provider, never submitted again.

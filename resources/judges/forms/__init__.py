@@ -1,1 +1,1 @@
-"""What a judge may be asked: the rubric, one score, or a choice; how each is put and read."""
+"""Verdict forms: the rubric, one score, or a choice; each with its question and its reading."""

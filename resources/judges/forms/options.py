@@ -1,4 +1,4 @@
-"""What `config/judges.yaml` says about the forms in which a judge is asked."""
+"""Options of verdict forms in `config/judges.yaml`."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ _HIGHEST = 1_000_000
 
 
 class ScoreOptions(BaseModel):
-    """How a judge is asked for one number about one completion.
+    """Options of the form that asks for one number about one completion.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class ScoreOptions(BaseModel):
 
 
 class ChoiceOptions(BaseModel):
-    """How a judge is asked which of two completions is better.
+    """Options of the form that asks which of two completions is better.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a request may cost before it is sent, and what it did cost after."""
+"""Cost of a request: an upper bound before it is sent, the real cost after."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where a served judge is and what opens it; the key stays out of everything that is written.
+"""Endpoint of a served judge: address and key; the key stays out of everything that is written.
 
 The protocol's client takes most of a second to import, so that it is imported where one is made.
 """

@@ -1,4 +1,4 @@
-"""What `config/judges.yaml` says about a served judge: where it is, how it is asked, its price."""
+"""Fields of a served judge in `config/judges.yaml`: address, decoding, price."""
 
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -18,7 +18,7 @@ Switch = Literal["on", "off", "auto"]
 
 
 class Decoding(BaseModel):
-    """How the judge chooses its words; null leaves a setting out of the request.
+    """Decoding settings of a judge; null leaves a setting out of the request.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class ServedJudge:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """What the endpoint supports: remembered, or else asked for now."""
+        """Capabilities of the endpoint: remembered, or else probed now."""
         found = self._declared or remembered(self._probes, self._place, self._model)
         if found is None:
             found = self._found(lambda send, client: probe(send, client, *self._probed))
@@ -117,7 +117,7 @@ class ServedJudge:
 
     @property
     def evidence(self) -> Evidence:
-        """Where the probabilities of its answers come from."""
+        """Source of the probabilities of its answers."""
         return "log-probabilities" if self._has_log_probabilities else "samples"
 
     @cached_property
@@ -146,7 +146,7 @@ class ServedJudge:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What is worth recording about the endpoint and shapes no answer."""
+        """Metadata of the endpoint that shape no answer."""
         found = self.capabilities
         return {
             "endpoint": self._endpoint.url,

@@ -1,4 +1,4 @@
-"""What an endpoint supports, found out by asking it once and remembered beside the tables."""
+"""Capabilities of an endpoint: probed once and remembered beside the tables."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ _SCHEMA = {
 
 
 class Capabilities(NamedTuple):
-    """What an endpoint does for one model.
+    """Capabilities of an endpoint for one model.
 
     `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
     None where the endpoint does not say. `alternatives` is of how many tokens it tells the

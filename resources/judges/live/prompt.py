@@ -1,4 +1,4 @@
-"""What a served judge is shown: the question put to it, and the texts fenced off as data.
+"""Prompts of served judges: the question, and the texts fenced off as data.
 
 Each fence carries a mark drawn for the one request, which no completion can know or close.
 """
@@ -20,7 +20,7 @@ Message = dict[str, str]
 
 
 class Wording(NamedTuple):
-    """What the placeholders of a prompt become.
+    """Values of a prompt's placeholders.
 
     `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
     ours, which stand as they are. The mark of the fences is ``delimiter``.

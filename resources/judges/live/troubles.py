@@ -1,4 +1,4 @@
-"""What went wrong with a request, and whether to try again, to note a failure, or to stop."""
+"""Failures of requests, and the reaction to each: try again, record a failure, or stop."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Where a server may run: who is told, which pool is claimed, and that all of it ends."""
+"""Hosting of judge servers: the pool they claim, who hears of them, and their end."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ def _unclaimed(pool: str) -> AbstractContextManager[object]:
 
 @dataclass
 class Hosting:
-    """What servers need of the place that they run in.
+    """Needs of a judge server at its host.
 
     Attributes
     ----------

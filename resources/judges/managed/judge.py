@@ -55,12 +55,12 @@ class ManagedJudge:
 
     @property
     def evidence(self) -> Evidence:
-        """Where the probabilities of its answers come from."""
+        """Source of the probabilities of its answers."""
         return self._served(_NOWHERE).evidence
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What is worth recording about the server that answered last, if one was needed."""
+        """Metadata of the server that answered last, if one was needed."""
         if self._last is None:
             return {"server": "none was started"}
         return {

@@ -1,4 +1,4 @@
-"""What `config/judges.yaml` says about a server of our own, under a judge's key `vllm`."""
+"""Options of a managed vLLM server, under a judge's key `vllm` in `config/judges.yaml`."""
 
 import re
 from itertools import pairwise
@@ -43,7 +43,7 @@ _SPEED_ONLY = (
 
 
 class VllmOptions(BaseModel):
-    """How the server of a judge of kind ``vllm`` is started.
+    """Options that start the server of a judge of kind ``vllm``.
 
     Attributes
     ----------

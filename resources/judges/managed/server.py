@@ -62,7 +62,7 @@ class Server:
 
     @property
     def exit_code(self) -> int | None:
-        """What the server ended with; None while it runs."""
+        """Exit code of the server; None while it runs."""
         return self._process.poll()
 
     def has_ended(self) -> bool:

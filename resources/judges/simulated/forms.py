@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 
 class Belief(NamedTuple):
-    """What a judge makes of a text in one presentation: its errors on top of what is there.
+    """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
 
     `reading` is what is there; `points` what the judge makes of it as a whole, in rubric points;
     `misread` (6,) by how many rubric points it errs on each criterion.

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 class BuiltinTraits(BaseModel):
-    """How a simulated judge departs from what it reads; rubric points, or rates in [0, 1].
+    """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
 
     Attributes
     ----------
