@@ -1,4 +1,4 @@
-"""Targets: battles and wins, whole and by fold, that place models by one kind of outcome."""
+"""Targets: battles and wins, overall and per held-out model, to which ratings are fitted."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

@@ -2,8 +2,7 @@
 
 Hard ratings in squares, soft ones in dots, the headline in triangles, human ratings in hollow
 diamonds, models without votes in stars and missed ones in crosses, so that no chart depends on
-colour. Ratings and residuals in
-Elo points, slopes in logits per rubric point.
+colour. Ratings and residuals are in Elo points, slopes in logits per rubric point.
 """
 
 from collections.abc import Sequence
