@@ -1,1 +1,1 @@
-"""The lineage, one module per stage: names, fetches, delegates, reports."""
+"""The Dagster assets, a folder per system: each reads its tables, calls the core, and reports."""

@@ -25,6 +25,7 @@ from judgeline.verdict import CRITERIA
 from resources.config.paths import ROOT
 
 sys.path.append(str(ROOT / "tests" / "e2e"))
+sys.path.append(str(ROOT / "tests" / "helpers"))
 
 from living import Living
 

@@ -1,4 +1,4 @@
-"""Everything is a target: all scoring methods of a judge on the same battles, in one table."""
+"""Ratings by every scoring method of one judge, on the battles that all of them scored."""
 
 import dagster as dg
 import numpy as np

@@ -25,7 +25,6 @@ SOFT_DTYPES: dict[str, str] = {
 
 CHOICE_SOURCES = ("likelihood", "perplexity", "choice")
 SCORE_SOURCES = ("score", "score-plain")
-SOURCES = (*CHOICE_SOURCES, *SCORE_SOURCES)
 
 _PROBABILITIES = ["p_a", "p_tie", "p_b"]
 _KINDS = ("log-probabilities", "samples", "published")

@@ -1,7 +1,7 @@
 """Win rates in people's eyes, their coverage over models, and the next labels to buy.
 
 A model with votes of its own shows the prediction-powered estimate, every other model the
-difference estimate from votes on other models; `model_win_rates.HEADLINE_RULE` has the numbers.
+difference estimate from votes on other models; `judgeline.winrate.HEADLINE_RULE` has the numbers.
 The published corrections stand beneath: they are valid under label shift with a judge that errs
 alike on all models. Coverage treats each voted model as if it were new.
 """

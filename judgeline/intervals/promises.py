@@ -1,4 +1,4 @@
-"""Promises against votes: coverage counted, residuals ranked, the origin of the scale followed."""
+"""Stated intervals against later votes: coverage, ranks of errors, the zero of the scale."""
 
 import math
 from typing import Literal, NamedTuple

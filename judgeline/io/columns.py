@@ -32,7 +32,7 @@ def as_coded(
 ) -> CodedBattles:
     """Return scored battles as the estimators read them, without votes that settle nothing.
 
-    Models with too few votes count as models without: `judgeline.elo.settled` says from when on.
+    Models with too few votes count as models without: `settled_models` says from when on.
 
     Parameters
     ----------

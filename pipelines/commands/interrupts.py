@@ -1,4 +1,4 @@
-"""SIGINT is not lost to what runs meanwhile."""
+"""Ctrl-C stops the command, also where Dagster swallows the signal."""
 
 import signal
 import socket

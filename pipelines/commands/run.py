@@ -248,8 +248,9 @@ class _Lineage:
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
     ) -> dg.ExecuteInProcessResult:
-        n_steps = len(keys) + len(self._graph.get_check_keys_for_assets(keys))
-        self._reporter.begin(f"{job.name.replace('_', ' ')} {partition}", n_steps)
+        parts = keys | self._graph.get_check_keys_for_assets(keys)
+        steps = {frozenset(self._graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
+        self._reporter.begin(f"{job.name.replace('_', ' ')} {partition}", len(steps))
         with interrupts_raised():
             return job.execute_in_process(
                 asset_selection=sorted(keys),

@@ -280,7 +280,7 @@ def anchor_answers(battles: pd.DataFrame) -> AnchorAnswers:
 
 
 def rated_models(battles: pd.DataFrame) -> frozenset[str]:
-    """Return the models with votes enough to be rated by people; see `judgeline.elo.settled`."""
+    """Return the models with votes enough to be rated by people; see `settled_models`."""
     voted = battles[battles["human_outcome"].notna()]
     codes, names = pd.factorize(pd.concat([voted["model_a"], voted["model_b"]]))
     settled = settled_models(codes[: len(voted)], codes[len(voted) :], len(names))

@@ -150,7 +150,8 @@ class CorpusDefinition(Options):
     @classmethod
     def _require_reader(cls, reader: str) -> str:
         if reader not in READERS:
-            raise ValueError(unknown_name("reader", reader, READERS, "resources/corpora"))
+            place = "resources/corpora/reading.py"
+            raise ValueError(unknown_name("reader", reader, READERS, place))
         return reader
 
     @field_validator("outcomes")

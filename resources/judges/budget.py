@@ -29,9 +29,6 @@ class Cost(NamedTuple):
         return Cost(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-ONE_CALL = Cost(calls=1)
-
-
 class Budget:
     """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
 

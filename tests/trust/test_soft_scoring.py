@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.trust.scoring import SOFT_DTYPES, SOURCES, soft_outcomes
+from assets.trust.scoring import SOFT_DTYPES, soft_outcomes
 from resources.judges.forms.score import completion_ids
+from resources.tables.trust import SOURCES
 
 SCALE = (1, 100)
 

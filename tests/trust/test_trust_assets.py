@@ -11,7 +11,7 @@ from assets.judging.forms import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.trust.consistency import ALL, CONSISTENCY_DTYPES, OVERALL
-from assets.trust.scoring import SOFT_DTYPES, SOURCES
+from assets.trust.scoring import SOFT_DTYPES
 from judgeline.io import SCORE_COLUMNS
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
@@ -20,7 +20,7 @@ from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables, open_store
-from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES
+from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES, SOURCES
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
