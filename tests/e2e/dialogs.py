@@ -1,5 +1,6 @@
 """The interface's own dialogs, gone through click by click."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,8 +35,7 @@ def backfill(
         Part of what is written on the button that launches.
     """
     browser.open(url + JUDGE_JOB, "judge_job", "Materialize all")
-    browser.press("Materialize all")
-    _confirm(browser)
+    _open_dialog(browser, "Materialize all")
     for dimension, keys in partitions.items():
         _choose(browser, dimension, keys)
     told = browser.find(f'{DIALOG}[contains(., "Launch runs to")]').text
@@ -44,10 +44,22 @@ def backfill(
     return str(told)
 
 
-def _confirm(browser: Browser) -> None:
-    """Say that one is sure: tables of candidates need not be there, and the interface asks."""
+def _open_dialog(browser: Browser, button: str) -> None:
+    """Press a button until its dialog is there, and say that one is sure where it asks.
+
+    A page that is still loading may take a click for nothing. It asks because tables of candidates
+    need not be there.
+    """
     sure = f'{DIALOG}//button[normalize-space(.)="Confirm"]'
     title = f'{DIALOG}//*[contains(text(), "Select a partition")]'
+
+    def is_open() -> bool:
+        if not browser.driver.find_elements("xpath", DIALOG):
+            browser.press(button)
+            time.sleep(3)
+        return bool(browser.driver.find_elements("xpath", f"{sure} | {title}"))
+
+    browser.until(is_open)
     browser.find(f"{sure} | {title}")
     if browser.driver.find_elements("xpath", sure):
         browser.click(sure)
