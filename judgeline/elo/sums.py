@@ -230,7 +230,10 @@ def _share_of_b(beta: float, score: Floats) -> Floats:
 
 
 def chebyshev_nodes(low: float, high: float, *, reach: float) -> NDArray[np.float64]:
-    """Return nodes that resolve ``sigmoid(beta * s)`` for beta between two bounds."""
+    """Return nodes that resolve ``sigmoid(beta * s)`` for beta between two bounds.
+
+    Source: L. N. Trefethen (2013), Approximation Theory and Approximation Practice, theorem 8.2.
+    """
     half = max((high - low) / 2, 1e-12 * max(abs(low), abs(high), 1e-12))
     distance = math.pi / (max(reach, 1e-300) * half)
     ellipse = distance + math.hypot(1, distance)

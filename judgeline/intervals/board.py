@@ -203,6 +203,9 @@ def rank_intervals(
     is one more than the number of models above it; a higher rating never has a worse one.
 
     Assumption: errors of ratings are about normal and independent.
+
+    Source: A. J. Hayter (1984), Annals of Statistics 12(1), on the criterion; M. Mogstad, J. P.
+    Romano, A. M. Shaikh and D. Wilhelm (2024), Review of Economic Studies 91(1), on ranks.
     """
     from scipy.stats import norm, studentized_range
 

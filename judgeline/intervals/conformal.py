@@ -51,6 +51,7 @@ def conformal_quantile(
     ----------
     J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman (2018), "Distribution-
     Free Predictive Inference for Regression", JASA 113(523), Algorithm 2. arXiv:1604.04173.
+    Bands: V. Vovk (2012), "Conditional Validity of Inductive Conformal Predictors", arXiv:1209.2673.
     V. Vovk (2012), "Conditional Validity of Inductive Conformal Predictors", arXiv:1209.2673.
     """
     scores = np.asarray(nonconformity, dtype=float)
@@ -115,6 +116,8 @@ def coverage_limits(
 
     If calibration and test models are exchangeable, the number of covered test models is
     beta-binomial. The mean over several splits spreads less: the limits err on the quiet side.
+
+    Source: A. N. Angelopoulos and S. Bates (2021), arXiv:2107.07511.
     """
     from scipy.stats import betabinom
 
@@ -148,7 +151,7 @@ def sampling_half_width(n_battles: float, *, miscoverage: float) -> float:
     A normal interval of decisive outcomes against equal anchors, where the Bradley-Terry
     information per battle is largest, 1/4 per squared logit. Judges that err, unequal opponents and
     few calibrating models widen it; soft outcomes narrow it. ValueError if a setting is out of
-    range.
+    range. Source: R. A. Bradley and M. E. Terry (1952), Biometrika 39.
     """
     if not n_battles > 0:
         raise ValueError(f"n_battles is {n_battles}; it must be positive")

@@ -225,7 +225,8 @@ def conformal_p_values(fresh: ArrayLike, pool: ArrayLike) -> Floats:
 
     References
     ----------
-    S. Bates et al. (2023), "Testing for outliers with conformal p-values", Ann. Statist. 51(1),
+    V. Vovk, A. Gammerman and G. Shafer (2005), Algorithmic Learning in a Random World; S. Bates
+    et al. (2023), "Testing for outliers with conformal p-values", Ann. Statist. 51(1),
     arXiv:2104.08279, on their dependence.
     """
     new, old = _require_scores(fresh, "fresh"), _require_scores(pool, "pool")
