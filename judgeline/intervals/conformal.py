@@ -51,7 +51,6 @@ def conformal_quantile(
     ----------
     J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman (2018), "Distribution-
     Free Predictive Inference for Regression", JASA 113(523), Algorithm 2. arXiv:1604.04173.
-    Bands: V. Vovk (2012), "Conditional Validity of Inductive Conformal Predictors", arXiv:1209.2673.
     V. Vovk (2012), "Conditional Validity of Inductive Conformal Predictors", arXiv:1209.2673.
     """
     scores = np.asarray(nonconformity, dtype=float)
