@@ -68,7 +68,14 @@ def _open_dialog(browser: Browser, button: str) -> None:
 def _choose(browser: Browser, dimension: str, keys: Sequence[str]) -> None:
     """Open the list of one dimension's keys, tick some of them, and close the list."""
     title = f"{DIALOG}//span[normalize-space(.)={quoted(dimension)}]"
-    browser.click(f'{title}/following::*[contains(text(), "Select a partition")][1]')
+
+    def is_open() -> bool:
+        if not browser.driver.find_elements("xpath", FILTER):
+            browser.click(f'{title}/following::*[contains(text(), "Select a partition")][1]')
+            time.sleep(2)  # a list may open and close again while the dialog still loads
+        return bool(browser.driver.find_elements("xpath", FILTER))
+
+    browser.until(is_open)
     for key in keys:
         named = f".//*[normalize-space(text())={quoted(key)}]"
         browser.click(f'//*[@role="menuitem"][.//input[@type="checkbox"]][{named}]')
