@@ -310,6 +310,7 @@ def outcomes(some: pd.DataFrame, said: pd.DataFrame) -> dict[tuple[str, str, str
     return found
 
 
+@pytest.mark.slow
 @given(corpora())
 @settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("style", ["arena-hard", "mt-bench"])
@@ -326,6 +327,7 @@ def test_outcomes_survive_a_round_trip(tmp_path_factory, style, corpus) -> None:
     assert rows_of(style, again.text) == rows_of(style, exported.text)
 
 
+@pytest.mark.slow
 @given(corpora())
 @settings(max_examples=40, deadline=None)
 def test_the_average_survives_alpaca_eval(tmp_path_factory, corpus) -> None:
@@ -345,6 +347,7 @@ def test_the_average_survives_alpaca_eval(tmp_path_factory, corpus) -> None:
 POINTS = st.integers(1, 10).map(float)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(POINTS, POINTS, POINTS, POINTS), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_average_scores_survive_soft_elo(tmp_path_factory, given_points) -> None:

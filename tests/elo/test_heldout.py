@@ -60,6 +60,7 @@ def test_other_penalties_match_the_slow_twin(l2: float, seed: int) -> None:
     assert_like_the_twin(stress_battles("very sparse", seed), l2)
 
 
+@pytest.mark.slow
 def test_no_penalty_matches_the_slow_twin() -> None:
     assert_like_the_twin(dense_battles(3), l2=0.0)
 
@@ -98,6 +99,7 @@ def is_rateable(battles: Sequence[Battle]) -> bool:
     return bool(voted) and tied_together(votes, voted)
 
 
+@pytest.mark.slow
 @given(battles=arenas(), l2=st.sampled_from([0.005, 0.01, 0.3]))
 @settings(max_examples=80)
 def test_random_battles_match_the_slow_twin(battles: list[Battle], l2: float) -> None:
@@ -385,6 +387,7 @@ def test_the_order_of_battles_changes_nothing(battles: list[Battle], random: Any
     assert_same(rate(battles, BOOTSTRAPPED), rate(shuffled, BOOTSTRAPPED))
 
 
+@pytest.mark.slow
 @given(arenas().filter(is_rateable), st.integers(0, 2**16))
 @settings(max_examples=20)
 def test_swapping_sides_changes_nothing(battles: list[Battle], mask: int) -> None:
@@ -419,6 +422,7 @@ def test_renaming_models_renames_rows_only() -> None:
         assert twin["rating"] == pytest.approx(row["rating"], abs=1e-6, nan_ok=True)
 
 
+@pytest.mark.slow
 @example(scale=3.0)
 @example(scale=1 / 7)
 @given(scale=st.floats(0.05, 20))

@@ -173,6 +173,7 @@ def false_alarms(size: int, n_arenas: int) -> tuple[float, float]:
     return float(known_share), float(jackknife_share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 30])
 def test_false_alarms_are_rare(size: int) -> None:
     n_arenas = sized(200, 40)

@@ -91,6 +91,7 @@ def test_family_bias_favours_its_own_style_and_no_other() -> None:
         assert np.all(gain == (1.0 if family == "cedar" else 0.0))
 
 
+@pytest.mark.slow
 def test_a_taste_in_style_lasts_over_texts_and_differs_between_styles() -> None:
     """One draw per ornament: constant over questions, with the declared spread over ornaments."""
     plain, tasteful = FLAWLESS, FLAWLESS.model_copy(update={"style_taste": 1.0})

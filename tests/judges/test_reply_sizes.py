@@ -114,6 +114,7 @@ def test_a_file_of_results_is_read_from_disk_line_by_line(server: Server) -> Non
     assert server.sent == 150
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_whatever_is_sent(server: Server, tmp_path: Path) -> None:
     program = f"""
         import resource, sys

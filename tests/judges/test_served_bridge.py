@@ -113,6 +113,7 @@ def test_a_client_that_cannot_be_closed_leaves_no_thread() -> None:
     assert threads() == []
 
 
+@pytest.mark.slow
 def test_a_consumer_that_stops_cancels_the_rest() -> None:
     ended: list[int] = []
 

@@ -54,6 +54,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write(tmp_path_factory.mktemp("report") / "report.html", simulated=True)
 
 
+@pytest.mark.slow
 def test_judges_that_are_left_out_are_named(tmp_path: Path) -> None:
     told = write(tmp_path / "one.html", left_out=["hasty", "<b>x</b>"])
     assert "Left out, since" in told
@@ -181,6 +182,7 @@ def test_models_without_votes_carry_a_badge(html: str) -> None:
     assert "the judge always prefers it" in html
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_equal_arguments_give_an_equal_file(html: str, tmp_path: Path) -> None:
     assert write(tmp_path / "again.html", simulated=True) == html
@@ -267,6 +269,7 @@ def test_intervals_and_flags_read_as_words() -> None:
     assert flag_words("") == []
 
 
+@pytest.mark.slow
 def test_judges_together_have_a_section_with_their_board_alone(tmp_path: Path) -> None:
     board = example_judge("careful", "Careful").leaderboard.assign(
         method="pooled", basis="regression of votes on the mean score and gap of 2 judges"
