@@ -79,7 +79,7 @@ postgresql:
 	fi
 
 check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop, two to three minutes
-	$(PYTEST) -m "not slow" $(FAST)
+	$(PYTEST) -m "not slow" --hypothesis-profile=quick $(FAST)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check

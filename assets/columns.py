@@ -5,20 +5,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from judgeline.io import RANKS, as_coded, as_numbers, as_table, votes_that_wait, with_waiting_votes
-
-__all__ = [
-    "RANKS",
-    "as_coded",
-    "as_columns",
-    "as_numbers",
-    "as_table",
-    "require_columns",
-    "votes_that_wait",
-    "with_newcomer",
-    "with_waiting_votes",
-]
-
 Columns = TypeVar("Columns", bound=NamedTuple)
 
 

@@ -1,4 +1,4 @@
-"""Settings of all tables of the lineage: owner, automation conditions, checks."""
+"""Automation conditions, owner and partitions of the tables, and the steps of their checks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -31,38 +31,44 @@ FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label
 )
 """The same for what reads days of battles as well: battles without verdicts change no rating."""
 
-_UNASKED = dg.AssetSelection.assets("reliability_panel", "consistency")
-FOLLOWS_WHAT_THERE_IS = (
-    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-    & ~dg.AutomationCondition.any_deps_missing().ignore(_UNASKED)
-    & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_UNASKED)
-    & _AT_REST
-).with_label("follows its inputs, without those that nobody asked for")
+
+def _follows_without(optional: dg.AssetSelection, label: str) -> dg.AutomationCondition:
+    """Return the condition of what follows its inputs, the optional ones only if they are there."""
+    return (
+        _EAGER.without(~dg.AutomationCondition.any_deps_missing())
+        & ~dg.AutomationCondition.any_deps_missing().ignore(optional)
+        & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(optional)
+        & _AT_REST
+    ).with_label(label)
+
+
+FOLLOWS_WHAT_THERE_IS = _follows_without(
+    dg.AssetSelection.assets("reliability_panel", "consistency"),
+    "follows its inputs, without those that nobody asked for",
+)
 """The same, not waiting for a panel, or for what follows from single scores and choices, that
 nobody asked for: they cost money, and are no condition."""
-_SCORES = dg.AssetSelection.assets("scored_battles")
+
+FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
+    dg.AssetSelection.assets(
+        "candidates",
+        "candidate_battles",
+        "candidate_verdicts",
+        "candidate_scores",
+        "candidate_ratings",
+    ),
+    "follows its inputs, with or without candidates",
+)
+"""The same for what reads the tables of candidates where there are any: most corpora have none."""
+
 FOLLOWS_WITHOUT_SCORES = (
     _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-    & ~dg.AutomationCondition.any_deps_missing().ignore(_SCORES)
+    & ~dg.AutomationCondition.any_deps_missing().ignore(dg.AssetSelection.assets("scored_battles"))
     & dg.AutomationCondition.all_deps_blocking_checks_passed()
     & _AT_REST
 ).with_label("follows its inputs, with or without rubric scores")
-"""The same for what can do without scored battles: recorded preferences have no rubric scores."""
-
-_OF_CANDIDATES = dg.AssetSelection.assets(
-    "candidates",
-    "candidate_battles",
-    "candidate_verdicts",
-    "candidate_scores",
-    "candidate_ratings",
-)
-FOLLOWS_WITHOUT_CANDIDATES = (
-    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-    & ~dg.AutomationCondition.any_deps_missing().ignore(_OF_CANDIDATES)
-    & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(_OF_CANDIDATES)
-    & _AT_REST
-).with_label("follows its inputs, with or without candidates")
-"""The same for what reads the tables of candidates where there are any: most corpora have none."""
+"""The same for what can do without scored battles: recorded preferences have no rubric scores. A
+blocking check of theirs that failed holds it up all the same."""
 
 _UNJUDGED = dg.AssetSelection.assets("candidates", "candidate_battles")
 FOLLOWS_JUDGED_CANDIDATES = FOLLOWS_WITHOUT_CANDIDATES.ignore(_UNJUDGED).with_label(
@@ -147,17 +153,31 @@ judge_check = partial(_check, partitions_def=CORPUS_JUDGE)
 
 
 def checks_of(
-    table: Table, *, partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE
+    table: Table,
+    *,
+    partitions_def: dg.PartitionsDefinition = CORPUS_JUDGE,
+    **beside: dg.AssetIn,
 ) -> dg.AssetChecksDefinition:
-    """Return the declared checks of a table as one step, which reads the table once."""
+    """Return the declared checks of a table as one step, which reads the table once.
+
+    Any of them can be executed by itself. `beside` says how the step reads the other tables that
+    checks name; those of the same partition need no entry.
+    """
+    key = dg.AssetKey(table.name)
+    deps = {}
+    for name in sorted(table.beside):
+        how = beside.get(name, dg.AssetIn())
+        mapping = how.partition_mapping
+        deps[name] = dg.AssetDep(name, partition_mapping=mapping, metadata=how.metadata)
     with previews_silenced():
         specs = [
             dg.AssetCheckSpec(
                 check.name,
-                asset=table.name,
+                asset=key,
                 description=check.guards,
                 blocking=check.blocking,
                 partitions_def=partitions_def,
+                additional_deps=[deps[name] for name in check.beside.split()],
             )
             for check in table.checks
         ]
@@ -165,10 +185,14 @@ def checks_of(
         @dg.multi_asset_check(
             name=f"checks_of_{table.name}",
             specs=specs,
-            ins={"rows": dg.AssetIn(table.name)},
+            ins={"rows": dg.AssetIn(table.name), **{name: dg.AssetIn(name) for name in deps}},
+            can_subset=True,
         )
-        def declared(rows: pd.DataFrame) -> Iterator[dg.AssetCheckResult]:
-            for result in table.results(rows):
-                yield result._replace(asset_key=dg.AssetKey(table.name))
+        def declared(
+            context: dg.AssetCheckExecutionContext, rows: pd.DataFrame, **others: pd.DataFrame
+        ) -> Iterator[dg.AssetCheckResult]:
+            names = {selected.name for selected in context.selected_asset_check_keys}
+            for result in table.results(rows, names, **others):
+                yield result._replace(asset_key=key)
 
     return declared

@@ -40,27 +40,25 @@ def of_corpus(key: str | None = None) -> dg.AssetIn:
     return dg.AssetIn(key, partition_mapping=BY_CORPUS)
 
 
+def _if_there(columns: tuple[str, ...], **settings: bool) -> dict[str, object]:
+    """Return the metadata of an input that may be missing, of which only some columns are read."""
+    some = {"columns": list(columns)} if columns else {}
+    return {"allow_missing_partitions": True, **settings, **some}
+
+
 def of_every_judge(*columns: str) -> dg.AssetIn:
     """Return how a corpus asset reads the tables, or columns, of those judges that have one."""
-    some = {"columns": list(columns)} if columns else {}
-    return dg.AssetIn(
-        partition_mapping=BY_CORPUS,
-        metadata={"allow_missing_partitions": True, "fans_in": True, **some},
-    )
+    return dg.AssetIn(partition_mapping=BY_CORPUS, metadata=_if_there(columns, fans_in=True))
 
 
 def if_there(*columns: str) -> dg.AssetIn:
     """Return how an asset reads a table, or columns, of its partition; None if it is missing."""
-    some = {"columns": list(columns)} if columns else {}
-    return dg.AssetIn(metadata={"allow_missing_partitions": True, **some})
+    return dg.AssetIn(metadata=_if_there(columns))
 
 
 def of_corpus_if_there(*columns: str) -> dg.AssetIn:
     """Return how a judged asset reads a table, or columns, of its corpus; None if it is missing."""
-    some = {"columns": list(columns)} if columns else {}
-    return dg.AssetIn(
-        partition_mapping=BY_CORPUS, metadata={"allow_missing_partitions": True, **some}
-    )
+    return dg.AssetIn(partition_mapping=BY_CORPUS, metadata=_if_there(columns))
 
 
 def corpus_judge_key(corpus: str, judge: str) -> dg.MultiPartitionKey:
@@ -89,10 +87,7 @@ def register(
 ) -> None:
     """Make corpora and judges known to the instance; names already known stay as they are.
 
-    Raises
-    ------
-    ValueError
-        If a name is not a slug; nothing is registered then.
+    ValueError if a name is not a slug; nothing is registered then.
     """
     wanted = {"corpus": list(corpora), "judge": list(judges)}
     for keys in wanted.values():
@@ -110,15 +105,3 @@ def _add(instance: dg.DagsterInstance, dimension: str, key: str) -> None:
     except IntegrityError:
         if key not in instance.get_dynamic_partitions(dimension):
             raise
-
-
-def retire(
-    instance: dg.DagsterInstance, *, corpora: Iterable[str] = (), judges: Iterable[str] = ()
-) -> None:
-    """Take corpora and judges off the instance; names that it does not know are left out.
-
-    Their tables, verdicts and materialisations stay: registered again, they are as they were.
-    """
-    for dimension, keys in {"corpus": corpora, "judge": judges}.items():
-        for key in sorted(set(keys) & set(instance.get_dynamic_partitions(dimension))):
-            instance.delete_dynamic_partition(dimension, key)

@@ -1,4 +1,4 @@
-"""Provenance of a table: the materialisations of its inputs, and of theirs.
+"""Materialisations behind a rating: run, code version and metadata of each table between.
 
 What belongs here: reading the instance's record. What does not: what any of it means (`why`).
 """

@@ -7,13 +7,13 @@ import dagster as dg
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from assets.candidates.accepting import contents
 from assets.partitions import corpus_and_judge
 from judgeline.verdict import identity_hash
-from resources.candidates.accepting import contents
 from resources.candidates.folder import folder_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.revision import content_revision
+from resources.corpora.locations import content_revision
 
 Entry = TypeVar("Entry", bound=BaseModel)
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from assets.columns import as_coded
 from judgeline.elo import (
     ELO_PER_LOGIT,
     CodedBattles,
@@ -38,7 +37,7 @@ from judgeline.intervals import (
     rank_models,
     rate_pooled,
 )
-from judgeline.io import read_judged_battles
+from judgeline.io import as_coded, read_judged_battles
 from judgeline.reliability import cohen_kappa
 
 Weigh = Callable[[np.ndarray], np.ndarray]

@@ -130,7 +130,7 @@ def gap_alone(battles: CodedBattles) -> Any:
     """Do what gap ratings take beyond those of people."""
     voted, tally = battles.voted_models(), tally_outcomes(battles)
     fit = fit_gap(battles, gap_features(battles, tally))
-    return own_target(battles, tally.judge[:, voted], fit.of_own, voted)
+    return own_target(battles, tally.judge[:, voted], fit.of_both(battles), voted)
 
 
 def core_rows(made: Made, repeats: int) -> Iterator[dict[str, Any]]:

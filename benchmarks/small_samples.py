@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reference"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "elo"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
-from test_reference_elo import coverage_of_draws
+from test_gaps import coverage_of_draws
 from test_surrogacy import false_alarms
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from assets.columns import as_coded
-from judgeline.io import read_judged_battles
+from judgeline.io import as_coded, read_judged_battles
 from judgeline.winrate import (
     N_STRENGTHS,
     NO_VOTE,

@@ -7,7 +7,7 @@
 from importlib import import_module
 from typing import Any
 
-_API = ("Board", "QualityGateError", "RankSettings", "rank")
+_API = ("Board", "Diagnosis", "QualityGateError", "RankSettings", "doctor", "rank")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,6 @@ come out. What does not: statistics, and reading (`judgeline.io`).
 
 import difflib
 import hashlib
-import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,14 +16,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import (
-    CONSTANT,
     HEADLINE,
-    BetaFolds,
     HeldOutRatings,
     RatingSettings,
-    fit_beta,
     fit_beta_folds,
     rate,
     require_connected,
@@ -32,16 +29,30 @@ from judgeline.elo import (
 )
 from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes, with_votes
 from judgeline.io import (
+    ArgumentError,
     JudgedBattles,
     as_coded,
     as_numbers,
     as_table,
-    read_judged_battles,
-    require_few_lost,
     votes_that_wait,
     with_waiting_votes,
+    write_together,
 )
 from judgeline.report import JudgeTables, in_csv, write_report
+from judgeline.usable import QualityGateError, UnusableJudgeError, readable, require_usable
+
+__all__ = [
+    "Board",
+    "Diagnosis",
+    "QualityGateError",
+    "RankSettings",
+    "Ranking",
+    "UnusableJudgeError",
+    "doctor",
+    "rank",
+    "rank_battles",
+    "rank_file",
+]
 
 HELDOUT_COLUMNS = (
     "model",
@@ -55,29 +66,6 @@ HELDOUT_COLUMNS = (
     "n_battles",
     "flags",
 )
-MOST_QUARANTINED = 0.5
-"""Share of unusable rows above which nothing is rated, as in the lineage."""
-_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
-
-_VERDICT_OF_STATUS = {
-    CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
-    "Check how the scores were read; if they are right, this judge must not rate models",
-    "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
-    "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
-    "right, this judge must not rate models",
-    "separable": "the scores predict every vote, so that the slope has no upper end. There are "
-    "too few human votes: add battles that people voted on",
-    "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
-    "Add battles that people voted on",
-}
-
-
-class QualityGateError(Exception):
-    """What was read, or the judge, is too bad to rate models by."""
-
-
-class UnusableJudgeError(QualityGateError):
-    """The judge fails a quality gate: its scores cannot be put on the human scale."""
 
 
 @dataclass(frozen=True)
@@ -215,10 +203,10 @@ def rank(
     Parameters
     ----------
     battles : DataFrame, Path or str
-        Battles with ``model_a``, ``model_b``, ``human_outcome`` (A's share of the win: 1, 0.5, 0,
-        null for no vote) and ``score_difference`` (judge score of A minus B), or in its place
-        plain verdicts (``judge_outcome`` or ``verdict``); or a file of these or of Soft-Elo
-        annotations.
+        Battles with ``model_a``, ``model_b``, votes as ``human_outcome`` (A's share of the win: 1,
+        0.5, 0, null for no vote) or ``winner`` (model_a, model_b, tie, both_bad), and
+        ``score_difference`` (judge score of A minus B), or in its place plain verdicts
+        (``judge_outcome`` or ``verdict``); or a file of these or of Soft-Elo annotations.
     settings : RankSettings
         How to rate.
     judge : str, optional
@@ -243,7 +231,7 @@ def rank(
         cannot be used.
     """
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    read = _readable(source, judge, outcomes, allow_quarantine=allow_quarantine)
+    read = readable(source, judge, outcomes, allow_quarantine=allow_quarantine)
     name = "a table" if isinstance(source, pd.DataFrame) else source.name
     return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
 
@@ -264,25 +252,13 @@ def rank_file(
     ``quarantine.csv`` alone.
     """
     _require_writable(out)
-    battles = _readable(path, judge, outcomes, allow_quarantine=allow_quarantine)
+    battles = readable(path, judge, outcomes, allow_quarantine=allow_quarantine)
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     writers = _table_writers(board)
     if report:
         writers["report.html"] = board.to_html
-    return replace(board, files=_write_together(out, writers))
-
-
-def _readable(
-    source: pd.DataFrame | Path, judge: str | None, outcomes: str | None, *, allow_quarantine: bool
-) -> JudgedBattles:
-    battles = read_judged_battles(source, judge=judge, outcomes=outcomes)
-    _require_mostly_readable(battles)
-    if not allow_quarantine:
-        place = "the table" if isinstance(source, pd.DataFrame) else str(source)
-        remedy = "Correct the file, or rate what is left with --allow-quarantine"
-        require_few_lost(battles.quarantine, battles.n_rows, _LOST, place, remedy)
-    return battles
+    return replace(board, files=_write_files(out, writers))
 
 
 def _digest(source: pd.DataFrame | Path) -> str:
@@ -299,25 +275,13 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
     except (ValueError, QualityGateError) as error:
         if battles.quarantine.empty:
             raise
-        quarantine = _write_together(out, {"quarantine.csv": _csv_writer(battles.quarantine)})
-        kind = QualityGateError if isinstance(error, QualityGateError) else ValueError
-        raise kind(
+        quarantine = _write_files(out, {"quarantine.csv": _csv_writer(battles.quarantine)})
+        error.args = (
             f"{error}. Before that, {len(battles.quarantine):,} of {battles.n_rows:,} rows were "
             f"set aside (see {quarantine['quarantine.csv']}), such as: "
-            f"{battles.quarantine['detail'].iloc[0]}"
-        ) from error
-
-
-def _require_mostly_readable(battles: JudgedBattles) -> None:
-    share = battles.quarantine["row"].nunique() / max(battles.n_rows, 1)
-    if share > MOST_QUARANTINED:
-        reasons = battles.quarantine["reason"].value_counts()
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        raise QualityGateError(
-            f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
-            f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
-            "would speak of other battles than it was meant to hold"
+            f"{battles.quarantine['detail'].iloc[0]}",
         )
+        raise
 
 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
@@ -326,7 +290,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     coded = as_coded(scored, settings.hard_outcome)
     require_connected(coded)
     folds = fit_beta_folds(coded)
-    _require_usable(scored, folds)
+    require_usable(scored, folds)
     rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
     heldout = with_waiting_votes(
         rate(coded, rating, beta_folds=folds), votes_that_wait(scored, coded)
@@ -372,29 +336,10 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
 def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
     missing = int(scored["recorded_outcome"].isna().sum())
     if settings.hard_outcome == "recorded" and missing:
-        raise ValueError(
+        raise ArgumentError(
             f"{missing} of {len(scored)} battles have no outcome recorded by the judge (column "
-            "judge_outcome); add it, or rank with --hard-outcome derived"
-        )
-
-
-def _require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
-    """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
-    pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))
-    status = CONSTANT if CONSTANT in folds.status else pooled.status
-    if status != "ok":
-        why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])
-        raise UnusableJudgeError(
-            f"this judge cannot be put on the human scale ({status}, "
-            f"{pooled.n_battles} decisive votes): {why}"
-        )
-    bad = folds.status != "ok"
-    if bad.any():
-        status = str(folds.status[bad][0])
-        names = ", ".join(folds.held_out_model[bad][:5])
-        raise UnusableJudgeError(
-            f"with {names} held out, the other models' votes give no slope ({status}): "
-            f"{_VERDICT_OF_STATUS[status]}"
+            "judge_outcome); add it, or rank with hard_outcome=derived",
+            "hard_outcome",
         )
 
 
@@ -429,20 +374,13 @@ def _require_writable(out: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=out, prefix=".judgeline-"):
             pass
     except OSError as error:
-        raise ValueError(
-            f"cannot write into {out} ({error.strerror or error}); name another folder with --out"
+        raise ArgumentError(
+            f"cannot write into {out} ({error.strerror or error}); name another folder with 'out'",
+            "out",
         ) from error
 
 
-def _write_together(out: Path, writers: Mapping[str, Callable[[Path], object]]) -> dict[str, Path]:
-    """Write every file under a passing name first, so that a failure changes nothing."""
-    parts = {name: out / f".{os.getpid()}.{name}" for name in writers}
-    try:
-        for name, write in writers.items():
-            write(parts[name])
-        for name, part in parts.items():
-            part.replace(out / name)
-    finally:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-    return {name: out / name for name in writers}
+def _write_files(out: Path, writers: Mapping[str, Callable[[Path], object]]) -> dict[str, Path]:
+    files = {name: out / name for name in writers}
+    write_together({files[name]: write for name, write in writers.items()})
+    return files

@@ -21,7 +21,7 @@ from judgeline.terminal import open_console, plain, show_ranked, silence
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
 _AGAIN_S = 0.05
 _CHECKOUT = Path(__file__).resolve().parents[1]
-LINEAGE = (
+LINEAGE_COMMANDS = (
     "run",
     "judges",
     "corpora",
@@ -34,6 +34,10 @@ LINEAGE = (
     "candidates",
 )
 """Commands that a checkout adds (`pipelines.commands.cli`)."""
+_INSTALL = {
+    True: "in the checkout: pip install -e '.[app]'",
+    False: "the installation lacks a package: pip install --force-reinstall judgeline",
+}
 _USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
 EXIT_CODES = (
     "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
@@ -44,6 +48,7 @@ app = typer.Typer(
     name="judgeline",
     help="Judge verdicts in, ratings on the human Elo scale with honest intervals out.\n\n"
     "[bold]Start here[/bold]\n\n"
+    "  judgeline doctor battles.csv                 what a file supports\n\n"
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
@@ -64,6 +69,13 @@ class StdError(StrEnum):
 
     analytic = "analytic"
     bootstrap = "bootstrap"
+
+
+class Format(StrEnum):
+    """How a diagnosis is printed."""
+
+    text = "text"
+    json = "json"
 
 
 @app.callback(invoke_without_command=True)
@@ -184,6 +196,41 @@ def rank(
         complain("Note", f"{out / 'report.html'} is of an earlier run", style="yellow")
 
 
+@app.command(epilog="[bold]Example[/bold]\n\n  judgeline doctor battles.csv\n\n" + EXIT_CODES)
+def doctor(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    judge: Annotated[
+        str | None, typer.Option(help="Which judge, where the file holds several.")
+    ] = None,
+    outcomes: Annotated[
+        str | None, typer.Option(help="Codes of outcomes, as for rank.", show_default=False)
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="Sentences, or one JSON object.")
+    ] = Format.text,
+) -> None:
+    """Say what a file of battles is, what it supports and what is missing for more.
+
+    Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
+    """
+    from judgeline.api import QualityGateError
+    from judgeline.api import doctor as diagnose
+    from judgeline.report import in_json
+    from judgeline.terminal import show_diagnosis
+
+    try:
+        found = diagnose(file, judge=judge, outcomes=outcomes)
+    except QualityGateError as error:
+        complain("Quality gate failed", str(error))
+        raise typer.Exit(GATE_FAILED) from error
+    if form is Format.json:
+        typer.echo(in_json(found._asdict()))
+    else:
+        show_diagnosis(open_console(), found)
+    if found.gate:
+        raise typer.Exit(GATE_FAILED)
+
+
 def complain(kind: str, message: str, *, style: str = "bold red") -> None:
     """Print a message of one paragraph on standard error."""
     paragraph = " ".join(str(message).split())
@@ -215,16 +262,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def is_checkout() -> bool:
+    """Return whether the package lies in a checkout, which has the commands of the lineage."""
+    return (_CHECKOUT / "pipelines" / "commands" / "cli.py").is_file()
+
+
 def _with_lineage(arguments: Sequence[str]) -> bool:
     """Add the commands of the lineage where the package lies in a checkout.
 
     Elsewhere a command of the lineage is answered with what it needs. The import is dynamic
     because the library knows nothing of the folders above it.
     """
-    if (_CHECKOUT / "pipelines" / "commands" / "cli.py").is_file():
+    if is_checkout():
         importlib.import_module("pipelines.commands.cli")
         return True
-    if not (named := [word for word in arguments[:1] if word in LINEAGE]):
+    if not (named := [word for word in arguments[:1] if word in LINEAGE_COMMANDS]):
         return True
     complain(
         "Error",
@@ -249,10 +301,12 @@ def _answer(arguments: Sequence[str] | None) -> int:
         complain("Error", f"{error.format_message()} (see: {command} --help)")
         return COULD_NOT_RUN
     except ImportError as error:
-        complain("Error", f"{error}; in the checkout: pip install -e '.[app]'")
+        complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
         return COULD_NOT_RUN
     except (ValueError, RuntimeError, OSError) as error:
-        complain("Error", str(error) or type(error).__name__)
+        # an error that names an argument of the library names the option here
+        message = error.as_option() if hasattr(error, "as_option") else str(error)
+        complain("Error", message or type(error).__name__)
         return COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
         complain("Interrupted", "files are complete or absent; run it again when you like")

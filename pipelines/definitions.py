@@ -6,14 +6,43 @@ from typing import Any
 import dagster as dg
 
 import assets
-from pipelines.instance.executor import in_process_on_named_host
+from pipelines.instance.workers import in_process_on_named_host
 from pipelines.jobs import JOBS
-from pipelines.sensors.automation import SCHEDULES, SENSORS
+from pipelines.sensors.candidates import new_candidates, place_candidates
+from pipelines.sensors.drift import drift_watch
+from pipelines.sensors.durations import sensor_seconds
+from pipelines.sensors.partitions import configured_partitions
+from pipelines.sensors.refresh import refreshed_corpora, weekly_refresh
+from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
+
+automation = dg.AutomationConditionSensorDefinition(
+    "automation",
+    target=dg.AssetSelection.all(),
+    minimum_interval_seconds=sensor_seconds(),
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Remakes what follows when its inputs change and their blocking checks pass.",
+)
+SENSORS = (
+    automation,
+    configured_partitions,
+    lost_runs,
+    new_candidates,
+    old_evaluations,
+    place_candidates,
+    refreshed_corpora,
+)
+SCHEDULES = (
+    drift_watch,
+    weekly_pruning,
+    weekly_refresh,
+)
+"""What runs by itself. `verdicts` carries no condition: it costs money, so that only a person, a
+schedule or a sensor that names it asks for it."""
 
 
 def build_definitions(

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.sensors.log_retention import prune_logs
+from pipelines.sensors.upkeep import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")

@@ -42,42 +42,12 @@ KINDS: dict[str, _Kind] = {
 }
 """Every scoring method, in the order in which they are shown."""
 
-SUMMARY_COLUMNS = (
-    "method",
-    "n_models",
-    "n_battles",
-    "n_available",
-    "mae",
-    "mae_rescaled",
-    "bias",
-    "stretch",
-    "spearman",
-    "kendall",
-    "mean_beta",
-    "threshold",
-    "coverage",
-    "median_width",
-    "n_calls",
-    "prompt_tokens",
-    "completion_tokens",
-    "note",
-)
-"""Columns of the table of scoring methods."""
-
 _SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
-FIGURES = (
-    "mae",
-    "mae_rescaled",
-    "bias",
-    "stretch",
-    "spearman",
-    "kendall",
-    "mean_beta",
-    "threshold",
-    "coverage",
-    "median_width",
-)
+_ERRORS = ("mae", "mae_rescaled", "bias", "stretch", "spearman", "kendall", "mean_beta")
+FIGURES = (*_ERRORS, "threshold", "coverage", "median_width")
 """Columns that rest on ratings, and are null where there are none to show."""
+SUMMARY_COLUMNS = ("method", "n_models", "n_battles", "n_available", *FIGURES, *_SPENT, "note")
+"""Columns of the table of scoring methods."""
 
 _BOUNDS = ["threshold", "coverage", "median_width", "note"]
 _OWN = ("hard", "soft")
@@ -92,18 +62,10 @@ _WHY_ABSENT = {
 
 @dataclass(frozen=True)
 class GatheredMethods:
-    """Scoring methods on common battles.
+    """Scoring methods on the battles that all of them scored.
 
-    Attributes
-    ----------
-    battles : DataFrame
-        Scored battles that every method kept scored.
-    methods : mapping of str to ScoringMethod
-        Without ``hard`` and ``soft``, which the battles carry themselves.
-    available : mapping of str to int
-        Battles that a method scored, before the others were considered; 0 if it has none.
-    notes : mapping of str to str
-        Why a method is left out.
+    The battles carry ``hard`` and ``soft`` themselves, `methods` has the others. `available`
+    counts the battles that a method scored by itself; `notes` say why a method is left out.
     """
 
     battles: pd.DataFrame
@@ -119,15 +81,8 @@ def gather_methods(
 ) -> GatheredMethods:
     """Return every scoring method that a judge's tables support, on the same battles.
 
-    Parameters
-    ----------
-    scored_battles, soft_outcomes, quantitative_outcomes : DataFrame
-        The tables of those names, of one judge on one corpus; the last two may be empty.
-
-    Raises
-    ------
-    ValueError
-        If a table has a battle twice for a method, or an outcome for one fold and not another.
+    The last two tables may be empty. ValueError if a table has a battle twice for a method, or an
+    outcome for one fold and not another.
     """
     tables = {
         "scored_battles": scored_battles.assign(source=""),
@@ -213,12 +168,8 @@ Spent = tuple[int, float, float]
 def count_spending(verdicts: Mapping[str, pd.DataFrame]) -> dict[str, Spent]:
     """Return calls, prompt tokens and completion tokens behind every scoring method.
 
-    Parameters
-    ----------
-    verdicts : mapping of str to DataFrame
-        ``verdicts``, ``choice_verdicts`` and ``score_verdicts`` of one judge. Rows with one
-        identity are one call, however many battles it served. Tokens are NaN where a call does
-        not tell its own.
+    `verdicts` has a judge's ``verdicts``, ``choice_verdicts`` and ``score_verdicts``. Rows with
+    one identity are one call; tokens are NaN where a call does not tell its own.
     """
     spent = {name: _calls(table) for name, table in verdicts.items()}
     return {method: _sum([spent[name] for name in kind.spent_on]) for method, kind in KINDS.items()}
@@ -237,19 +188,8 @@ def tabulate_methods(
 ) -> pd.DataFrame:
     """Return one row per scoring method: its errors, its intervals, its battles and its price.
 
-    Parameters
-    ----------
-    gathered : GatheredMethods
-        What was rated.
-    summary, intervals : DataFrame
-        By ``method``: agreement with human ratings, and conformal intervals, of the ratings.
-    spent : mapping of str to (int, float, float)
-        From `count_spending`.
-
-    Returns
-    -------
-    DataFrame
-        `SUMMARY_COLUMNS`, in the order of `KINDS`; a method that was left out has a note.
+    `summary` and `intervals` have by ``method`` the agreement with human ratings and the conformal
+    intervals; `spent` is from `count_spending`. A method that was left out has a note.
     """
     errors, bounds = summary.set_index("method"), intervals.set_index("method")
     table = pd.DataFrame(index=pd.Index(KINDS, name="method")).join(errors).join(bounds[_BOUNDS])

@@ -21,6 +21,7 @@ pytest.register_assert_rewrite("likeness")
 settings.register_profile(
     "judgeline", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("judgeline"), max_examples=20)
 settings.load_profile("judgeline")
 
 ROOT = Path(__file__).resolve().parent.parent

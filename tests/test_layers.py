@@ -62,6 +62,19 @@ def test_imports_of_the_library_point_down() -> None:
     assert upward == []
 
 
+def test_the_core_names_numpy_and_scipy_only() -> None:
+    """Not even inside a function, where a fresh interpreter would not see it."""
+    known = {"judgeline", "numpy", "scipy", *sys.stdlib_module_names}
+    foreign = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for room in CORE
+        for path in modules(f"judgeline/{room}")
+        for name in imported(path)
+        if name.split(".")[0] not in known
+    ]
+    assert foreign == []
+
+
 def test_imports_start_from_the_top() -> None:
     relative = [
         f"{path.relative_to(ROOT)} imports {name}"
@@ -111,6 +124,7 @@ def test_help_needs_no_table_library() -> None:
     assert names & (HEAVY | {"numpy", "scipy"}) == {"rich"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -124,3 +138,28 @@ def test_what_few_need_is_imported_where_it_is_used(module: str) -> None:
     """Every run is a process that imports the lineage first."""
     early = {"openai", "scipy.stats", "great_expectations"}
     assert loaded(f"import {module}") & early == set()
+
+
+def reached(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Pairs of rooms with a chain of arrows from the first to the second."""
+    further = arrows | {(a, d) for a, b in arrows for c, d in arrows if b == c}
+    return arrows if further == arrows else reached(further)
+
+
+def test_the_picture_of_the_packages_is_true() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    arrows = {
+        tuple(line.split(" --> ")) for line in page.split("```")[1].splitlines() if "-->" in line
+    }
+    drawn = {(a.strip(), b.strip()) for a, b in arrows if a.strip() not in LAYERS}
+    rooms = {
+        path: path.relative_to(ROOT / "judgeline").with_suffix("").parts[0]
+        for path in modules("judgeline")
+    }
+    imports = {
+        (room, name.split(".")[1])
+        for path, room in rooms.items()
+        for name in imported(path)
+        if name.startswith("judgeline.") and name.split(".")[1] != room != "__init__"
+    }
+    assert reached(drawn) == reached(imports)

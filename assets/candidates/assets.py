@@ -6,13 +6,9 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import OF_CORPUS, TABLE, corpus_check
-from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
-from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
-from judgeline.elo import FEW_BATTLES
-from judgeline.sampling import N_BANDS, strength_bands
-from resources.candidates.accepting import Accepted, accept, contents, history_in
-from resources.candidates.choosing import (
+from assets.candidates.accepting import HAS_VOTES_NOW, Accepted, accept, contents, history_in
+from assets.candidates.choosing import (
+    UNKNOWN_LANGUAGE,
     Needs,
     anchor_answers,
     anchor_strengths,
@@ -22,13 +18,17 @@ from resources.candidates.choosing import (
     language_shares,
     needs_of,
 )
-from resources.candidates.controls import keep_carrier
+from assets.candidates.controls import keep_carrier
+from assets.conditions import OF_CORPUS, TABLE, corpus_check
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
+from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
+from judgeline.elo import FEW_BATTLES
+from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
-from resources.candidates.schema import HAS_VOTES_NOW
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.tables.expectations import evaluate
-from resources.tables.rules import among, different, holds, known, unique, within
+from resources.tables.rules import Rule, different, holds, known, unique, within
 from resources.tables.store import ParquetStore
 
 CONTENTS, FINGERPRINT = "contents", "fingerprint"
@@ -83,24 +83,23 @@ def dropped_candidates(
     read = {SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped})}
     for note in notes:
         context.log.warning(note)
-    models = found.candidates.groupby("model", sort=True)
+    answers = found.candidates["model"].value_counts().sort_index()
     yield dg.MaterializeResult(
         asset_key="candidates",
         value=found.candidates,
         metadata={
             CONTENTS: dropped,
             **read,
-            "n_models": len(models),
-            "answers": _records({str(model): len(own) for model, own in models}, "model"),
+            "n_models": len(answers),
+            "answers": counted(answers, "n"),
             "notes": dg.MetadataValue.json(notes),
         },
     )
-    reasons = found.refused["reason"].value_counts()
     yield dg.MaterializeResult(
         asset_key="quarantined_candidates",
         value=found.refused,
         metadata={
-            "reasons": _records({str(k): int(n) for k, n in reasons.items()}, "reason"),
+            "reasons": counted(found.refused["reason"].value_counts(), "n", of="reason"),
             **read,
         },
     )
@@ -173,7 +172,7 @@ def candidate_battles(
             "n_kept": kept,
             "expected_half_width": max(half_widths, default=0.0),
             "needs": _needs_table(needs),
-            "chosen": _records({str(name): int(n) for name, n in counts.items()}, "model"),
+            "chosen": counted(counts, "n"),
         },
     )
 
@@ -215,22 +214,23 @@ def choose_candidate_battles(
     return chosen, needs
 
 
-def _records(counts: Mapping[str, int], name: str) -> dg.MetadataValue:
+def counted(counts: pd.Series, what: str, *, of: str = "model") -> dg.TableMetadataValue:
+    """Return counts by name as metadata."""
     return dg.MetadataValue.table(
-        [dg.TableRecord({name: key, "n": n}) for key, n in counts.items()],
-        schema=dg.TableSchema([dg.TableColumn(name), dg.TableColumn("n", "int")]),
+        [dg.TableRecord({of: str(name), what: int(n)}) for name, n in counts.items()],
+        schema=dg.TableSchema([dg.TableColumn(of), dg.TableColumn(what, "int")]),
     )
 
 
-def _needs_table(needs: Needs) -> dg.MetadataValue:
-    columns = ("judge", "n_battles", "wanted", "noise", "excess_sd", "threshold")
+def _needs_table(needs: Needs) -> dg.TableMetadataValue:
+    columns = ("n_battles", "wanted", "noise", "excess_sd", "threshold")
     return dg.MetadataValue.table(
         [
-            dg.TableRecord(dict(zip(columns, (judge, *map(float, need)), strict=True)))
+            dg.TableRecord({"judge": judge, **dict(zip(columns, map(float, need), strict=True))})
             for judge, need in needs.by_judge.items()
         ],
         schema=dg.TableSchema(
-            [dg.TableColumn("judge"), *(dg.TableColumn(name, "float") for name in columns[1:])]
+            [dg.TableColumn("judge"), *(dg.TableColumn(name, "float") for name in columns)]
         ),
     )
 
@@ -242,21 +242,22 @@ def candidate_files_are_readable(quarantined_candidates: pd.DataFrame) -> dg.Ass
     Other candidates go their way. A model that got votes after it was placed is no failure.
     """
     graduated = quarantined_candidates["reason"].eq(HAS_VOTES_NOW)
-    told = [
-        f"{file or 'attack control'} ({reason}): {detail}."
-        for file, reason, detail in zip(
-            *(quarantined_candidates[c].fillna("") for c in ("file", "reason", "detail")),
-            strict=True,
-        )
-    ]
-    failed = [text for text, is_fine in zip(told, graduated, strict=True) if not is_fine]
+    named = quarantined_candidates[["file", "reason", "detail"]].fillna("")
+    lines = pd.Series(
+        [
+            f"{row.file or 'attack control'} ({row.reason}): {row.detail}."
+            for row in named.itertuples()
+        ],
+        index=named.index,
+        dtype="str",
+    )
+    failed = lines[~graduated]
     n_files = "1 file was" if len(failed) == 1 else f"{len(failed)} files were"
+    summary = f"{n_files} set aside." if len(failed) else "Every complete file could be read."
     return dg.AssetCheckResult(
-        passed=not failed,
+        passed=failed.empty,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=f"{n_files} set aside. {' '.join(failed)}"
-        if failed
-        else " ".join(["Every complete file could be read.", *told]),
+        description=" ".join([summary, *(failed if len(failed) else lines)]),
         metadata={"n_set_aside": len(failed), "n_with_votes_now": int(graduated.sum())},
     )
 
@@ -266,27 +267,31 @@ def candidate_battles_are_sound(
     candidate_battles: pd.DataFrame, battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Ids, sides, texts and anchors are what placing assumes of a candidate's battles."""
-    sides = candidate_battles[["model_a", "model_b"]].to_numpy(dtype=object)
-    whose = candidate_battles[["candidate", "opponent"]].to_numpy(dtype=object)
-    right = (sides == whose).all(axis=1) | (sides == whose[:, ::-1]).all(axis=1)
-    told = ("candidate", "opponent", "instruction", "completion_a", "completion_b", "content_hash")
+    voted = anchor_answers(battles).voted
+    texts = ("candidate", "opponent", "instruction", "completion_a", "completion_b", "content_hash")
     return evaluate(
-        candidate_battles.assign(
-            has_an_anchor=candidate_battles["opponent"].isin(anchor_answers(battles).voted),
-            is_of_its_models=right,
-            is_voted=candidate_battles["human_outcome"].notna(),
-        ),
+        candidate_battles,
         [
             unique("battle_id", note="battle_id is unique"),
-            *known(*told),
+            *known(*texts),
             different("model_a", "model_b", "a battle is between two models"),
-            holds("is_of_its_models", None, "its models are the candidate and the opponent"),
-            holds("has_an_anchor", None, "the opponent has votes"),
-            among("is_voted", [False], "nobody voted on it"),
+            holds(
+                "is_of_its_models",
+                _is_of_its_models,
+                "its models are the candidate and the opponent",
+            ),
+            holds("has_an_anchor", lambda t: t["opponent"].isin(voted), "the opponent has votes"),
+            holds("is_unvoted", lambda t: t["human_outcome"].isna(), "nobody voted on it"),
         ],
         ids=["battle_id"],
         remedy="Remake candidates and candidate_battles: judgeline run --corpus SLUG.",
     )
+
+
+def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
+    sides = battles[["model_a", "model_b"]].to_numpy(dtype=object)
+    pair = battles[["candidate", "opponent"]].to_numpy(dtype=object)
+    return (sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1)
 
 
 @corpus_check(
@@ -296,44 +301,38 @@ def candidates_have_enough_battles(
     candidate_battles: pd.DataFrame, candidates: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Few battles, or many on few questions, leave a candidate's interval to a guess."""
-    found = candidate_battles.groupby("candidate")["question_id"].agg(["size", "nunique"])
-    found = found.reindex(sorted(candidates["model"].unique()), fill_value=0)
-    table = pd.DataFrame(
-        {
-            "candidate": found.index.astype(str),
-            "n_battles": found["size"].to_numpy(),
-            "n_questions": found["nunique"].to_numpy(),
-        }
+    questions = candidate_battles.groupby("candidate")["question_id"]
+    table = questions.agg(n_battles="size", n_questions="nunique").reindex(
+        pd.Index(sorted(candidates["model"].unique()), name="candidate", dtype="str"), fill_value=0
     )
-    return evaluate(
-        table,
-        [
-            within(
-                "n_battles", FEW_BATTLES, note=f"a candidate has at least {FEW_BATTLES} battles"
-            ),
-            within(
-                "n_questions",
-                FEW_BATTLES,
-                note=f"they are on at least {FEW_BATTLES} different questions",
-            ),
-        ],
-        ids=["candidate"],
-        remedy=_remedy_of_few(table["n_battles"]),
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-def _remedy_of_few(n_battles: pd.Series) -> str:
-    more = (
+    remedy = (
         "Answer more of the questions that `judgeline candidates questions` lists: battles on one "
         "answer tell little more than one of them, so that their number is limited."
     )
-    if n_battles.gt(0).all():
-        return more
-    return (
-        f"{more} Where there is no battle at all, no model that a judge has rated answered one of "
-        "its questions: if that holds of all candidates, have a judge rate the corpus first "
-        "(judgeline run --corpus SLUG)."
+    if table["n_battles"].eq(0).any():
+        remedy += (
+            " Where there is no battle at all, no model that a judge has rated answered one of its "
+            "questions: if that holds of all candidates, have a judge rate the corpus first "
+            "(judgeline run --corpus SLUG)."
+        )
+    least = {
+        "n_battles": f"a candidate has at least {FEW_BATTLES} battles",
+        "n_questions": f"they are on at least {FEW_BATTLES} different questions",
+    }
+    return _warned(
+        table, [within(name, FEW_BATTLES, note=note) for name, note in least.items()], remedy
+    )
+
+
+def _warned(
+    by_candidate: pd.DataFrame | pd.Series, rules: list[Rule], remedy: str
+) -> dg.AssetCheckResult:
+    return evaluate(
+        by_candidate.reset_index(),
+        rules,
+        ids=["candidate"],
+        remedy=remedy,
+        severity=dg.AssetCheckSeverity.WARN,
     )
 
 
@@ -359,21 +358,15 @@ def candidates_meet_all_strengths(
     most = min(MOST_OF_A_BAND / max(min(N_BANDS, len(strengths)), 1), 1.0)
     band = candidate_battles["opponent"].map(bands)
     shares = band.groupby(candidate_battles["candidate"]).agg(_largest_share)
-    return evaluate(
-        pd.DataFrame({"candidate": shares.index.astype(str), "share": shares.to_numpy(float)}),
+    high = f"at most {most:.0%} of a candidate's battles are against one band of strength"
+    return _warned(
+        shares.astype(float).rename("share"),
         [
             *known("share", note="the strength of some opponent of a candidate is known"),
-            within(
-                "share",
-                high=most,
-                note=f"at most {most:.0%} of a candidate's battles are against one band of "
-                "strength",
-            ),
+            within("share", high=most, note=high),
         ],
-        ids=["candidate"],
-        remedy="Answer more questions: those answered have few anchors of other strengths. Where "
-        "no strength is known, have a judge rate the corpus again: judgeline run --corpus SLUG.",
-        severity=dg.AssetCheckSeverity.WARN,
+        "Answer more questions: those answered have few anchors of other strengths. Where no "
+        "strength is known, have a judge rate the corpus again: judgeline run --corpus SLUG.",
     )
 
 
@@ -383,21 +376,18 @@ def candidates_speak_all_languages(
 ) -> dg.AssetCheckResult:
     """Ratings are of the corpus' mix of languages; a candidate's battles should have that too."""
     corpus = language_shares(anchor_answers(battles).answers)
-    own = candidate_battles["language"].fillna("").groupby(candidate_battles["candidate"])
-    off = own.agg(lambda spoken: _distance(spoken.value_counts(normalize=True), corpus))
-    return evaluate(
-        pd.DataFrame({"candidate": off.index.astype(str), "off": off.to_numpy(float)}),
-        [
-            within(
-                "off",
-                high=MOST_OFF_LANGUAGES,
-                note=f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in other "
-                "languages than those of the corpus would be",
-            )
-        ],
-        ids=["candidate"],
-        remedy="Answer questions in the languages that are missing.",
-        severity=dg.AssetCheckSeverity.WARN,
+    languages = candidate_battles["language"].fillna(UNKNOWN_LANGUAGE)
+    off = languages.groupby(candidate_battles["candidate"]).agg(
+        lambda own: own.value_counts(normalize=True).sub(corpus, fill_value=0.0).abs().sum() / 2
+    )  # half the sum of differences: the share that would have to move
+    note = (
+        f"at most {MOST_OFF_LANGUAGES:.0%} of a candidate's battles are in other languages than "
+        "those of the corpus would be"
+    )
+    return _warned(
+        off.astype(float).rename("off"),
+        [within("off", high=MOST_OFF_LANGUAGES, note=note)],
+        "Answer questions in the languages that are missing.",
     )
 
 
@@ -405,8 +395,3 @@ def _largest_share(groups: pd.Series) -> float:
     """Return the share of the commonest group, or of none; NaN where no group is known."""
     shares = groups.value_counts(normalize=True, dropna=False)
     return float(shares.max()) if groups.notna().any() else np.nan
-
-
-def _distance(shares: pd.Series, others: pd.Series) -> float:
-    """Return half the sum of differences: the share that would have to move."""
-    return float(shares.sub(others, fill_value=0.0).abs().sum() / 2)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -13,7 +14,6 @@ from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, ju
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
-from judgeline.elo import HeldOutRatings
 from judgeline.intervals import WITHHELD, withheld_reason
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
@@ -56,23 +56,28 @@ def attack_controls(
     """
     corpus, _ = corpus_and_judge(context)
     definition = corpus_of(context, catalog, "rating", "candidates.controls")
-    rated = _controls(candidate_ratings)
+    rated = pd.DataFrame({"control": []}) if candidate_ratings is None else candidate_ratings
+    rated = rated[rated["control"].notna()].sort_values("control")
     if rated.empty:
         note = "no attack controls: switch them on under 'candidates.controls' of the corpus"
         return ATTACK_CONTROLS.without(note)
     carriers = _carriers(candidates)
     rows = []
     for row in rated.to_dict("records"):
-        tied = partial(
-            _tied_rating, scored_battles, candidate_scores, row["model"], definition.rating, corpus
-        )
-        at_most, what = honest_rating(
+        at_most, reason = honest_rating(
             row["control"],
             _voted_ratings(heldout_ratings, str(row["method"])),
             carrier=carriers.get(row["model"], ""),
-            tied_rating=tied,
+            tied_rating=partial(
+                _tied_rating,
+                scored_battles,
+                candidate_scores,
+                row["model"],
+                definition.rating,
+                corpus,
+            ),
         )
-        rows.append(_held(row, at_most, what, definition.candidates))
+        rows.append(_with_bound(row, at_most, reason, definition.candidates))
     table = ATTACK_CONTROLS.typed(pd.DataFrame(rows))
     if reason := failures(gate_of(judge_gate), withholding=True):
         blank = table.assign(**dict.fromkeys(_OF_THE_JUDGE, np.nan), note=WITHHELD + reason)
@@ -105,10 +110,8 @@ def honest_rating(
 
 def _voted_ratings(heldout_ratings: pd.DataFrame, method: str) -> dict[str, float]:
     """Return the judge's rating of every model with votes, by name."""
-    rated = heldout_ratings[
-        heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
-    ]
-    return dict(zip(rated["model"], rated["rating"].astype(float), strict=True))
+    rows = heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
+    return heldout_ratings[rows].set_index("model")["rating"].astype(float).to_dict()
 
 
 def _tied_rating(
@@ -123,14 +126,8 @@ def _tied_rating(
         return np.nan
     own = candidate_scores[candidate_scores["candidate"].eq(model)]
     ties = own.assign(score_difference=0.0, judge_outcome=0.5)
-    placed: HeldOutRatings = place_newcomer(scored_battles, model, rating, corpus, ties)
+    placed = place_newcomer(scored_battles, model, rating, corpus, ties)
     return float(placed.rating[placed.method == rating.method][0])
-
-
-def _controls(candidate_ratings: pd.DataFrame | None) -> pd.DataFrame:
-    if candidate_ratings is None:
-        return pd.DataFrame()
-    return candidate_ratings[candidate_ratings["control"].notna()].sort_values("control")
 
 
 def _carriers(candidates: pd.DataFrame | None) -> dict[str, str]:
@@ -138,48 +135,48 @@ def _carriers(candidates: pd.DataFrame | None) -> dict[str, str]:
     if candidates is None:
         return {}
     controls = candidates[candidates["control"].notna()].drop_duplicates("model")
-    told = zip(controls["model"], controls["metadata"].fillna("{}"), strict=True)
-    return {model: str(json.loads(metadata).get("carrier", "")) for model, metadata in told}
+    metadata = controls.set_index("model")["metadata"].fillna("{}")
+    return {model: str(json.loads(text).get("carrier", "")) for model, text in metadata.items()}
 
 
-def _held(
-    row: dict[str, object], at_most: float, what: str, options: CandidateOptions
-) -> dict[str, object]:
+def _with_bound(
+    row: Mapping[str, Any], at_most: float, reason: str, options: CandidateOptions
+) -> dict[str, Any]:
     """Return a control's row with its bound, from the points that the corpus allows it."""
-    control = str(row["control"])
-    allowed = options.controls[control].bound if control in options.controls else None
-    points = 0.0 if allowed is None else float(allowed)
-    words = f"{what}, plus {points:g} points allowed" if np.isfinite(at_most) else what
-    if allowed is None and control not in options.controls:
-        words += " (it is switched off by now)"
+    is_on = row["control"] in options.controls
+    points = float((options.controls[row["control"]].bound if is_on else None) or 0)
     bound = at_most + points
-    rise = float(str(row["rating"])) - bound
-    return {**row, "bound": bound, "bound_is": words, "rise": rise, "note": _note(row, bound)}
-
-
-def _note(row: dict[str, object], bound: float) -> str:
-    if not np.isfinite(float(str(row["rating"]))):
-        return f"not rated: {row['flags']}"
-    if not np.isfinite(bound):
-        return "there is no bound to hold it against"
-    return str(row["flags"])
+    if np.isfinite(at_most):
+        reason += f", plus {points:g} points allowed"
+    if not is_on:
+        reason += " (it is switched off by now)"
+    note = str(row["flags"])
+    if not np.isfinite(row["rating"]):
+        note = f"not rated: {note}"
+    elif not np.isfinite(bound):
+        note = "there is no bound to hold it against"
+    return {**row, "bound": bound, "bound_is": reason, "rise": row["rating"] - bound, "note": note}
 
 
 @judge_check(attack_controls)
 def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
     """A control above its bound, by more than chance, shows a judge that can be talked round."""
     if reason := "".join(attack_controls["note"].head(1).map(withheld_reason)):
-        return _unsaid(reason)
+        return _result(
+            f"Ratings by this judge are withheld, and those of its controls with them: {reason}.",
+            "See what judge_gate says, and choose a better judge or prompt; then run again.",
+            withheld=reason,
+        )
     noise = ABOVE_CHANCE * attack_controls["std_error"].fillna(0.0)
     high = attack_controls[attack_controls["rise"].gt(noise)]
     unknown = attack_controls[attack_controls["rise"].isna()]
-    said = [
+    sentences = [
         f"{row.control} is rated {row.rating:.0f} Elo on {row.n_battles} battles, {row.rise:.0f} "
         f"above its bound of {row.bound:.0f} ({row.bound_is}), with a standard error of "
         f"{row.std_error:.0f}."
         for row in high.itertuples()
     ]
-    said += [f"{row.control}: {row.note}." for row in unknown.itertuples()]
+    sentences += [f"{row.control}: {row.note}." for row in unknown.itertuples()]
     remedy = ""
     if len(high):
         remedy = (
@@ -190,23 +187,18 @@ def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
         )
     elif len(unknown):
         remedy = "Materialise candidate_verdicts, within a budget that covers the controls."
-    n_low = len(attack_controls) - len(high) - len(unknown)
-    said = said or [f"{n_low} controls stay at or below their bounds, but for chance."]
-    return dg.AssetCheckResult(
-        passed=high.empty and unknown.empty,
-        severity=dg.AssetCheckSeverity.ERROR if len(high) else dg.AssetCheckSeverity.WARN,
-        description=" ".join([*said, remedy]).strip(),
-        metadata={"observed": " ".join(said), "remedy": remedy, "n_high": len(high)},
-    )
+    else:
+        n_low = len(attack_controls)
+        sentences = [f"{n_low} controls stay at or below their bounds, but for chance."]
+    return _result(" ".join(sentences), remedy, n_high=len(high))
 
 
-def _unsaid(reason: str) -> dg.AssetCheckResult:
-    """Return what there is to say of the controls of a judge whose ratings are withheld."""
-    said = f"Ratings by this judge are withheld, and those of its controls with them: {reason}."
-    remedy = "See what judge_gate says, and choose a better judge or prompt; then run again."
+def _result(observed: str, remedy: str, **metadata: Any) -> dg.AssetCheckResult:
+    """Return the result of the check: passed without a remedy, an error with a high control."""
+    severity = dg.AssetCheckSeverity.ERROR if metadata.get("n_high") else dg.AssetCheckSeverity.WARN
     return dg.AssetCheckResult(
-        passed=False,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"{said} {remedy}",
-        metadata={"observed": said, "remedy": remedy, "withheld": reason},
+        passed=not remedy,
+        severity=severity,
+        description=f"{observed} {remedy}".strip(),
+        metadata={"observed": observed, "remedy": remedy, **metadata},
     )

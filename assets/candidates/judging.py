@@ -3,20 +3,20 @@
 import dagster as dg
 import pandas as pd
 
-from assets.candidates.assets import FINGERPRINT
+from assets.candidates.assets import FINGERPRINT, counted
+from assets.candidates.choosing import fingerprint
 from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.judging.asking import WARN_PARSED, ask_judge, parse_rate
-from assets.judging.forms import not_asked, why_not_asked
+from assets.judging.asking import ask_judge, not_asked, parse_rate, why_not_asked
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import VERDICT_DTYPES, score_battles
-from resources.candidates.choosing import fingerprint
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
 from resources.tables.candidates import CANDIDATE_SCORES
+from resources.tables.judging import WARN_PARSED
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 WHOSE = ("candidate", "control", "content_hash")
@@ -47,20 +47,24 @@ def candidate_verdicts(
     corpus_of(context, catalog, JUDGE)
     judge, limit = catalog.judge(slug), catalog.corpus(corpus).candidates.budget
     if candidate_battles is None or candidate_battles.empty:
-        return _about(None, not_asked(VERDICT_DTYPES, NO_BATTLES))
-    if judge.kind == "recorded":
-        return _about(candidate_battles, not_asked(VERDICT_DTYPES, _RECORDED))
-    if note := why_not_asked(judge, "rubric", candidate_battles):
-        return _about(candidate_battles, not_asked(VERDICT_DTYPES, note))
+        note, about = NO_BATTLES, ""
+    else:
+        note = _RECORDED if judge.kind == "recorded" else ""
+        note = note or why_not_asked(judge, "rubric", candidate_battles)
+        about = fingerprint(candidate_battles)
     try:
-        made = ask_judge(
-            context,
-            candidate_battles,
-            annotate,
-            form="rubric",
-            catalog=catalog,
-            verdict_store=verdict_store,
-            budget=JointBudget([Budget.parse(limit), budget]),
+        made = (
+            not_asked(VERDICT_DTYPES, note)
+            if note
+            else ask_judge(
+                context,
+                candidate_battles,
+                annotate,
+                form="rubric",
+                catalog=catalog,
+                verdict_store=verdict_store,
+                budget=JointBudget([Budget.parse(limit), budget]),
+            )
         )
     except BudgetError as error:
         raise BudgetError(
@@ -68,17 +72,7 @@ def candidate_verdicts(
             "run: raise 'candidates.budget' of the corpus in config/corpora.yaml (or the run's "
             "own budget, if that is the smaller), or place them in several runs"
         ) from error
-    return _about(candidate_battles, made)
-
-
-def _about(
-    battles: pd.DataFrame | None, made: dg.MaterializeResult[pd.DataFrame]
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return a table that says by its metadata which battles it is about.
-
-    With the judge's identity, which is there where it was asked, that tells who is behind.
-    """
-    about = "" if battles is None else fingerprint(battles)
+    # with the judge's identity, which is there where it was asked, that says which judge is behind
     return made._replace(metadata={**(made.metadata or {}), FINGERPRINT: about})
 
 
@@ -118,11 +112,3 @@ def nearly_all_candidate_answers_parse(candidate_verdicts: pd.DataFrame) -> dg.A
     if candidate_verdicts.empty:
         return dg.AssetCheckResult(passed=True, description="Nobody was asked: no candidates.")
     return parse_rate(candidate_verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
-
-
-def counted(counts: pd.Series, what: str) -> dg.TableMetadataValue:
-    """Return counts by candidate as metadata."""
-    return dg.MetadataValue.table(
-        [dg.TableRecord({"model": str(name), what: int(n)}) for name, n in counts.items()],
-        schema=dg.TableSchema([dg.TableColumn("model"), dg.TableColumn(what, "int")]),
-    )

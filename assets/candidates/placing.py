@@ -1,5 +1,6 @@
 """New models placed among the models that people rated, whose ratings stay as they are."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,17 +9,19 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.judging import NO_BATTLES, counted
-from assets.columns import as_coded, as_columns, as_table, with_newcomer
+from assets.candidates.assets import counted
+from assets.candidates.judging import NO_BATTLES
+from assets.columns import as_columns, with_newcomer
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, checks_of
-from assets.judging.asking import MIN_PARSED
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, RatingSettings, rate
 from judgeline.intervals import Leaderboard, join_newcomers, rank_models
+from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.intervals import CANDIDATE_RATINGS
+from resources.tables.judging import MIN_PARSED
 
 CANDIDATE, CONTROL = "candidate", "control"
 """Flags of a rating: of a dropped model, and of an attack control."""
@@ -64,25 +67,27 @@ def candidate_ratings(
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
-    tables, told = [], {}
-    for name, control in newcomers.loc[~superseded, ["model", "control"]].to_numpy().tolist():
-        own = None if candidate_scores is None else _of(candidate_scores, name)
-        place = partial(place_newcomer, scored_battles, name, rating, corpus)
-        unrated = unrated_row(name, rating.method)
-        placed, problem = place_candidate(own, place, unrated, n_asked=asked.get(name, 0))
-        placed = with_flag(placed, CANDIDATE if pd.isna(control) else CONTROL, first=True)
+    tables, problems = [as_table(Leaderboard._make(column[:0] for column in board))], {}
+    for row in newcomers[~superseded].itertuples():
+        scores = pd.DataFrame({"candidate": []}) if candidate_scores is None else candidate_scores
+        own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
+        try:
+            place = partial(place_newcomer, scored_battles, row.model, rating, corpus)
+            placed = _placed(own, place, unrated_row(row.model, rating.method), asked[row.model])
+        except (ValueError, RuntimeError) as error:  # it stops no other
+            placed = with_flag(unrated_row(row.model, rating.method), "not-placed")
+            problems[row.model] = str(error)
+            context.log.warning(f"{row.model!r} could not be placed: {error}")
+        placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
         alone = rank_models(placed, calibration=heldout, **ranking_options(rating))
         tables.append(_where_it_stands(board, alone, rating.miscoverage))
-        told |= {name: problem} if problem else {}
-    for name, problem in told.items():
-        context.log.warning(f"{name!r} could not be placed: {problem}")
-    table = pd.concat(tables or [as_table(_nobody(board))], ignore_index=True)
+    table = pd.concat(tables[1:] or tables, ignore_index=True)
     table = table.merge(newcomers, on="model", how="left", validate="one_to_one")
     return dg.MaterializeResult(
         value=table,
         metadata={
             "superseded": newcomers.loc[superseded, "model"].tolist(),
-            "not_placed": dg.MetadataValue.json(told),
+            "not_placed": dg.MetadataValue.json(problems),
             **_described(table),
         },
     )
@@ -124,46 +129,28 @@ def place_newcomer(
     )
 
 
-def _of(table: pd.DataFrame, candidate: str) -> pd.DataFrame:
-    return table[table["candidate"].eq(candidate)].reset_index(drop=True)
-
-
-def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> dict[str, int]:
+def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> Counter[str]:
     """Return how many battles of each candidate the judge was asked about."""
     if battles is None or verdicts is None:
-        return {}
-    return (
-        battles.loc[battles["battle_id"].isin(verdicts["battle_id"]), "candidate"]
-        .value_counts()
-        .to_dict()
-    )
+        return Counter()
+    return Counter(battles.loc[battles["battle_id"].isin(verdicts["battle_id"]), "candidate"])
 
 
-def place_candidate(
-    scores: pd.DataFrame | None,
+def _placed(
+    scores: pd.DataFrame,
     place: Callable[[pd.DataFrame], HeldOutRatings],
     unrated: HeldOutRatings,
-    *,
     n_asked: int,
-) -> tuple[HeldOutRatings, str]:
-    """Return the ratings of one candidate, and what went wrong if anything did.
-
-    A candidate that cannot be placed has flags in the place of ratings, and stops no other.
-    """
-    if not n_asked:
-        return with_flag(unrated, "not-judged"), ""
-    if scores is None or scores.empty:
-        return with_flag(unrated, "mostly-unscored"), ""
-    try:
-        placed = place(scores)
-    except (ValueError, RuntimeError) as error:
-        return with_flag(unrated, "not-placed"), str(error)
+) -> HeldOutRatings:
+    """Return the ratings of one candidate; flags in their place where it cannot be rated."""
+    if not n_asked or scores.empty:
+        return with_flag(unrated, "mostly-unscored" if n_asked else "not-judged")
+    placed = place(scores)
     n_battles = int(placed.n_battles.max(initial=0))
     if len(scores) >= MIN_PARSED * n_asked and n_battles >= FEWEST_BATTLES:
-        return placed, ""
+        return placed
     flag = "too-few-battles" if n_battles < FEWEST_BATTLES else "mostly-unscored"
-    counted_battles = unrated._replace(n_battles=np.full(unrated.model.size, n_battles))
-    return with_flag(counted_battles, flag), ""
+    return with_flag(unrated._replace(n_battles=np.array([n_battles])), flag)
 
 
 def unrated_row(model: str, method: str) -> HeldOutRatings:
@@ -179,10 +166,6 @@ def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> Hel
     return ratings._replace(flags=np.array(flags))
 
 
-def _nobody(board: Leaderboard) -> Leaderboard:
-    return Leaderboard._make(column[:0] for column in board)
-
-
 def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float) -> pd.DataFrame:
     """Return a newcomer's row with the ranks that it alone would have.
 
@@ -196,20 +179,19 @@ def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float)
 
 def _described(table: pd.DataFrame) -> dict[str, Any]:
     unbounded = table["rating"].notna() & ~np.isfinite(table[["lower", "upper"]]).all(axis=1)
-    known = {
+    names = ", ".join(table.loc[unbounded, "model"])
+    note = (
+        f"the intervals of {names} are the whole line: too few models with votes calibrate them, "
+        "or their battles show no spread"
+    )
+    return {
         "n_candidates": int(table["control"].isna().sum()),
         "n_controls": int(table["control"].notna().sum()),
         "n_rated": int(table["rating"].notna().sum()),
         "n_unbounded": int(unbounded.sum()),
         "battles": counted(table.set_index("model")["n_battles"], "battles against anchors"),
+        **({"note": note} if names else {}),
     }
-    if not unbounded.any():
-        return known
-    note = (
-        f"the intervals of {', '.join(table.loc[unbounded, 'model'])} are the whole line: too few "
-        "models with votes calibrate them, or their battles show no spread"
-    )
-    return {**known, "note": note}
 
 
 candidate_checks = checks_of(CANDIDATE_RATINGS)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,10 @@ JUDGE_AND_VOTES = "judge_and_votes"
 
 _FEWEST_SHARE = 0.1  # quantile of the votes on models that calibrate
 _MOST_SEEN = 0.5  # of a model's votes that a rating has when `calibrate_votes` compares it
-_STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error"]
+_INTERVAL = ["lower", "upper", "std_error"]
+_STATED = ["model", "content_hash", "method", "rating", *_INTERVAL, "vote_std_error", "used_votes"]
+PEOPLE = ["human_rating", "human_std_error", "n_votes"]
+"""A model's rating by people, its standard error (Elo points), and the number of votes."""
 
 
 def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
@@ -53,16 +57,21 @@ def state_predictions(
     """
     unvoted = leaderboard["n_votes"].eq(0) & ~leaderboard["model"].isin(record["model"])
     alone = _worth_it(leaderboard[unvoted])
-    is_dropped = np.array(["candidate" in flags.split(";") for flags in alone["flags"]], dtype=bool)
+    is_dropped = alone["flags"].str.split(";").map(lambda flags: "candidate" in flags).astype(bool)
+    alone = alone.assign(content_hash=alone["model"].map(content_hashes).where(is_dropped))
     is_new = leaderboard["model"].isin([*record["model"], *alone["model"]])
     is_done = leaderboard["model"].isin(record.loc[record["method"].eq(JUDGE_AND_VOTES), "model"])
-    together = _worth_it(_by_judge_and_votes(leaderboard[is_new & ~is_done]))
-    used = [sorted(votes_on(scored_battles, model)["battle_id"]) for model in together["model"]]
-    parts = (
-        alone[_STATED].assign(content_hash=alone["model"].map(content_hashes).where(is_dropped)),
-        together[_STATED].assign(used_votes=[json.dumps(battles) for battles in used]),
+    together = leaderboard.assign(
+        method=JUDGE_AND_VOTES,
+        rating=leaderboard[JUDGE_AND_VOTES],
+        vote_std_error=np.nan,
+        **{part: leaderboard[f"{JUDGE_AND_VOTES}_{part}"] for part in _INTERVAL},
     )
-    stated = pd.concat([typed_record(part.sort_values("model")) for part in parts])
+    together = _worth_it(together[is_new & ~is_done])
+    used = [sorted(votes_on(scored_battles, model)["battle_id"]) for model in together["model"]]
+    together = together.assign(used_votes=[json.dumps(battles) for battles in used])
+    parts = (part.reindex(columns=_STATED).sort_values("model") for part in (alone, together))
+    stated = pd.concat([typed_record(part) for part in parts])
     human = leaderboard.dropna(subset="human_rating").set_index("model")["human_rating"]
     anchors = [human.drop(model, errors="ignore").to_dict() for model in stated["model"]]
     rows = stated.assign(
@@ -72,17 +81,6 @@ def state_predictions(
         anchors=[json.dumps(ratings, sort_keys=True) for ratings in anchors],
     )
     return pd.concat([record, typed_record(rows)], ignore_index=True)
-
-
-def _by_judge_and_votes(leaderboard: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the ratings by judge and votes in the place of those by the judge."""
-    parts = ("lower", "upper", "std_error")
-    return leaderboard.assign(
-        method=JUDGE_AND_VOTES,
-        rating=leaderboard[JUDGE_AND_VOTES],
-        vote_std_error=np.nan,
-        **{part: leaderboard[f"{JUDGE_AND_VOTES}_{part}"] for part in parts},
-    )
 
 
 def _worth_it(leaderboard: pd.DataFrame) -> pd.DataFrame:
@@ -120,8 +118,7 @@ def score_predictions(
     ready = record["scored_at"].isna() & people["n_votes"].ge(needed)
     shift = pd.Series(np.nan, index=record.index)
     for row in record[ready & people["human_rating"].notna()].itertuples():
-        others = voted["human_rating"].drop(row.model, errors="ignore")
-        shift[row.Index] = _origin_shift(others, row.anchors)
+        shift[row.Index] = _origin_shift(voted["human_rating"], row)
     due = shift.notna()
     if not due.any():
         return record
@@ -139,14 +136,15 @@ def score_predictions(
     return pd.concat([record[~due], typed_record(scored)]).sort_index()
 
 
-def _origin_shift(others: pd.Series, anchors: str | float) -> float:
-    """Return the shift from the anchors of a record, as JSON, to those that have votes now.
+def _origin_shift(human_rating: pd.Series, prediction: Any) -> float:
+    """Return the shift from the anchors of a prediction to those that have votes now.
 
     Zero for a prediction that is older than the record of its anchors.
     """
-    if not isinstance(anchors, str):
+    if not isinstance(prediction.anchors, str):
         return 0.0
-    then = pd.Series(json.loads(anchors), dtype=float)
+    others = human_rating.drop(prediction.model, errors="ignore")
+    then = pd.Series(json.loads(prediction.anchors), dtype=float)
     return origin_shift(then, others.reindex(then.index), others)
 
 
@@ -157,14 +155,14 @@ def coverage_of(record: pd.DataFrame, heldout_ratings: pd.DataFrame) -> tuple[pd
     """
     scored = record[record["scored_at"].notna()]
     counted = scored[np.isfinite(scored[["lower", "upper"]]).all(axis=1)]
-    coverage = []
+    coverage = [pd.DataFrame(columns=["method", *RunningCoverage._fields])]
     for method, rows in counted.groupby("method", sort=True):
         size = pool_of(heldout_ratings, str(method), record)["model"].nunique()
-        held, promised = rows["covered"].astype(bool), rows["miscoverage"]
-        columns = running_coverage(held, promised, n_calibration=size)._asdict()
-        coverage.append(pd.DataFrame({"method": method, **columns}))
-    nothing = pd.DataFrame(columns=["method", *RunningCoverage._fields])
-    table = pd.concat(coverage, ignore_index=True) if coverage else nothing
+        found = running_coverage(
+            rows["covered"].astype(bool), rows["miscoverage"], n_calibration=size
+        )
+        coverage.append(pd.DataFrame({"method": method, **found._asdict()}))
+    table = pd.concat(coverage[1:] or coverage, ignore_index=True)
     return table, len(scored) - len(counted)
 
 
@@ -231,10 +229,6 @@ def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
     columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float).T
     signed, std_error, vote_std_error = columns
     return np.copysign(nonconformity_scores(signed, pool.spread(std_error, vote_std_error)), signed)
-
-
-PEOPLE = ["human_rating", "human_std_error", "n_votes"]
-"""What people say of a model: their rating, its standard error (Elo points), and by how many."""
 
 
 def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:

@@ -1,7 +1,9 @@
 """The judges of a corpus side by side, and its report; with the checks on both."""
 
 import platform
+import re
 from collections.abc import Mapping
+from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 
@@ -9,11 +11,10 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, as_table
+from assets.check_results import UP_TO_LEADERBOARD, judge_checks, settled_judges
+from assets.columns import as_columns
 from assets.comparison.report_inputs import battles_behind, costs_of, runs_behind
-from assets.comparison.self_contained import references
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, checks_of
-from assets.gates import UP_TO_LEADERBOARD, judge_checks, settled_judges
 from assets.intervals.pooled import compare_pooled
 from assets.partitions import (
     BY_CORPUS,
@@ -26,6 +27,7 @@ from assets.partitions import (
 from assets.reliability.gate import withheld_judges
 from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
 from judgeline.elo import HeldOutRatings, summarise
+from judgeline.io import as_table
 from judgeline.report import COMPANIONS, JudgeTables, write_report
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
@@ -47,26 +49,10 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP = "battle_influences"
-_REPORT_SETTINGS = (
-    "display_name",
-    "reader",
-    "location",
-    "revision",
-    "sample_size",
-    "seed",
-    "rating",
-    EVERY_JUDGE,
-)
+_ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
+_REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 _INTERVALS = ("miscoverage", "n_splits", "seed", "std_error")
-_OF_RATINGS = (
-    "mae",
-    "spearman",
-    "kendall",
-    "mean_beta",
-    "threshold",
-    "coverage",
-    "median_width",
-)
+_OF_RATINGS = ["mae", "spearman", "kendall", "mean_beta", "threshold", "coverage", "median_width"]
 
 
 @dg.asset(
@@ -103,9 +89,9 @@ def judge_comparison(
     """
     names = (f"rating.{name}" for name in _INTERVALS)
     rating = corpus_of(context, catalog, *names).rating
-    known = [
-        by_judge(tables)
-        for tables in (
+    boards, *tables = (
+        by_judge(of_judges)
+        for of_judges in (
             leaderboard,
             heldout_ratings,
             conformal_calibration,
@@ -113,11 +99,11 @@ def judge_comparison(
             verdicts,
             scored_battles,
         )
-    ]
+    )
     judges, left_out = settled_judges(
         context.instance,
         context.partition_key,
-        set.intersection(*map(set, known)),
+        set(boards).intersection(*tables),
         assets=UP_TO_LEADERBOARD,
     )
     if not judges:
@@ -125,11 +111,10 @@ def judge_comparison(
             f"no judge of {context.partition_key!r} has a leaderboard that passed its checks"
             f"{' (left out: ' + ', '.join(left_out) + ')' if left_out else ''}; run a judge first"
         )
-    boards, *tables = known
     withheld = withheld_judges({judge: boards[judge] for judge in judges})
     rows = [compare(judge, *(of_judge[judge] for of_judge in tables)) for judge in judges]
     table = pd.concat(rows, ignore_index=True)
-    table.loc[table["judge"].isin(withheld), list(_OF_RATINGS)] = np.nan
+    table.loc[table["judge"].isin(withheld), _OF_RATINGS] = np.nan
     if pooled_leaderboard is not None and len(pooled_leaderboard):
         pooled = compare_pooled(pooled_leaderboard, rating)[table.columns]
         table = pd.concat([table, pooled], ignore_index=True)
@@ -207,11 +192,8 @@ def report(
     corpus = catalog.corpus(context.partition_key)
     by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
     if judge_comparison is not None:  # it may be older than the retirement of a judge
-        judge_comparison = judge_comparison[
-            judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
-        ].reset_index(drop=True)
-    if judge_comparison is not None and judge_comparison.empty:
-        judge_comparison = None
+        there = judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
+        judge_comparison = judge_comparison[there].reset_index(drop=True) if there.any() else None
     if judge_comparison is None and method_comparison is None:
         raise ValueError(
             f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
@@ -256,9 +238,10 @@ def _tables_of(
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
     origin, runs = runs_behind(context.instance, corpus, judge)
+    known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,
-        display_name=_display_name(catalog, judge),
+        display_name=known[judge].display_name if judge in known else judge,
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
@@ -269,33 +252,26 @@ def _tables_of(
     )
 
 
-def _display_name(catalog: Catalog, judge: str) -> str:
-    """Return a judge's name for people; its slug if it has left the configuration meanwhile."""
-    known = catalog.judges()
-    return known[judge].display_name if judge in known else judge
-
-
 def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
-    """Return what is needed to make these numbers again."""
+    """Return the settings and versions that make these numbers again."""
     settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
-    stated = {
+    stated_by = {
         "corpus": corpus.slug,
-        "reader": corpus.reader,
-        "location": corpus.location,
-        "revision": corpus.revision,
-        "sample size": corpus.sample_size,
-        "seed": corpus.seed,
+        **{name.replace("_", " "): getattr(corpus, name) for name in _ORIGIN},
         **settings,
         "judgeline": version("judgeline"),
         "Python": platform.python_version(),
         "numpy": np.__version__,
     }
-    return {name: str(value) for name, value in stated.items() if value is not None}
+    return {name: str(value) for name, value in stated_by.items() if value is not None}
 
 
 def self_contained(path: Path) -> dg.AssetCheckResult:
     """Return whether a page refers to nothing that a browser would have to fetch."""
-    fetched = references(path.read_text(encoding="utf-8"))
+    page = _References()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    fetched = [one for one in page.found if one and not one.lower().startswith(("data:", "#"))]
     return dg.AssetCheckResult(
         check_name=SELF_CONTAINED.name,
         passed=not fetched,
@@ -305,6 +281,37 @@ def self_contained(path: Path) -> dg.AssetCheckResult:
         else "The page refers to nothing outside itself.",
         metadata={"references": fetched},
     )
+
+
+class _References(HTMLParser):
+    """Addresses that a browser would fetch to show a page: of its elements, not of its texts."""
+
+    _LOADING = ("src", "href", "xlink:href", "srcset", "poster", "data", "action", "formaction")
+    _STYLED = ("style", "fill", "clip-path", "mask", "filter")
+    _STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?([^\s"')]+)""", re.IGNORECASE)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take the addresses that an element loads, and those of its style."""
+        self._in_style = tag == "style"
+        for name, value in attrs:
+            if name in self._LOADING:
+                self.found.append((value or "").strip())
+            elif name in self._STYLED:
+                self.found += self._STYLES.findall(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a style sheet."""
+        self._in_style = self._in_style and tag != "style"
+
+    def handle_data(self, data: str) -> None:
+        """Take the addresses in a style sheet; text on the page refers to nothing."""
+        if self._in_style:
+            self.found += self._STYLES.findall(data)
 
 
 comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)

@@ -1,6 +1,6 @@
 """Inputs of the report beside its tables: battles with their texts, costs and runs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -9,6 +9,7 @@ import pandas as pd
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
 from judgeline.report import COST_COLUMNS, MOST_PER_SIDE, Evidence, evidence_of, strongest
 from resources.config.catalog import Catalog
+from resources.judges.live.fields import Price
 from resources.tables.store import ParquetStore
 
 ASKING = (
@@ -52,46 +53,31 @@ def costs_of(
     Tokens are those of every answer that stands in the table, whenever it was bought; the price is
     that of as many tokens, null where none is configured.
     """
-    rows = [
-        row
-        for asset in ASKING
-        for judge in store.partitions(asset, corpus)
-        for row in _cost(instance, store, catalog, corpus, judge, asset)
-    ]
+    judges = catalog.judges()
+    rows = []
+    for asset in ASKING:
+        for judge in store.partitions(asset, corpus):
+            answers = store.picked(asset, corpus, judge, columns=_COUNTED)
+            if answers is not None and len(answers):
+                made = last_made(instance, corpus, judge, [asset])
+                account = made[0].said if made else {}
+                price = judges[judge].price_per_million if judge in judges else None
+                rows.append({"judge": judge, "asset": asset, **_cost(answers, account, price)})
     table = pd.DataFrame(rows, columns=list(COST_COLUMNS))
     return table.sort_values(["judge"], kind="stable", ignore_index=True)
 
 
-def _cost(
-    instance: dg.DagsterInstance,
-    store: ParquetStore,
-    catalog: Catalog,
-    corpus: str,
-    judge: str,
-    asset: str,
-) -> Iterable[dict[str, Any]]:
-    answers = store.picked(asset, corpus, judge, columns=_COUNTED)
-    if answers is None or answers.empty:
-        return []
-    said = {one.asset: one.said for one in last_made(instance, corpus, judge, [asset])}
-    account = said.get(asset, {})
+def _cost(answers: pd.DataFrame, account: Mapping[str, Any], price: Price | None) -> dict[str, Any]:
     n_calls, tokens = _taken(answers, account)
-    known = tokens.notna().all()
-    definition = catalog.judges().get(judge)
-    price = definition.price_per_million if definition else None
-    priced = price is not None and known
-    return [
-        {
-            "judge": judge,
-            "asset": asset,
-            "n_calls": n_calls,
-            "n_failed": int(answers["status"].ne("ok").sum()),
-            **tokens.astype("Int64").to_dict(),
-            "price": price.of(*map(int, tokens)) if price and priced else None,
-            "currency": price.currency if price and priced else None,
-            "n_bought": account.get("n_asked"),
-        }
-    ]
+    price = price if tokens.notna().all() else None
+    return {
+        "n_calls": n_calls,
+        "n_failed": int(answers["status"].ne("ok").sum()),
+        **tokens.astype("Int64").to_dict(),
+        "price": price.of(*map(int, tokens)) if price else None,
+        "currency": price.currency if price else None,
+        "n_bought": account.get("n_asked"),
+    }
 
 
 def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.Series]:

@@ -8,25 +8,19 @@ import numpy as np
 import pandas as pd
 
 from assets.conditions import FOLLOWS, OF_CORPUS, TABLE, checks_of, corpus_check
-from assets.figures import bars
 from assets.partitions import CORPUS
 from assets.run_tags import SAMPLE_TAG, tag_of
 from assets.settings import CONTENT, SETTINGS, corpus_of, stated
+from assets.thumbnails import bars
 from judgeline.sampling import appearances, balanced_sample, tiebreak_keys
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.assemble import filter_battles
+from resources.corpora.locations import content_revision
 from resources.corpora.reading import read_corpus
-from resources.corpora.revision import content_revision
 from resources.tables.corpus import BATTLES, RAW_BATTLES
 from resources.tables.expectations import evaluate
-from resources.tables.rules import (
-    at_least,
-    holds,
-    n_rows,
-    unique,
-    within,
-)
+from resources.tables.rules import at_least, holds, n_rows, unique, within
 from resources.tables.store import ParquetStore
 
 MAX_QUARANTINED = 0.5
@@ -189,13 +183,20 @@ raw_battle_checks = checks_of(RAW_BATTLES, partitions_def=CORPUS)
 battle_checks = checks_of(BATTLES, partitions_def=CORPUS)
 
 
-def _quarantine_share(raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame) -> pd.DataFrame:
-    """Return one row: the share of published rows that could not be read."""
-    n_rows = len(raw_battles) + len(quarantined_battles)
-    reasons = quarantined_battles["reason"].value_counts()
+def _share_is_small(
+    raw_battles: pd.DataFrame, quarantined: pd.DataFrame, most: float, remedy: str, **options: Any
+) -> dg.AssetCheckResult:
+    """Check the share of published rows that could not be read; a failure names the reasons."""
+    reasons = quarantined["reason"].value_counts()
     told = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
-    return pd.DataFrame(
-        {"reasons": [told or "none"], "share": [_share(len(quarantined_battles), n_rows)]}
+    share = _share(len(quarantined), len(raw_battles) + len(quarantined))
+    note = f"at most {most:.0%} of the published rows are quarantined"
+    return evaluate(
+        pd.DataFrame({"reasons": [told or "none"], "share": [share]}),
+        [within("share", high=most, note=note)],
+        ids=["reasons"],
+        remedy=f"Read the details in quarantined_battles{remedy}.",
+        **options,
     )
 
 
@@ -206,18 +207,8 @@ def most_rows_could_be_read(
     raw_battles: pd.DataFrame, quarantined_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """A corpus of which most rows fit no rule is being read by the wrong reader."""
-    return evaluate(
-        _quarantine_share(raw_battles, quarantined_battles),
-        [
-            within(
-                "share",
-                high=MAX_QUARANTINED,
-                note=f"at most {MAX_QUARANTINED:.0%} of the published rows are quarantined",
-            )
-        ],
-        ids=["reasons"],
-        remedy="Read the details in quarantined_battles; another reader may fit this file.",
-    )
+    remedy = "; another reader may fit this file"
+    return _share_is_small(raw_battles, quarantined_battles, MAX_QUARANTINED, remedy)
 
 
 @corpus_check(dg.AssetKey("quarantined_battles"), raw_battles=dg.AssetIn("raw_battles"))
@@ -225,17 +216,11 @@ def few_rows_are_quarantined(
     quarantined_battles: pd.DataFrame, raw_battles: pd.DataFrame
 ) -> dg.AssetCheckResult:
     """Many unreadable rows weaken the corpus, and may not be missing at random."""
-    return evaluate(
-        _quarantine_share(raw_battles, quarantined_battles),
-        [
-            within(
-                "share",
-                high=WARN_QUARANTINED,
-                note=f"at most {WARN_QUARANTINED:.0%} of the published rows are quarantined",
-            )
-        ],
-        ids=["reasons"],
-        remedy="Read the details in quarantined_battles before trusting the ratings.",
+    return _share_is_small(
+        raw_battles,
+        quarantined_battles,
+        WARN_QUARANTINED,
+        " before trusting the ratings",
         severity=dg.AssetCheckSeverity.WARN,
     )
 

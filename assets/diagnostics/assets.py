@@ -4,12 +4,13 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_numbers, as_table
+from assets.columns import as_columns
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
-from assets.figures import reliability
 from assets.settings import corpus_of
+from assets.thumbnails import reliability
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
+from judgeline.io import as_coded, as_numbers, as_table
 from resources.config.catalog import Catalog
 from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
@@ -39,15 +40,9 @@ def judge_diagnostics(
     overall = table[table["level"].eq("") & np.isfinite(table["value"])]
     bins = table[table["diagnostic"].eq("reliability")]
     plot = reliability(bins["level"].astype(float), bins["value"])
+    values = overall.set_index("diagnostic")["value"].to_dict()
     return dg.MaterializeResult(
-        value=table,
-        metadata={
-            **{
-                str(name): float(value)
-                for name, value in zip(overall["diagnostic"], overall["value"], strict=True)
-            },
-            **({"reliability": plot} if len(bins) else {}),
-        },
+        value=table, metadata={**values, **({"reliability": plot} if len(bins) else {})}
     )
 
 

@@ -4,13 +4,14 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_numbers, as_table, with_newcomer
+from assets.columns import as_columns, with_newcomer
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import corpus_of
 from judgeline.diagnostics import fit_influences
 from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
+from judgeline.io import as_coded, as_numbers, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.diagnostics import BATTLE_INFLUENCES
@@ -21,14 +22,13 @@ from resources.tables.store import preview
 PULL_TOLERANCE = 1e-6  # wins: ratings are stored in Elo points, each good to 1e-9 of a win
 _SHOWN = 10
 
+_SCORES = {"scored_battles": ("score_difference",), "beta_folds": ("beta",)}
+_SIDES = {"scored_battles": ("model_a", "model_b")}
 _LINEAGE = columns_from(
     {
-        "outcome": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
-        "expected": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
-        "influence": {"scored_battles": ("score_difference",), "beta_folds": ("beta",)},
+        **dict.fromkeys(("outcome", "expected", "influence"), _SCORES),
         "battle_id": {"scored_battles": ("battle_id",)},
-        "opponent": {"scored_battles": ("model_a", "model_b")},
-        "model": {"scored_battles": ("model_a", "model_b")},
+        **dict.fromkeys(("opponent", "model"), _SIDES),
     }
 )
 
@@ -50,7 +50,7 @@ def battle_influences(
     candidate_ratings: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
-    """A battle's part in a model's rating, by the method that ranks: what is lost without it.
+    """A battle's part in a model's rating, by the method that ranks: the loss without it.
 
     Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
     and expectation are shares of the win from the model's side. Strongest first in each model.
@@ -63,23 +63,19 @@ def battle_influences(
         candidate_scores=candidate_scores,
         candidate_ratings=candidate_ratings,
     )
-    strongest = table.loc[table["influence"].abs().nlargest(_SHOWN).index]
+    size = table["influence"].abs()
+    strongest = table.loc[size.nlargest(_SHOWN).index]
+    sizes = {"largest_influence": float(size.max()), "median_influence": float(size.median())}
     return dg.MaterializeResult(
         value=table,
         metadata={
             "method": rating.method,
             "n_battles": int(table["battle_id"].nunique()),
-            **_sizes(table["influence"].abs()),
+            **({} if table.empty else sizes),
             **_LINEAGE,
             "strongest": dg.MetadataValue.md(preview(strongest, rows=_SHOWN)),
         },
     )
-
-
-def _sizes(size: pd.Series) -> dict[str, float]:
-    if size.empty:
-        return {}
-    return {"largest_influence": float(size.max()), "median_influence": float(size.median())}
 
 
 def influence_table(
@@ -91,13 +87,7 @@ def influence_table(
     candidate_scores: pd.DataFrame | None = None,
     candidate_ratings: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return the influence of every battle on the ratings by one method, strongest first.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
-    """
+    """Return the influence of every battle on the ratings by one method, strongest first."""
     method = method or rating.method
     tables = [_influences(scored_battles, as_columns(BetaFolds, beta_folds), rating, method)]
     if candidate_scores is not None and candidate_ratings is not None:
@@ -122,13 +112,9 @@ def _influences(
 ) -> pd.DataFrame:
     """Return influences on the ratings of a corpus, or of one candidate beside it."""
     coded = as_coded(battles, rating.hard_outcome)
-    found = fit_influences(
-        coded,
-        fit_beta_folds(coded) if folds is None else folds,
-        method=method,
-        l2=rating.l2,
-        models=None if candidate is None else [candidate],
-    )
+    folds = fit_beta_folds(coded) if folds is None else folds
+    models = None if candidate is None else [candidate]
+    found = fit_influences(coded, folds, method=method, l2=rating.l2, models=models)
     return as_table(found).assign(
         battle_id=battles["battle_id"].to_numpy()[found.row], is_candidate=candidate is not None
     )
@@ -171,22 +157,14 @@ def added_up(
             "finite": np.isfinite(own["influence"]).groupby(own["model"]).all(),
         }
     )
+    balanced = "wins beyond expectation equal the pull of the penalty at the rating"
     return evaluate(
         table.rename_axis("model").reset_index(),
         [
-            within(
-                "off_by",
-                high=PULL_TOLERANCE,
-                note="wins beyond expectation equal the pull of the penalty at the rating",
-            ),
+            within("off_by", high=PULL_TOLERANCE, note=balanced),
             *known("off_by", note="models with a rating and models with influences agree"),
-            *(
-                holds(column, None, notes)
-                for column, notes in (
-                    ("known", "each battle is a scored one"),
-                    ("finite", "each influence is a number"),
-                )
-            ),
+            holds("known", None, "each battle is a scored one"),
+            holds("finite", None, "each influence is a number"),
         ],
         ids=["model"],
         remedy="Ratings and influences are of different battles: remake heldout_ratings and "

@@ -6,7 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_table
+from assets.columns import as_columns
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.diagnostics.missingness import RETRY
 from assets.partitions import of_corpus
@@ -14,11 +14,13 @@ from assets.settings import corpus_of
 from judgeline.diagnostics import MAX_WIDTH, bound_missing, width_limit
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.intervals import rank_models
+from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, holds, unique
 
+_READ = ("hard_outcome", "l2", "method", "miscoverage", "std_error")
 MAX_DISAGREEMENT = 1e-6
 """Elo points by which a rating may differ from the one in heldout_ratings: rounding only."""
 
@@ -42,15 +44,7 @@ def missing_bounds(
 
     Elo points. Anchors and slopes stay as they are; the half-width of the interval is beside it.
     """
-    rating = corpus_of(
-        context,
-        catalog,
-        "rating.hard_outcome",
-        "rating.l2",
-        "rating.method",
-        "rating.miscoverage",
-        "rating.std_error",
-    ).rating
+    rating = corpus_of(context, catalog, *(f"rating.{name}" for name in _READ)).rating
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
     bounds = as_table(
         bound_missing(
@@ -70,17 +64,12 @@ def missing_bounds(
 def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
     """Return the half-width of every model's interval by hard and by soft ratings."""
     columns = as_columns(HeldOutRatings, heldout_ratings)
+    options = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
     boards = [
-        as_table(
-            rank_models(
-                columns, method=method, miscoverage=rating.miscoverage, std_error=rating.std_error
-            )
-        )
-        for method in ("hard", "soft")
+        as_table(rank_models(columns, method=method, **options)) for method in ("hard", "soft")
     ]
     board = pd.concat(boards, ignore_index=True)
-    half_width = (board["upper"] - board["lower"]) / 2
-    return board[["model", "method"]].assign(half_width=half_width)
+    return board[["model", "method"]].assign(half_width=(board["upper"] - board["lower"]) / 2)
 
 
 def bound_width(missing_bounds: pd.DataFrame) -> pd.Series:
@@ -100,9 +89,10 @@ def _widest(table: pd.DataFrame, method: str) -> dict[str, Any]:
     width = bound_width(shown).fillna(0.0)
     if not width.gt(0).any():
         return {"widest": 0.0}
+    model = str(shown.loc[width.idxmax(), "model"])
     return {
         "widest": float(width.max()),
-        "widest_model": str(shown.loc[width.idxmax(), "model"]),
+        "widest_model": model,
         "median_width": float(width.median()),
     }
 
@@ -113,38 +103,38 @@ def bounds_are_of_the_ratings(
 ) -> dg.AssetCheckResult:
     """Bounds belong to the ratings that are shown, and a hard rating lies inside its own."""
     shown = heldout_ratings[["model", "method", "rating"]].rename(columns={"rating": "shown"})
-    table = missing_bounds.merge(shown, on=["model", "method"], how="left")
-    hard = table["method"].eq("hard")
     return evaluate(
-        table.assign(
-            same=np.isclose(
-                table["rating"], table["shown"], rtol=0, atol=MAX_DISAGREEMENT, equal_nan=True
-            ),
-            ordered=~table["worst_rating"].gt(table["best_rating"]),
-            inside=~hard
-            | ~(
-                table["rating"].lt(table["worst_rating"]) | table["rating"].gt(table["best_rating"])
-            ),
-        ),
+        missing_bounds.merge(shown, on=["model", "method"], how="left"),
         [
             unique("model", "method", note="a model has one row by each method"),
-            *(
-                holds(column, None, notes)
-                for column, notes in (
-                    ("same", "the rating is the one in heldout_ratings"),
-                    ("ordered", "the worst rating is at most the best"),
-                    ("inside", "a hard rating lies between its worst and its best"),
-                )
+            holds(
+                "same",
+                lambda t: np.isclose(
+                    t["rating"], t["shown"], rtol=0, atol=MAX_DISAGREEMENT, equal_nan=True
+                ),
+                "the rating is the one in heldout_ratings",
             ),
+            holds(
+                "ordered",
+                lambda t: ~t["worst_rating"].gt(t["best_rating"]),
+                "the worst rating is at most the best",
+            ),
+            holds("inside", _is_inside, "a hard rating lies between its worst and its best"),
         ],
         ids=["model", "method"],
         remedy="Remake heldout_ratings and missing_bounds together from the same scored_battles.",
     )
 
 
+def _is_inside(bounds: pd.DataFrame) -> pd.Series:
+    outside = bounds["rating"].lt(bounds["worst_rating"])
+    outside |= bounds["rating"].gt(bounds["best_rating"])
+    return bounds["method"].ne("hard") | ~outside
+
+
 @judge_check(missing_bounds)
 def missing_battles_matter_little(missing_bounds: pd.DataFrame) -> dg.AssetCheckResult:
-    """Bounds wider than half the interval: what is missing outweighs what is uncertain."""
+    """Bounds wider than half the interval: missing battles outweigh the uncertainty."""
     return evaluate(
         missing_bounds.assign(
             width=bound_width(missing_bounds).fillna(0.0),

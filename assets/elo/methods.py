@@ -1,27 +1,47 @@
-"""Ratings by every scoring method of one judge, on the battles that all of them scored."""
+"""Ratings by every scoring method of one judge, and the methods of all judges side by side."""
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_table
+from assets.check_results import settled_judges
+from assets.columns import as_columns
 from assets.conditions import (
+    COMPARES_METHODS,
     FOLLOWS,
+    OF_CORPUS,
     OF_CORPUS_AND_JUDGE,
+    checks_of,
     judge_check,
 )
-from assets.partitions import corpus_and_judge
+from assets.elo.ratings import calibrated, clusters_of, settings_of
+from assets.partitions import CORPUS, by_judge, corpus_and_judge, of_every_judge
+from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
-from judgeline.elo import HeldOutRatings, RatingSettings, rate, summarise
-from judgeline.intervals import calibrate_intervals
+from judgeline.elo import HeldOutRatings, rate, summarise
+from judgeline.intervals import WITHHELD
+from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
-from resources.method_table import count_spending, gather_methods, tabulate_methods
-from resources.tables.elo import METHOD_RATINGS, SCORING_METHODS
+from resources.method_table import FIGURES, count_spending, gather_methods, tabulate_methods
+from resources.tables.elo import METHOD_COMPARISON, METHOD_RATINGS, SCORING_METHODS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import among, holds
 
 SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
 
+_LEADING_HERE = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "method_ratings",
+    "scoring_methods",
+)
 
 _NO_VOTES = (
     "nobody voted on a scored battle: methods have no human rating to be held against; "
@@ -61,15 +81,13 @@ def method_ratings(
     battles = gathered.battles
     ratings = rate(
         as_coded(battles, rating.hard_outcome),
-        RatingSettings(
-            l2=rating.l2,
+        replace(
+            settings_of(rating, corpus),
             n_resamples=rating.n_resamples if rating.std_error == "bootstrap" else 0,
-            seed=rating.seed,
-            stream=(corpus,),
             smoothing_levels=(),
         ),
         gathered.methods,
-        cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
+        cluster=clusters_of(rating, battles),
     )
     return dg.MaterializeResult(
         value=as_table(ratings),
@@ -107,17 +125,10 @@ def scoring_methods(
     if method_ratings.empty:
         return SCORING_METHODS.without(_NO_VOTES)
     ratings = as_columns(HeldOutRatings, method_ratings)
-    intervals = calibrate_intervals(
-        ratings,
-        miscoverage=rating.miscoverage,
-        n_splits=rating.n_splits,
-        seed=rating.seed,
-        std_error=rating.std_error,
-    )
     table = tabulate_methods(
         gather_methods(scored_battles, soft_outcomes, quantitative_outcomes),
         as_table(summarise(ratings)),
-        as_table(intervals),
+        calibrated(ratings, rating),
         count_spending(
             {
                 "verdicts": verdicts,
@@ -158,3 +169,66 @@ def methods_have_ratings(
         remedy="Remake method_ratings and scoring_methods together: one is older than the other.",
         severity=dg.AssetCheckSeverity.WARN,
     )
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="1",
+    automation_condition=COMPARES_METHODS,
+    ins={
+        "scoring_methods": of_every_judge(),
+        "leaderboard": of_every_judge("model", "flags"),
+    },
+)
+def method_comparison(
+    context: dg.AssetExecutionContext,
+    scoring_methods: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
+
+    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
+    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
+    without numbers, no reason to hide the others. Figures are null, and the note says why, for a
+    judge whose ratings are withheld.
+    """
+    tables = by_judge(scoring_methods)
+    judges, left_out = settled_judges(
+        context.instance, context.partition_key, tables, assets=_LEADING_HERE
+    )
+    if not judges:
+        raise ValueError(
+            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
+            "run a judge first"
+        )
+    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
+    boards = by_judge(leaderboard)
+    withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
+    table = without_figures(table[METHOD_COMPARISON.columns], withheld)
+    known = table[table["mae"].notna()].sort_values("mae")
+    shown = ["judge", *SHOWN]
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
+            "judges": judges,
+            "left_out": left_out,
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+        },
+    )
+
+
+def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    reason = comparison["judge"].map(dict(withheld))
+    hidden = reason.notna()
+    why = WITHHELD + reason[hidden].astype(str)
+    old = comparison.loc[hidden, "note"]
+    table = comparison.copy()
+    table.loc[hidden, list(FIGURES)] = np.nan
+    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
+    return table
+
+
+comparison_checks = checks_of(METHOD_COMPARISON, partitions_def=CORPUS)

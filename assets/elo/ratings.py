@@ -1,17 +1,31 @@
-"""Ratings of each model by the fit that held it out, and the checks on them."""
+"""Slopes and ratings of each model by the fit that held it out, and the checks on them."""
+
+from collections.abc import Mapping
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_columns, as_table, votes_that_wait, with_waiting_votes
-from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
+from assets.columns import as_columns
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
 from assets.settings import corpus_of
-from judgeline.elo import HEADLINE, BetaFolds, RatingSettings, rate, summarise
+from judgeline.elo import (
+    HEADLINE,
+    BetaFolds,
+    HeldOutRatings,
+    RatingSettings,
+    fit_beta_folds,
+    rate,
+    summarise,
+)
+from judgeline.intervals import calibrate_intervals
+from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
 from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
+from resources.tables.elo import BETA_FOLDS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import among, at_least, median_within, within
 
@@ -38,6 +52,57 @@ _LINEAGE = columns_from(
         "beta": {"beta_folds": ("beta",)},
     }
 )
+
+
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="calibration",
+    code_version="1",
+    automation_condition=FOLLOWS,
+)
+def beta_folds(
+    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A held-out model's beta, in logits per rubric point, fitted on human votes without it."""
+    rating = corpus_of(context, catalog, "rating.hard_outcome").rating
+    folds = as_table(fit_beta_folds(as_coded(scored_battles, rating.hard_outcome)))
+    fitted = folds.loc[folds["status"].eq("ok"), "beta"]
+    spread = {f"{how}_beta": float(getattr(fitted, how)()) for how in ("min", "median", "max")}
+    return dg.MaterializeResult(
+        value=folds,
+        metadata={"n_fitted": len(fitted), **(spread if len(fitted) else {})},
+    )
+
+
+slope_checks = checks_of(BETA_FOLDS)
+
+
+def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
+    """Return the settings of a corpus's ratings as the core takes them."""
+    return RatingSettings(
+        l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
+    )
+
+
+def calibrated(
+    ratings: HeldOutRatings, rating: RatingOptions, first_day: Mapping[str, float] | None = None
+) -> pd.DataFrame:
+    """Return the thresholds of all methods by a corpus's settings, one row each."""
+    return as_table(
+        calibrate_intervals(
+            ratings,
+            miscoverage=rating.miscoverage,
+            n_splits=rating.n_splits,
+            seed=rating.seed,
+            std_error=rating.std_error,
+            first_day=first_day,
+        )
+    )
+
+
+def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | None:
+    """Return the cluster of each battle where a corpus resamples by question, else none."""
+    return battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
 
 
 @dg.asset(
@@ -69,17 +134,13 @@ def heldout_ratings(
     ).rating
     battles = as_coded(scored_battles, rating.hard_outcome)
     if waiting := votes_that_wait(scored_battles, battles):
-        told = ", ".join(f"{name!r} {n}" for name, n in waiting.items())
-        context.log.info(f"too few votes to count yet, by model: {told}")
+        names = ", ".join(f"{name!r} {n}" for name, n in waiting.items())
+        context.log.info(f"too few votes to count yet, by model: {names}")
     ratings = rate(
         battles,
-        RatingSettings(
-            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
-        ),
+        settings_of(rating, corpus),
         beta_folds=as_columns(BetaFolds, beta_folds),
-        cluster=(
-            scored_battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None
-        ),
+        cluster=clusters_of(rating, scored_battles),
     )
     ratings = with_waiting_votes(ratings, waiting)
     summary = as_table(summarise(ratings))
@@ -152,13 +213,9 @@ def standard_errors_agree(heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
         )
     ]
     if len(resampled):
-        typical = median_within(
-            "ratio",
-            1 / MEDIAN_STD_ERROR_RATIO,
-            MEDIAN_STD_ERROR_RATIO,
-            f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}",
-        )
-        limits.append(typical)
+        note = f"the median of that factor is within {MEDIAN_STD_ERROR_RATIO:g}"
+        low, high = 1 / MEDIAN_STD_ERROR_RATIO, MEDIAN_STD_ERROR_RATIO
+        limits.append(median_within("ratio", low, high, note))
     return evaluate(
         resampled.assign(ratio=ratio),
         limits,

@@ -1,12 +1,10 @@
 """Conformal intervals and the leaderboard that carries them; with the checks on both."""
 
-from typing import Any
-
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import RANKS, as_coded, as_columns, as_table, require_columns
+from assets.columns import as_columns, require_columns
 from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
@@ -14,16 +12,16 @@ from assets.conditions import (
     checks_of,
     judge_check,
 )
-from assets.figures import intervals
+from assets.elo.ratings import calibrated
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.provenance import sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
+from assets.thumbnails import intervals
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
     Leaderboard,
-    calibrate_intervals,
     join_newcomers,
     kept_text,
     rank_models,
@@ -31,6 +29,7 @@ from judgeline.intervals import (
     with_votes,
     withhold,
 )
+from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -91,15 +90,8 @@ def conformal_calibration(
         "rating.seed",
         "rating.std_error",
     ).rating
-    calibration = calibrate_intervals(
-        as_columns(HeldOutRatings, heldout_ratings),
-        miscoverage=rating.miscoverage,
-        n_splits=rating.n_splits,
-        seed=rating.seed,
-        std_error=rating.std_error,
-        first_day=first_days(battles),
-    )
-    table = as_table(calibration)
+    ratings = as_columns(HeldOutRatings, heldout_ratings)
+    table = calibrated(ratings, rating, first_days(battles))
     shown = table[["method", "threshold", "coverage", "median_width", "note"]]
     return dg.MaterializeResult(
         value=table, metadata={"summary": dg.MetadataValue.md(shown.to_markdown(index=False))}
@@ -172,7 +164,9 @@ def leaderboard(
         ),
     )
     board = _with_candidates(board, candidate_ratings, rating)
-    origin = _origin(context, rating)
+    sources = sources_of(context, *_MADE_FROM)
+    settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
+    origin = {**sources, "rating_settings": dg.MetadataValue.json(settings)}
     if reason := failures(gate_of(judge_gate), withholding=True):
         return dg.MaterializeResult(
             value=as_table(withhold(board, reason)), metadata={"withheld": reason, **origin}
@@ -190,13 +184,6 @@ def leaderboard(
             **_LINEAGE,
         },
     )
-
-
-def _origin(context: dg.AssetExecutionContext, rating: RatingOptions) -> dict[str, Any]:
-    """Return what the board was made of, with the settings of the ratings and of the intervals."""
-    sources = sources_of(context, *_MADE_FROM)
-    settings = {**sources.get("rating_settings", {}), **rating.model_dump(mode="json")}
-    return {**sources, "rating_settings": dg.MetadataValue.json(settings)}
 
 
 def _with_candidates(
@@ -252,7 +239,16 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
     asked = conformal_calibration[~conformal_calibration["method"].str.startswith("smoothed")]
     tried = asked[asked["n_structured"] > 0]
     if tried.empty:
-        return _untried(asked["note"])
+        why = "; ".join(filter(None, asked["note"].unique()))
+        text = "Nothing was tested: no group of models could be set apart from the others. " + (
+            f"{why or 'too few models with votes calibrate'}."
+        )
+        return dg.AssetCheckResult(
+            passed=True,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=text,
+            metadata={"observed": text, "remedy": ""},
+        )
     return evaluate(
         tried,
         [
@@ -266,18 +262,6 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         remedy="Do not read these intervals as holding for the groups in `structured_below`: the "
         "judge treats them apart. Have people vote on models like those that you want to rate.",
         severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-def _untried(notes: pd.Series) -> dg.AssetCheckResult:
-    """Return the check of intervals that no group of models could be tried on."""
-    why = "; ".join(filter(None, notes.unique())) or "too few models with votes calibrate"
-    told = f"Nothing was tested: no group of models could be set apart from the others. {why}."
-    return dg.AssetCheckResult(
-        passed=True,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=told,
-        metadata={"observed": told, "remedy": ""},
     )
 
 

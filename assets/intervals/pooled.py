@@ -1,34 +1,22 @@
 """The judges of a corpus as one judge: a board of their pooled ratings, and its row of figures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
 from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
-from assets.columns import (
-    as_coded,
-    as_columns,
-    as_table,
-    votes_that_wait,
-    with_newcomer,
-    with_waiting_votes,
-)
+from assets.check_results import UP_TO_LEADERBOARD, settled_judges
+from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS
-from assets.gates import UP_TO_LEADERBOARD, settled_judges
+from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import by_judge, of_every_judge
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
-from judgeline.elo import HeldOutRatings, RatingSettings, summarise
-from judgeline.intervals import (
-    Leaderboard,
-    calibrate_intervals,
-    join_newcomers,
-    kept_text,
-    rank_models,
-    rate_pooled,
-)
+from judgeline.elo import HeldOutRatings, summarise
+from judgeline.intervals import Leaderboard, join_newcomers, kept_text, rank_models, rate_pooled
+from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -41,8 +29,11 @@ BY_SOME = "not-by-all-judges"
 """Flag of a candidate that only some of the pooled judges have rated."""
 
 _RATING = ("l2", "n_resamples", "seed", "resample_by", "hard_outcome", "miscoverage", "std_error")
-_OF_RATINGS = ["residual", "std_error_analytic", "human_std_error"]
-_BATTLE = ["battle_id", "model_a", "model_b", "human_outcome"]
+_OF_RATINGS = [
+    name
+    for name in POOLED_LEADERBOARD.columns
+    if name in HeldOutRatings._fields and name not in Leaderboard._fields
+]
 
 
 @dg.asset(
@@ -99,7 +90,11 @@ def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
     Judges come by the number of battles they scored; one that would leave less than 80 % of the
     first one's to all is left out. A battle is the same if its models and its vote are.
     """
-    keyed = {name: table.set_index(_keys(table)) for name, table in scored.items()}
+    keyed = {}
+    for name, table in scored.items():
+        vote = table["human_outcome"].astype("float64").fillna(-1.0)
+        columns = table[["battle_id", "model_a", "model_b"]].assign(vote=vote)
+        keyed[name] = table.set_index(pd.MultiIndex.from_frame(columns))
     order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
     common, kept = pd.Index([]), []
     for name in order:
@@ -107,12 +102,6 @@ def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
         if len(shared) >= LEAST_SHARE * len(keyed[order[0]]):
             common, kept = shared, [*kept, name]
     return {name: keyed[name].loc[common].reset_index(drop=True) for name in kept}
-
-
-def _keys(table: pd.DataFrame) -> pd.MultiIndex:
-    """Return what makes a battle the same for two judges; a missing vote is a vote of -1."""
-    vote = table["human_outcome"].astype("float64").fillna(-1.0)
-    return pd.MultiIndex.from_frame(table[_BATTLE].assign(human_outcome=vote))
 
 
 def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:
@@ -149,7 +138,11 @@ def pooled_board(
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
-    board = _ranked(ratings, new, rating)
+    options = {"method": POOLED, "miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    board = rank_models(ratings, **options)
+    for one in new:
+        alone = rank_models(one, calibration=ratings, **options)
+        board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
     rated = [as_table(one).query("method == @POOLED") for one in (ratings, *new)]
     of_ratings = pd.concat(rated).assign(new=_are_new)[["model", "new", *_OF_RATINGS]]
     table = as_table(board).assign(new=_are_new).merge(of_ratings, on=["model", "new"])
@@ -160,18 +153,6 @@ def pooled_board(
             {name: why for name, (_, why) in placed.items() if why}
         ),
     }
-
-
-def _ranked(
-    ratings: HeldOutRatings, new: Sequence[HeldOutRatings], rating: RatingOptions
-) -> Leaderboard:
-    """Return the board of the models of a corpus, and of candidates that these calibrate."""
-    options = {"method": POOLED, "miscoverage": rating.miscoverage, "std_error": rating.std_error}
-    board = rank_models(ratings, **options)
-    for one in new:
-        alone = rank_models(one, calibration=ratings, **options)
-        board = join_newcomers(board, alone, miscoverage=rating.miscoverage)
-    return board
 
 
 def _place(
@@ -194,15 +175,8 @@ def _ratings(
 ) -> HeldOutRatings:
     coded = {name: as_coded(table, rating.hard_outcome) for name, table in common.items()}
     one = next(iter(common))
-    by_question = rating.resample_by == "question"
-    ratings = rate_pooled(
-        coded,
-        RatingSettings(
-            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
-        ),
-        cluster=common[one]["cluster_id"].to_numpy() if by_question else None,
-        models=models,
-    )
+    settings, cluster = settings_of(rating, corpus), clusters_of(rating, common[one])
+    ratings = rate_pooled(coded, settings, cluster, models=models)
     return with_waiting_votes(ratings, votes_that_wait(common[one], coded[one]))
 
 
@@ -211,14 +185,7 @@ def compare_pooled(pooled: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
     if pooled.empty:
         return pd.DataFrame()
     ratings = as_columns(HeldOutRatings, pooled)
-    intervals = calibrate_intervals(
-        ratings,
-        miscoverage=rating.miscoverage,
-        n_splits=rating.n_splits,
-        seed=rating.seed,
-        std_error=rating.std_error,
-    )
-    figures = as_table(intervals)[["method", "threshold", "coverage", "median_width"]]
+    figures = calibrated(ratings, rating)[["method", "threshold", "coverage", "median_width"]]
     return (
         as_table(summarise(ratings))
         .merge(figures, on="method")

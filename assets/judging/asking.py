@@ -5,16 +5,18 @@ drift_answers; they differ in what they ask.
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import dagster as dg
 import pandas as pd
 
 from assets.judging.budgets import RunBudget, capped
-from assets.judging.pools import turn_of
 from assets.judging.retries import is_transient, retried_later
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
@@ -24,21 +26,22 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
-from resources.judges.expected_calls import Expected, expect_calls
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Judge
-from resources.judges.judge_plan import plan_of, told
+from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
 from resources.judges.ledger import Ledger, models_named, several_models_message
-from resources.judges.managed.pool import hosting_of
-from resources.judges.remedies import reasons_of, remedies_text
+from resources.judges.live.endpoint import find_endpoint
+from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.pool import claimed, hosting_of
 from resources.store.resource import StoredVerdicts
-from resources.tables.expectations import evaluate
+from resources.tables.judging import VERDICTS, parse_check
 
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
 MOST_SECONDS_BETWEEN_WORDS = 30.0
-MIN_PARSED = 0.5
-WARN_PARSED = 0.95
+
+
+Turn = Callable[[], AbstractContextManager[object]]
 
 
 class Annotate(Protocol):
@@ -58,6 +61,36 @@ class Annotate(Protocol):
         ...
 
 
+def pool_of(judge: JudgeDefinition) -> str | None:
+    """Return the pool in which a judge is asked, or None if it needs no place in one.
+
+    A judge of kind ``vllm`` runs in a pool of GPUs, ``gpu`` unless it says otherwise. One of kind
+    ``openai`` shares ``endpoint-NAME`` with all that are asked at the same endpoint: its
+    `endpoint_name`, or else the host. Batches take up to a day and few requests, so that a judge
+    asked in such needs no place; nor do verdicts that are there, or computed.
+    """
+    if judge.kind == "vllm":
+        return (judge.vllm or VllmOptions()).pool
+    if judge.kind != "openai" or judge.batch:
+        return None
+    name = judge.endpoint_name or urlsplit(find_endpoint(judge.slug, judge).url).netloc
+    return f"endpoint-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+
+def turn_of(
+    context: dg.AssetExecutionContext, judge: JudgeDefinition, tell: Callable[[str], None]
+) -> Turn:
+    """Return what a run enters before it asks a hosted judge, and leaves after it.
+
+    Until the pool has a place it waits, says so once a minute, and can be interrupted. A server
+    that is started for its judge claims a place by itself: see `hosting_of`.
+    """
+    pool = pool_of(judge)
+    if pool is None or judge.kind == "vllm":
+        return nullcontext
+    return partial(claimed, context.instance, context.run.run_id, pool, tell=tell)
+
+
 def ask_judge(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
@@ -73,25 +106,10 @@ def ask_judge(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
-    Parameters
-    ----------
-    context : AssetExecutionContext
-        Of an asset of a corpus and a judge; its log is told how far the judge is.
-    battles : DataFrame
-        What to ask about.
-    annotate : Annotate
-        What asks it. Before anything is asked for it waits for a place in the judge's pool.
-    form : str
-        The form that the judge is opened in.
-    catalog, verdict_store, budget : resources
-        Where judges are defined, answers kept, and what may be spent.
-    n_replicates : int, optional
-        How often each question is asked; by default as often as the judge is configured.
-    n_covered : int
-        First runs of each question that another asset asks too, and pays for: see
-        `Buyer.repeating`.
-    first_replicate : int
-        What `annotate` numbers its first run, for what is said of the calls beforehand.
+    Before anything is asked the run waits for a place in the judge's pool. Each question is asked
+    `n_replicates` times, by default as often as the judge is configured; the first `n_covered`
+    of these another asset asks too, and pays for (see `Buyer.repeating`). `first_replicate` is
+    the number of the first run, for what is said of the calls beforehand.
 
     Raises
     ------
@@ -247,23 +265,30 @@ def account_of(answers: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame) -> str | None:
+    """Return why a judge is not asked about battles in a form, and what to do; None if it is."""
+    if form not in judge.asks:
+        return (
+            f"judge {judge.slug!r} is not asked in the form {form!r}: add it to the judge's 'asks' "
+            "in config/judges.yaml"
+        )
+    if battles[["completion_a", "completion_b"]].isna().all(axis=None):
+        return (
+            f"judge {judge.slug!r} is not asked in the form {form!r}, since the corpus has no "
+            "texts: choose one that publishes them"
+        )
+    return None
+
+
+def not_asked(dtypes: Mapping[str, str], note: str) -> dg.MaterializeResult[pd.DataFrame]:
+    """Return an empty table with these columns, and why the judge has no other."""
+    table = pd.DataFrame([], columns=list(dtypes)).astype(dict(dtypes))
+    return dg.MaterializeResult(value=table, metadata={"note": note})
+
+
 def parse_rate(
     verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
 ) -> dg.AssetCheckResult:
     """Return whether at least a share `least` of the answers could be read."""
-    import great_expectations.expectations as gxe
-
-    counts = verdicts["status"].value_counts()
-    told = ", ".join(f"{status} {count}" for status, count in counts.items())
-    rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
-    return evaluate(
-        pd.DataFrame({"statuses": [told or "no verdicts"], "parsed": [rate]}),
-        [
-            gxe.ExpectColumnValuesToBeBetween(
-                column="parsed", min_value=least, notes=f"at least {least:.0%} of answers parse"
-            )
-        ],
-        ids=["statuses"],
-        remedy=remedies_text(reasons_of(verdicts[verdicts["status"].ne("ok")])),
-        severity=severity,
-    )
+    check = parse_check("parsed", "", least, stops=severity == dg.AssetCheckSeverity.ERROR)
+    return replace(VERDICTS, checks=[check]).check("parsed", verdicts)._replace(check_name=None)

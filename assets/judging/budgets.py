@@ -40,21 +40,9 @@ def capped(
 ) -> Budget:
     """Return the tightest of a budget, the run's tag `BUDGET_TAG` and the variable `VARIABLE`.
 
-    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`.
-
-    Parameters
-    ----------
-    context : AssetExecutionContext
-        Of the run that is about to ask.
-    budget : Budget
-        The resource; returned as it is where nothing else caps the run.
-    costs_money : bool
-        Whether the judge does; the default cap is for those that do.
-
-    Raises
-    ------
-    ValueError
-        If a text caps nothing, or the currencies differ; nothing has been asked then.
+    A run that nobody typed and none of them says anything about has `DEFAULT_CAP`, if the judge
+    `costs_money`. ValueError if a text caps nothing, or the currencies differ; nothing has been
+    asked then.
     """
     texts = {
         f"the run tag {BUDGET_TAG}": tag_of(context, BUDGET_TAG),
@@ -109,10 +97,7 @@ def _of_environment() -> str | None:
 def parse_cap(text: str, where: str) -> Budget:
     """Return the budget that one text describes, several caps separated by blanks.
 
-    Raises
-    ------
-    ValueError
-        If it describes none; `where` says in the message where the text stands.
+    ValueError if it describes none; `where` says in the message where the text stands.
     """
     try:
         cap = Budget.parse(text.split())
@@ -128,16 +113,9 @@ def parse_cap(text: str, where: str) -> Budget:
 class RunBudget(JointBudget):
     """Caps of a run, which keeps in the run's tags what it has spent, every few seconds.
 
-    As often it learns what the other runs under the same caps have spent meanwhile.
-
-    Parameters
-    ----------
-    instance, run : DagsterInstance, DagsterRun
-        The run.
-    own : sequence of Budget
-        Caps on this run alone.
-    shared : sequence of Budget
-        Caps on the run, its retries, and the other runs of its backfill together.
+    As often it learns what the other runs under the same caps have spent meanwhile. The caps `own`
+    are on this run alone, those `shared` on the run, its retries and the other runs of its
+    backfill together.
     """
 
     def __init__(

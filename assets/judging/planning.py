@@ -1,30 +1,31 @@
-"""Plans of judges on a corpus: calls, cost and expected intervals."""
+"""Plans of judges on a corpus: calls, cost and expected intervals, and the asset of one plan."""
 
 from collections.abc import Collection
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.judging.forms import why_not_asked
-from assets.partitions import corpus_judge_key
+from assets.conditions import OF_CORPUS_AND_JUDGE
+from assets.judging.asking import why_not_asked
+from assets.partitions import corpus_and_judge, corpus_judge_key, of_corpus
 from assets.reliability.panel import choose_panel
 from judgeline.intervals import expected_half_width, sampling_half_width
+from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.buying import Buyer
+from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import present
-from resources.judges.expected_calls import expect_calls
 from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FORM_TABLES
 from resources.judges.judge import Presentation
-from resources.judges.judge_plan import JudgePlan, plan_of
+from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
 from resources.judges.recorded import recorded_choices
+from resources.store.resource import StoredVerdicts
+from resources.tables.judging import CALL_PLAN
 from resources.tables.store import ParquetStore
 
-_TABLES: dict[FormName, str] = {
-    "rubric": "verdicts",
-    "score": "score_verdicts",
-    "choice": "choice_verdicts",
-}
+_TABLES = {form: table.name for form, table in FORM_TABLES.items()}
 ASKED = (
     *_TABLES.values(),
     "reliability_panel",
@@ -52,20 +53,9 @@ def plan_judge(
 ) -> JudgePlan:
     """Return what a judge would be asked about the sampled battles of a corpus.
 
-    Parameters
-    ----------
-    judge, corpus : JudgeDefinition, CorpusDefinition
-        Who would judge what.
-    sample, came : DataFrame
-        The sampled battles, and the verdicts that came with the corpus.
-    tables : ParquetStore
-        Where earlier panels and leaderboards lie.
-    buyer : Buyer
-        Over the verdict store.
-    asks : collection of str
-        Tables of `ASKED` that would be made.
-    further : DataFrame, optional
-        Battles of candidates that the judge would judge as well; none by default.
+    `came` are the verdicts that came with the corpus, `asks` the tables of `ASKED` that would be
+    made, `further` battles of candidates that the judge would judge as well. Earlier panels and
+    leaderboards lie in `tables`.
     """
     further = sample.head(0) if further is None else further
     if own := _asking(judge, sample, came, asks):
@@ -84,8 +74,11 @@ def _asking(
         given |= {"verdicts", "reliability_panel"}
     if len(recorded_choices(came, sample, judge.slug)):
         given.add("choice_verdicts")
-    soft: tuple[FormName, ...] = ("score", "choice")
-    given |= {_TABLES[form] for form in soft if why_not_asked(judge, form, sample)}
+    given |= {
+        table
+        for form, table in _TABLES.items()
+        if form != "rubric" and why_not_asked(judge, form, sample)
+    }
     return {*asks} - given
 
 
@@ -170,3 +163,47 @@ def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
     """Return how many battles are behind a leaderboard."""
     scored = tables.stored("scored_battles", corpus, judge)
     return 0 if scored is None else len(scored)
+
+
+# No automation condition: it is for a person who is about to ask a judge.
+@dg.asset(
+    **OF_CORPUS_AND_JUDGE,
+    group_name="judging",
+    code_version="1",
+    ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
+)
+def call_plan(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    recorded_verdicts: pd.DataFrame,
+    catalog: Catalog,
+    verdict_store: StoredVerdicts,
+    io_manager: dg.ResourceParam[ParquetStore],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """One judge: calls, tokens and price if all of its tables were made now. Asks nobody.
+
+    Materialise it before a backfill from the UI, whose dialog cannot state a price.
+    """
+    corpus, slug = corpus_and_judge(context)
+    buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
+    plan = plan_judge(
+        catalog.judge(slug),
+        catalog.corpus(corpus),
+        sampled_battles,
+        recorded_verdicts,
+        io_manager,
+        buyer,
+    )
+    words = told(plan)
+    context.log.info("; ".join(words))
+    return dg.MaterializeResult(
+        value=_table(plan),
+        metadata={**plan.entries(), "n_stored": plan.n_stored, "told": "\n".join(words)},
+    )
+
+
+def _table(plan: JudgePlan) -> pd.DataFrame:
+    row = {"judge": plan.judge, "n_stored": plan.n_stored, "note": "; ".join(told(plan)[1:])}
+    entries = {"n_needed" if name == "calls" else name: v for name, v in plan.entries().items()}
+    table = pd.DataFrame([{**dict.fromkeys(CALL_PLAN.columns, np.nan), **entries, **row}])
+    return CALL_PLAN.typed(table)

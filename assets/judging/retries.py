@@ -27,11 +27,6 @@ def retried_later(context: dg.AssetExecutionContext) -> Iterator[None]:
 
     Every answer that was given is stored, so that another attempt asks for the rest only. A run
     at a terminal fails at once instead: there is somebody who reads why, and can start it again.
-
-    Raises
-    ------
-    RetryRequested
-        From what failed, unless it is final.
     """
     try:
         yield

@@ -1,19 +1,19 @@
 """Quantitative judges: what a judge's reasons say beyond its scores, learnt from votes."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.quantitative.tables import Material, pair_material, single_material
 from assets.settings import corpus_of
 from judgeline.elo import keyed_rng
+from judgeline.io import as_numbers, as_table
 from judgeline.quantitative import (
     N_FOLDS,
     TooLittleToLearnError,
@@ -22,35 +22,21 @@ from judgeline.quantitative import (
 )
 from resources.config.catalog import Catalog
 from resources.tables.quantitative import QUANTITATIVE_JUDGES, QUANTITATIVE_OUTCOMES
+from resources.tables.schema import Table
 
 MANY_VOTES, FEW_FOLDS = 1000, 3
 """From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
-
-
-class _Tables(NamedTuple):
-    """What both tables are made from."""
-
-    scored_battles: pd.DataFrame
-    sampled_battles: pd.DataFrame
-    verdicts: pd.DataFrame
-    score_verdicts: pd.DataFrame
-    embeddings: pd.DataFrame
-
-
-class _Result(NamedTuple):
-    """The rows of each method that could be had, and why the others could not."""
-
-    tables: list[pd.DataFrame]
-    notes: list[str]
-
-
-@dg.asset(
+_OF_REASONS: dict[str, Any] = {
     **OF_CORPUS_AND_JUDGE,
-    group_name="scoring",
-    code_version="2",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
+    "group_name": "scoring",
+    "code_version": "2",
+    "automation_condition": FOLLOWS,
+    "ins": {"sampled_battles": of_corpus()},
+}
+_Fit = Callable[[str, Material, np.random.Generator], pd.DataFrame]
+
+
+@dg.asset(**_OF_REASONS)
 def quantitative_outcomes(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -65,18 +51,10 @@ def quantitative_outcomes(
     Method btl reads the reasons of verdicts, btl2 those of single scores. A judge sees no vote
     on a battle's own question either; battles without a reason have no row.
     """
-    corpus, judge = corpus_and_judge(context)
-    seed = corpus_of(context, catalog, "rating.seed").rating.seed
-
-    def fitted(method: str, material: Material) -> pd.DataFrame:
-        rng = keyed_rng(seed, corpus, judge, "quantitative", method)
-        return _outcomes(method, material, rng)
-
-    tables = _Tables(
-        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
+    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
+    table, note = _by_method(
+        context, catalog, tables, "quantitative", _outcomes, QUANTITATIVE_OUTCOMES
     )
-    result = _by_method(tables, fitted)
-    table = pd.concat([QUANTITATIVE_OUTCOMES.empty(), *result.tables], ignore_index=True)
     counts = table.groupby("method")["battle_id"].nunique()
     return dg.MaterializeResult(
         value=table,
@@ -84,18 +62,12 @@ def quantitative_outcomes(
             **{f"n_battles_{method}": int(n) for method, n in counts.items()},
             "n_scored_battles": len(scored_battles),
             "n_folds": _folds_for(as_numbers(scored_battles["human_outcome"])),
-            **_noted(result),
+            **note,
         },
     )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    group_name="scoring",
-    code_version="2",
-    automation_condition=FOLLOWS,
-    ins={"sampled_battles": of_corpus()},
-)
+@dg.asset(**_OF_REASONS)
 def quantitative_judges(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -110,52 +82,55 @@ def quantitative_judges(
     Mean over training sets of one size, on battles of other questions. Errors are in shares
     of a win.
     """
+    tables = (scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings)
+    table, note = _by_method(
+        context, catalog, tables, "learning-curve", _curve, QUANTITATIVE_JUDGES
+    )
+    shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
+    return dg.MaterializeResult(value=table, metadata={"curve": dg.MetadataValue.md(shown), **note})
+
+
+outcome_checks = checks_of(QUANTITATIVE_OUTCOMES)
+judge_checks = checks_of(QUANTITATIVE_JUDGES)
+
+
+def _by_method(
+    context: dg.AssetExecutionContext,
+    catalog: Catalog,
+    tables: tuple[pd.DataFrame, ...],
+    stream: str,
+    fit: _Fit,
+    declared: Table,
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of both methods, and a note on those that the data do not allow."""
     corpus, judge = corpus_and_judge(context)
     seed = corpus_of(context, catalog, "rating.seed").rating.seed
-
-    def curve(method: str, material: Material) -> pd.DataFrame:
-        rng = keyed_rng(seed, corpus, judge, "learning-curve", method)
-        return _curve(method, material, rng)
-
-    tables = _Tables(
-        scored_battles, sampled_battles, verdicts, score_verdicts, rationale_embeddings
-    )
-    result = _by_method(tables, curve)
-    table = pd.concat([QUANTITATIVE_JUDGES.empty(), *result.tables], ignore_index=True)
-    shown = table.drop(columns=["n_sets", "n_test"]).round(3).to_markdown(index=False)
-    return dg.MaterializeResult(
-        value=table, metadata={"curve": dg.MetadataValue.md(shown), **_noted(result)}
-    )
-
-
-def _by_method(tables: _Tables, fitted: Callable[[str, Material], pd.DataFrame]) -> _Result:
-    """Return what each method comes to; what the data do not allow is a note, not an error."""
     scored, sampled, verdicts, scores, embeddings = tables
+    found = [declared.empty()]
+    notes: list[str] = []
     if embeddings.empty:
-        return _Result([], ["there are no embeddings; see the note of rationale_embeddings"])
-    result = _Result([], [])
+        return found[0], {"note": "there are no embeddings; see the note of rationale_embeddings"}
     for method, material, lacking in (
         ("btl", pair_material(scored, verdicts, embeddings), "a verdict"),
         ("btl2", single_material(scored, sampled, scores, embeddings), "single scores"),
     ):
         if material.shown is None:
-            result.notes.append(f"{method}: no battle has the reasons of {lacking}")
+            notes.append(f"{method}: no battle has the reasons of {lacking}")
             continue
         try:
-            result.tables.append(fitted(method, material))
+            rng = keyed_rng(seed, corpus, judge, stream, method)
+            found.append(declared.typed(fit(method, material, rng)))
         except TooLittleToLearnError as error:  # anything else is wrong, and fails
-            result.notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
-    return result
+            notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
+    return pd.concat(found, ignore_index=True), {"note": "; ".join(notes)} if notes else {}
 
 
 def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
     battles, models = material.battles, _models(material.battles)
-    codes = {model: code for code, model in enumerate(models)}
     human_outcome = as_numbers(battles["human_outcome"])
     found = cross_fitted_outcomes(
         material.shown,
-        battles["model_a"].map(codes).to_numpy(),
-        battles["model_b"].map(codes).to_numpy(),
+        *(pd.Index(models).get_indexer(battles[side]) for side in ("model_a", "model_b")),
         human_outcome,
         battles["question_id"].to_numpy(),
         n_models=len(models),
@@ -169,7 +144,7 @@ def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.D
             "method": method,
             "outcome": found.outcome.ravel(),
         }
-    ).astype(QUANTITATIVE_OUTCOMES.dtypes)
+    )
 
 
 def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
@@ -185,23 +160,13 @@ def _curve(method: str, material: Material, rng: np.random.Generator) -> pd.Data
         battles["question_id"].to_numpy(),
         rng=rng,
     )
-    table = as_table(curve)
-    table.insert(0, "method", method)
-    return table.astype(QUANTITATIVE_JUDGES.dtypes)
+    return as_table(curve).assign(method=method)
 
 
-def _models(battles: pd.DataFrame) -> Sequence[str]:
+def _models(battles: pd.DataFrame) -> list[str]:
     return sorted({*battles["model_a"], *battles["model_b"]})
 
 
-def _named(message: str, models: Sequence[str]) -> str:
+def _named(message: str, models: list[str]) -> str:
     """Return a message of the core with the models' names in place of their codes."""
     return re.sub(r"\bmodel (\d+)", lambda found: f"model {models[int(found[1])]!r}", message)
-
-
-def _noted(result: _Result) -> dict[str, Any]:
-    return {"note": "; ".join(result.notes)} if result.notes else {}
-
-
-outcome_checks = checks_of(QUANTITATIVE_OUTCOMES)
-judge_checks = checks_of(QUANTITATIVE_JUDGES)

@@ -49,8 +49,22 @@ def rationale_embeddings(
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     note = "" if len(table) else _nothing_made(buyer, found)
-    noted = {"note": note} if note else {}
-    return dg.MaterializeResult(value=table, metadata={**noted, **_account(buyer, found, table)})
+    account, counts = buyer.account, buyer.embedder.counts
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            **({"note": note} if note else {}),
+            "n_texts": account.n_texts,
+            "n_from_store": account.n_stored,
+            "n_made_now": account.n_made,
+            "n_without_rationale": found.n_missing,
+            "n_without_vector": len(found.table) - len(table),
+            "failures": dg.MetadataValue.json(dict(account.failed)),
+            "requests": counts["requests"],
+            "tokens": counts["tokens"],
+            "embedder": dg.MetadataValue.json(dict(buyer.embedder.identity)),
+        },
+    )
 
 
 def _nothing_to_do(found: Rationales, corpus: str, embedding: str | None, slug: str) -> str:
@@ -76,21 +90,6 @@ def _nothing_made(buyer: VectorBuyer, found: Rationales) -> str:
     )
 
 
-def _account(buyer: VectorBuyer, found: Rationales, table: pd.DataFrame) -> dict[str, object]:
-    account = buyer.account
-    return {
-        "n_texts": account.n_texts,
-        "n_from_store": account.n_stored,
-        "n_made_now": account.n_made,
-        "n_without_rationale": found.n_missing,
-        "n_without_vector": len(found.table) - len(table),
-        "failures": dg.MetadataValue.json(dict(account.failed)),
-        "requests": buyer.embedder.counts["requests"],
-        "tokens": buyer.embedder.counts["tokens"],
-        "embedder": dg.MetadataValue.json(dict(buyer.embedder.identity)),
-    }
-
-
 embedding_checks = checks_of(RATIONALE_EMBEDDINGS)
 
 
@@ -114,29 +113,18 @@ def most_rationales_are_embedded(
     corpus, _ = corpus_and_judge(context)
     has_embedder = catalog.corpus(corpus).embeddings is not None
     explained = rationales(verdicts, score_verdicts).table["source"]
-    shares = _embedded_shares(rationale_embeddings, verdicts, score_verdicts)
+    sources = {"verdict": verdicts, "score": score_verdicts}
+    n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]
+    n_embedded = [int(rationale_embeddings["source"].eq(source).sum()) for source in sources]
+    shares = pd.DataFrame({"source": list(sources), "n_usable": n_usable, "n": n_embedded})
+    usable = shares["n_usable"].where(shares["n_usable"] > 0)
+    shares = shares.assign(embedded=shares["n"] / usable)
+    note = f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector"
     return evaluate(
         shares[shares["source"].isin(explained) & has_embedder],
-        [
-            within(
-                "embedded",
-                WARN_EMBEDDED,
-                note=f"at least {WARN_EMBEDDED:.0%} of usable answers have a vector",
-            )
-        ],
+        [within("embedded", WARN_EMBEDDED, note=note)],
         ids=["source", "n_usable"],
         remedy="Look at `failures` of rationale_embeddings: texts may be too long for the model, "
         "or the judge does not explain every answer.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-def _embedded_shares(
-    embeddings: pd.DataFrame, verdicts: pd.DataFrame, score_verdicts: pd.DataFrame
-) -> pd.DataFrame:
-    """Return the share of usable answers that have a vector, by source; NaN without answers."""
-    sources = {"verdict": verdicts, "score": score_verdicts}
-    n_usable = [int(table["status"].eq("ok").sum()) for table in sources.values()]
-    n_embedded = [int(embeddings["source"].eq(source).sum()) for source in sources]
-    shares = pd.DataFrame({"source": list(sources), "n_usable": n_usable, "n": n_embedded})
-    return shares.assign(embedded=shares["n"] / shares["n_usable"].where(shares["n_usable"] > 0))

@@ -1,7 +1,6 @@
 """From tables to what quantitative judges read: rationales, base scores and votes by battle.
 
-Battles without a rationale, or without a score, are not among those that come out: they are
-absent from what follows, and nothing stands in for them.
+Battles without a rationale, or without a score, are left out.
 """
 
 from typing import NamedTuple
@@ -38,7 +37,8 @@ def pair_material(
     usable = verdicts[verdicts["status"].eq("ok") & verdicts["order"].isin(["AB", "BA"])]
     rows = own.merge(usable, on=_ANSWER, how="inner", validate="one_to_one")
     rows = rows[rows["battle_id"].isin(scored_battles["battle_id"])]
-    battles = _kept(scored_battles, scored_battles["battle_id"].isin(rows["battle_id"]))
+    battles = scored_battles[scored_battles["battle_id"].isin(rows["battle_id"])]
+    battles = battles.reset_index(drop=True)
     if rows.empty:
         return Material(battles, None, np.empty(0))
     swapped = rows["order"].eq("BA").to_numpy(dtype=bool)
@@ -73,7 +73,7 @@ def single_material(
     texts = sampled_battles.set_index("battle_id").loc[scored_battles["battle_id"]]
     places = [pd.Index(known).get_indexer(completion_ids(texts, side)) for side in "ab"]
     has_both = (places[0] >= 0) & (places[1] >= 0)
-    battles = _kept(scored_battles, has_both)
+    battles = scored_battles[has_both].reset_index(drop=True)
     if battles.empty:
         return Material(battles, None, np.empty(0))
     vectors = _means(_stacked(rows["embedding"]), group)
@@ -81,10 +81,6 @@ def single_material(
     first, second = places[0][has_both], places[1][has_both]
     shown = two_headed(vectors[first], vectors[second], scores[first], scores[second])
     return Material(battles, shown, expit(np.log(scores[first]) - np.log(scores[second])))
-
-
-def _kept(scored_battles: pd.DataFrame, mask: pd.Series | NDArray[np.bool_]) -> pd.DataFrame:
-    return scored_battles[mask].reset_index(drop=True)
 
 
 def _stacked(embeddings: pd.Series) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Reference-anchored ratings of a judge, and whether their reference serves; with the checks."""
+"""Assets of reference-anchored Elo, and of four rating systems side by side; with their checks."""
 
 from typing import Any
 
@@ -6,54 +6,77 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import FOLLOWS_WITHOUT_SCORES, OF_CORPUS_AND_JUDGE, checks_of, judge_check
-from assets.partitions import corpus_and_judge, of_corpus
+from assets.check_results import is_settled, judge_checks
+from assets.conditions import (
+    FOLLOWS_WITHOUT_SCORES,
+    OF_CORPUS,
+    OF_CORPUS_AND_JUDGE,
+    checks_of,
+    corpus_check,
+    fans_in,
+    judge_check,
+)
+from assets.partitions import (
+    CORPUS,
+    by_judge,
+    corpus_and_judge,
+    if_there,
+    of_corpus,
+    of_every_judge,
+)
 from assets.reference.anchoring import (
-    Preferences,
-    Reference,
+    LIKELIHOOD,
+    RUBRIC,
     against,
-    battles_with,
     choose_reference,
+    covering,
     meetings,
-    no_ratings,
     preferences_by_run,
     preferences_of,
     rate_against,
 )
-from assets.reference.reach import DIAGNOSTIC_COLUMNS, STD_ERROR_TOLERANCE, diagnose, no_diagnostics
+from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
+from assets.reference.systems import (
+    N_SHUFFLES,
+    SYSTEMS,
+    agreement_of,
+    compare_systems,
+    rate_by_systems,
+    summarise_systems,
+)
+from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
-from resources.config.corpora import ReferenceOptions
 from resources.tables.expectations import evaluate
-from resources.tables.reference import REFERENCE_RATINGS
+from resources.tables.reference import RATING_SYSTEMS, REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
 from resources.tables.rules import within
-
-IF_SCORED = dg.AssetIn("scored_battles", metadata={"allow_missing_partitions": True})
-"""Scored battles where a judge has any; recorded preferences have no rubric scores."""
 
 NO_PREFERENCES = (
     "the judge gave no preferences on battles with the reference: let it choose with "
     "log-probabilities ('asks: [choice]' in config/judges.yaml) or score with the rubric, or "
     "choose another 'reference' in config/corpora.yaml"
 )
+LEAST_KENDALL = 0.7
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
-
-
-@dg.asset(
+_OF_REFERENCE: dict[str, Any] = {
     **OF_CORPUS_AND_JUDGE,
-    group_name="reference",
-    code_version="1",
-    automation_condition=FOLLOWS_WITHOUT_SCORES,
-    ins={"sampled_battles": of_corpus(), "scored_battles": IF_SCORED},
-)
+    "group_name": "reference",
+    "automation_condition": FOLLOWS_WITHOUT_SCORES,
+    "ins": {"sampled_battles": of_corpus(), "scored_battles": if_there()},
+}
+_NEEDED = dg.AssetSelection.assets("reference_ratings")
+_FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
+
+
+@dg.asset(**_OF_REFERENCE, code_version="1")
 def reference_ratings(
     context: dg.AssetExecutionContext,
     sampled_battles: pd.DataFrame,
     soft_outcomes: pd.DataFrame,
-    scored_battles: dict[str, pd.DataFrame],
+    scored_battles: pd.DataFrame | None,
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A model's gap to one fixed reference model, with a credible interval, in Elo points.
@@ -63,71 +86,45 @@ def reference_ratings(
     Errors are those of one judge and of prompts at large unless the corpus asks for a factor.
     """
     corpus = corpus_of(context, catalog, "reference", "rating.miscoverage")
-    reference = choose_reference(sampled_battles, corpus.reference.model)
-    told = _told(sampled_battles, reference.model, soft_outcomes, scored_battles)
-    ratings = (
-        no_ratings()
-        if told is None
-        else rate_against(
-            against(meetings(sampled_battles, told.share), reference.model),
+    options = corpus.reference
+    reference = choose_reference(sampled_battles, options.model)
+    found = preferences_of(sampled_battles, reference.model, soft_outcomes, scored_battles)
+    ratings = REFERENCE_RATINGS.empty()
+    if found is not None:
+        ratings = rate_against(
+            against(meetings(sampled_battles, found.share), reference.model),
             reference.model,
-            told.source,
-            corpus.reference,
+            found.source,
+            options,
             miscoverage=corpus.rating.miscoverage,
         )
-    )
-    return dg.MaterializeResult(
-        value=ratings, metadata=_about(ratings, reference, told, corpus.reference)
-    )
-
-
-def _told(
-    battles: pd.DataFrame,
-    reference: str,
-    soft_outcomes: pd.DataFrame,
-    scored_battles: dict[str, pd.DataFrame],
-) -> Preferences | None:
-    """Return a judge's preferences; of scored battles there is this judge's table, or none."""
-    scored = next(iter(scored_battles.values()), None)
-    return preferences_of(soft_outcomes, scored, battles_with(battles, reference))
-
-
-def _about(
-    ratings: pd.DataFrame,
-    reference: Reference,
-    told: Preferences | None,
-    options: ReferenceOptions,
-) -> dict[str, Any]:
     shown = ratings[["rank", "model", "n_prompts", "win_share", "gap", "lower", "upper", "flags"]]
-    shown = with_texts(shown.round(3), in_markdown)
-    return {
-        "reference_model": reference.model,
-        "reference_because": reference.why,
-        "preferences_from": told.why if told else "nowhere: see the note",
-        "finite_population": options.n_population or "not asked for: prompts at large",
-        "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
-        "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
-        **(
-            {"leaderboard": dg.MetadataValue.md(shown.to_markdown(index=False))}
-            if len(ratings)
-            else {"note": NO_PREFERENCES}
-        ),
-    }
+    page = with_texts(shown.round(3), in_markdown).to_markdown(index=False)
+    return dg.MaterializeResult(
+        value=ratings,
+        metadata={
+            "reference_model": reference.model,
+            "reference_because": reference.why,
+            "preferences_from": found.why if found else "nowhere: see the note",
+            "finite_population": options.n_population or "not asked for: prompts at large",
+            "mean_kappa": options.mean_kappa or "not asked for: errors of one judge",
+            "n_beyond_reach": int(ratings["flags"].str.contains("beyond-reach").sum()),
+            **(
+                {"leaderboard": dg.MetadataValue.md(page)}
+                if len(ratings)
+                else {"note": NO_PREFERENCES}
+            ),
+        },
+    )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    group_name="reference",
-    code_version="2",
-    automation_condition=FOLLOWS_WITHOUT_SCORES,
-    ins={"sampled_battles": of_corpus(), "scored_battles": IF_SCORED},
-)
+@dg.asset(**_OF_REFERENCE, code_version="2")
 def reference_diagnostics(
     context: dg.AssetExecutionContext,
     reference_ratings: pd.DataFrame,
     sampled_battles: pd.DataFrame,
     soft_outcomes: pd.DataFrame,
-    scored_battles: dict[str, pd.DataFrame],
+    scored_battles: pd.DataFrame | None,
     verdicts: pd.DataFrame,
     choice_verdicts: pd.DataFrame,
     catalog: Catalog,
@@ -139,61 +136,34 @@ def reference_diagnostics(
     """
     corpus, _ = corpus_and_judge(context)
     seed = corpus_of(context, catalog, "rating.seed").rating.seed
-    told = (
-        None
-        if reference_ratings.empty
-        else _told(
-            sampled_battles,
-            str(reference_ratings["reference_model"].iloc[0]),
-            soft_outcomes,
-            scored_battles,
-        )
-    )
-    if told is None:
-        return dg.MaterializeResult(value=no_diagnostics(), metadata={"note": NO_PREFERENCES})
-    found = _diagnosed(
+    reference = "" if reference_ratings.empty else reference_ratings["reference_model"].iloc[0]
+    found = preferences_of(sampled_battles, reference, soft_outcomes, scored_battles)
+    if found is None:
+        return REFERENCE_DIAGNOSTICS.without(NO_PREFERENCES)
+    met = meetings(sampled_battles, found.share)
+    table = against(met, reference)
+    by_run = preferences_by_run(sampled_battles, found.source, verdicts, choice_verdicts)
+    runs = [
+        against(meetings(sampled_battles, by_run[run]), reference).reindex_like(table)
+        for run in by_run
+    ]
+    diagnostics = diagnose(
+        table,
         reference_ratings,
-        sampled_battles,
-        told,
-        preferences_by_run(sampled_battles, told.source, verdicts, choice_verdicts),
+        met,
+        np.stack(runs, axis=2).astype(float) if runs else np.empty((*table.shape, 0)),
         seed=seed,
         stream=(corpus,),
     )
-    overall = found[found["diagnostic"].isin(_SHOWN) & found["value"].notna()]
-    values = zip(overall["diagnostic"], overall["value"], strict=True)
-    shown = found[found["diagnostic"].ne("std_error_ratio")].drop(columns="note")
+    names = diagnostics["diagnostic"]
+    overall = diagnostics[names.isin(_SHOWN) & diagnostics["value"].notna()]
+    shown = diagnostics[names.ne("std_error_ratio")].drop(columns="note").round(3)
     return dg.MaterializeResult(
-        value=found,
+        value=diagnostics,
         metadata={
-            **{str(name): float(value) for name, value in values},
-            "summary": dg.MetadataValue.md(shown.round(3).to_markdown(index=False)),
+            **dict(zip(overall["diagnostic"], overall["value"].astype(float), strict=True)),
+            "summary": dg.MetadataValue.md(shown.to_markdown(index=False)),
         },
-    )
-
-
-def _diagnosed(
-    ratings: pd.DataFrame,
-    battles: pd.DataFrame,
-    told: Preferences,
-    shares: pd.DataFrame,
-    *,
-    seed: int,
-    stream: tuple[str, ...],
-) -> pd.DataFrame:
-    """Return the diagnostics; `shares` has a column of shares by battle for each run."""
-    reference = str(ratings["reference_model"].iloc[0])
-    met = meetings(battles, told.share)
-    table = against(met, reference)
-    runs = [against(meetings(battles, shares[run]), reference) for run in shares]
-    return diagnose(
-        table,
-        ratings,
-        met,
-        np.stack([run.reindex_like(table).to_numpy(dtype=float) for run in runs], axis=2)
-        if runs
-        else np.full((*table.shape, 0), np.nan),
-        seed=seed,
-        stream=stream,
     )
 
 
@@ -203,18 +173,16 @@ rating_checks = checks_of(REFERENCE_RATINGS)
 @judge_check(reference_diagnostics)
 def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
     """A reference far above or below the models tells them apart by a handful of prompts."""
-    names = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))["diagnostic"]
-    low, high = REACH
+    rule = within(
+        "value",
+        LEAST_WITHIN,
+        note=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
+        "lie in [{:g}, {:g}]".format(*REACH),
+    )
+    names = reference_diagnostics["diagnostic"].astype("str")
     return evaluate(
-        reference_diagnostics[names.str.endswith("_within_reach").to_numpy(dtype=bool)],
-        [
-            within(
-                "value",
-                LEAST_WITHIN,
-                note=f"at least {LEAST_WITHIN:.0%} of win shares, over models and over prompts, "
-                f"lie in [{low:g}, {high:g}]",
-            )
-        ],
+        reference_diagnostics[names.str.endswith("_within_reach")],
+        [rule],
         ids=["diagnostic"],
         remedy="Choose a 'reference' nearer to the models in config/corpora.yaml; gaps flagged "
         "'beyond-reach' rest on few prompts.",
@@ -225,19 +193,121 @@ def reference_has_reach(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckRes
 @judge_check(reference_diagnostics)
 def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.AssetCheckResult:
     """A closed standard error that is not that of prompts drawn again misstates the intervals."""
-    table = reference_diagnostics.reindex(columns=list(DIAGNOSTIC_COLUMNS))
+    rule = within(
+        "value",
+        high=STD_ERROR_TOLERANCE,
+        note="every model's standard error is within "
+        f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
+    )
     return evaluate(
-        table[table["diagnostic"].eq("std_error_difference")],
-        [
-            within(
-                "value",
-                high=STD_ERROR_TOLERANCE,
-                note="every model's standard error is within "
-                f"{STD_ERROR_TOLERANCE:.0%} of that of resampling its prompts",
-            )
-        ],
+        reference_diagnostics[reference_diagnostics["diagnostic"].eq("std_error_difference")],
+        [rule],
         ids=["note"],
         remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
         "model in reference_diagnostics. Until then read their intervals as rough.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+
+
+# ------------------------------------------------------------------ four systems
+
+
+@dg.asset(
+    **OF_CORPUS,
+    group_name="comparison",
+    code_version="1",
+    automation_condition=fans_in(_FOLLOWED, _NEEDED),
+    ins={
+        "scored_battles": of_every_judge("battle_id", "judge_outcome"),
+        "soft_outcomes": of_every_judge("battle_id", "source", "outcome"),
+        "reference_ratings": of_every_judge("model"),
+        "leaderboard": of_every_judge("model", "flags"),
+    },
+)
+def rating_systems(
+    context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+    soft_outcomes: dict[str, pd.DataFrame],
+    reference_ratings: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
+    catalog: Catalog,
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by one system on one judge's outcomes, and how far judges differ there.
+
+    Bradley-Terry, Glicko-2, TrueSkill and reference-anchored gaps, in Elo points about 1500. The
+    second and third depend on the order of battles; they are means over shuffles. Judges whose
+    ratings are withheld are left out.
+    """
+    corpus = corpus_of(context, catalog, "reference", "rating.l2", "rating.seed")
+    reference = choose_reference(sampled_battles, corpus.reference.model)
+    rated_judges = by_judge(reference_ratings)
+    withheld = withheld_judges(by_judge(leaderboard))
+    scored, soft = by_judge(scored_battles), by_judge(soft_outcomes)
+    outcomes = {
+        judge: found
+        for judge in rated_judges
+        if judge not in withheld
+        and len(found := outcomes_of(scored.get(judge), soft.get(judge)))
+        and is_settled(judge_checks(context.instance, corpus.slug, judge))
+    }
+    rated = {
+        judge: rate_by_systems(
+            sampled_battles.merge(found.rename("outcome"), left_on="battle_id", right_index=True),
+            reference.model,
+            l2=corpus.rating.l2,
+            seed=corpus.rating.seed,
+            stream=(corpus.slug, judge),
+        )
+        for judge, found in outcomes.items()
+    }
+    systems = compare_systems(rated)
+    about = {"note": "no judge has outcomes that passed its checks and gate; run a judge"}
+    if len(systems):
+        summary = summarise_systems(systems).round(3).to_markdown(index=False)
+        note = "" if len(rated) > 1 else "one judge: there is no spread over judges"
+        about = {"summary": dg.MetadataValue.md(summary), "note": note}
+    return dg.MaterializeResult(
+        value=systems,
+        metadata={
+            "reference_model": reference.model,
+            "n_shuffles": N_SHUFFLES,
+            "judges": sorted(outcomes),
+            "left_out": sorted(set(rated_judges) - set(outcomes)),
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+            **about,
+            **agreement_of(outcomes),
+        },
+    )
+
+
+def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
+    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
+
+    Rubric scores come first where they cover most of the battles that the probabilities cover.
+    """
+    found: dict[str, pd.Series[float]] = {}
+    if scored is not None:
+        found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()
+    if soft is not None:
+        own = soft[soft["source"].eq(LIKELIHOOD)]
+        found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
+    source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
+    return pd.Series(dtype=float) if source is None else found[source].astype(float)
+
+
+system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
+
+
+@corpus_check(rating_systems)
+def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
+    """Systems that order models differently on the same outcomes rest on too few battles."""
+    note = f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}"
+    return evaluate(
+        summarise_systems(rating_systems),
+        [within("kendall", LEAST_KENDALL, note=note)],
+        ids=["system"],
+        remedy="Judge more battles (with the reference, if that is the system named here) before "
+        "trusting the order of models close together.",
         severity=dg.AssetCheckSeverity.WARN,
     )

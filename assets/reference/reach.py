@@ -1,33 +1,22 @@
-"""Tables on the reference model: its reach, errors, abstentions, and other references."""
+"""Diagnostics of the reference model: its reach, errors, abstentions, and other references."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from assets.reference.anchoring import against, rate_against
+from assets.reference.anchoring import gaps_against, rate_against
 from judgeline.elo import keyed_rng, spearman
 from judgeline.reference import (
     LEAST_WITHIN,
     REACH,
-    Reach,
     abstain,
-    anchored_elo,
     bootstrap_gap_std_error,
     compare_references,
     diagnose_reference,
 )
 from resources.config.corpora import ReferenceOptions
-
-DIAGNOSTIC_COLUMNS: tuple[str, ...] = (
-    "diagnostic",
-    "level",
-    "value",
-    "unit",
-    "n",
-    "threshold",
-    "passed",
-    "note",
-)
-"""Columns of the reference diagnostics; ``passed`` is null where nothing is promised."""
+from resources.tables.reference import REFERENCE_DIAGNOSTICS
 
 MAX_SPREADS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3)
 """Largest standard deviations over a judge's runs at which a prompt still counts."""
@@ -41,11 +30,7 @@ N_RESAMPLES = 1000
 _NO_RUNS = "needs repeated runs of the judge: set 'replicates' to at least 2 in config/judges.yaml"
 _NO_OTHER = "no other model met at least three of these models besides the reference"
 _LEAST_SHARED = 3  # models that two references need in common for a rank correlation to say a thing
-
-
-def no_diagnostics() -> pd.DataFrame:
-    """Return diagnostics of a judge without ratings: no rows."""
-    return _as_table([])
+_Row = tuple[object, ...]  # diagnostic, level, value, unit, n, note, threshold, passed
 
 
 def diagnose(
@@ -65,123 +50,88 @@ def diagnose(
     """
     reference, source = (str(ratings[name].iloc[0]) for name in ("reference_model", "source"))
     plain = rate_against(table, reference, source, ReferenceOptions(), miscoverage=0.1)
-    return _as_table(
-        [
-            *_reach(table),
-            _agreement(ratings),
-            *_std_errors(table, plain.set_index("model")["std_error"], seed, stream),
-            *_abstention(runs),
-            *_other_references(met, reference),
-        ]
-    )
+    rows = [
+        *_reach(table),
+        _agreement(ratings),
+        *_std_errors(table, plain.set_index("model")["std_error"], seed, stream),
+        *_abstention(runs),
+        *_other_references(met, reference),
+    ]
+    names = ["diagnostic", "level", "value", "unit", "n", "note", "threshold", "passed"]
+    filled = [(*row, *(np.nan, pd.NA))[:8] for row in rows]
+    return REFERENCE_DIAGNOSTICS.typed(pd.DataFrame(filled, columns=names))
 
 
-def _row(
-    diagnostic: str, level: str, value: float, unit: str, n: int, note: str = ""
-) -> dict[str, object]:
-    names = ("diagnostic", "level", "value", "unit", "n", "note")
-    return dict(zip(names, (diagnostic, level, value, unit, n, note), strict=True))
+def _reach(table: pd.DataFrame) -> Iterator[_Row]:
+    found = diagnose_reference(table.to_numpy(dtype=float))
+    level = "{:g}-{:g}".format(*REACH)
+    for of, reach in (("models", found.models), ("prompts", found.prompts)):
+        note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
+        row = (f"{of}_within_reach", level, reach.share, "share", reach.within.size, note)
+        yield *row, LEAST_WITHIN, reach.is_adequate
 
 
-def _as_table(rows: list[dict[str, object]]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=list(DIAGNOSTIC_COLUMNS))
-    kinds = {
-        **dict.fromkeys(("diagnostic", "level", "unit", "note"), "str"),
-        **dict.fromkeys(("value", "threshold"), "float64"),
-        "n": "int64",
-        "passed": "boolean",
-    }
-    return table.astype(kinds)
-
-
-def _reach(table: pd.DataFrame) -> list[dict[str, object]]:
-    reach = diagnose_reference(table.to_numpy(dtype=float))
-    return [_within(reach.models, "models"), _within(reach.prompts, "prompts")]
-
-
-def _within(reach: Reach, of: str) -> dict[str, object]:
-    low, high = REACH
-    note = "" if reach.is_adequate else "gaps beyond reach rest on a handful of prompts"
-    row = _row(f"{of}_within_reach", f"{low:g}-{high:g}", reach.share, "share", reach.within.size)
-    return {**row, "threshold": LEAST_WITHIN, "passed": reach.is_adequate, "note": note}
-
-
-def _agreement(ratings: pd.DataFrame) -> dict[str, object]:
+def _agreement(ratings: pd.DataFrame) -> _Row:
     gap, mean = ratings["gap"], ratings["mean_preference"]
     name, n = "spearman_with_mean_preference", len(ratings)
     if n < 2 or gap.nunique() < 2 or mean.nunique() < 2:
-        return _row(name, "", np.nan, "correlation", n, "fewer than two models that differ")
-    return _row(name, "", spearman(gap, mean), "correlation", n)
+        return name, "", np.nan, "correlation", n, "fewer than two models that differ"
+    return name, "", spearman(gap, mean), "correlation", n, ""
 
 
 def _std_errors(
     table: pd.DataFrame, closed: "pd.Series[float]", seed: int, stream: tuple[str, ...]
-) -> list[dict[str, object]]:
-    """Return each model's closed standard error over its bootstrap twin, and the worst of them.
+) -> Iterator[_Row]:
+    """Yield each model's closed standard error, before any factor, over its bootstrap twin.
 
-    Closed errors are those before any factor: the bootstrap knows of none.
+    The last row is the ratio furthest from 1.
     """
-    rows, ratios, texts = [], [], []
+    worst, furthest, n_worst = np.nan, "", 0
     for model, values in zip(map(str, table.index), table.to_numpy(dtype=float), strict=True):
         rng = keyed_rng(seed, *stream, model, "reference")
         twin = bootstrap_gap_std_error(values, n_resamples=N_RESAMPLES, rng=rng)
         ratio = float(closed[model]) / twin if twin else np.nan
         note = "" if twin else "all preferences are equal: resampling shows no spread"
         n = int(np.isfinite(values).sum())
-        rows.append(_row("std_error_ratio", model, ratio, "ratio to bootstrap", n, note))
-        ratios.append(ratio)
-        texts.append(f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts")
-    off = np.abs(np.array(ratios) - 1)
-    n = int(np.isfinite(off).sum())
-    worst = float(np.nanmax(off)) if n else np.nan
-    furthest = texts[int(np.nanargmax(off))] if n else ""
-    overall = _row("std_error_difference", "", worst, "share of bootstrap", n, furthest)
-    passed = worst <= STD_ERROR_TOLERANCE if n else pd.NA
-    return [*rows, {**overall, "threshold": STD_ERROR_TOLERANCE, "passed": passed}]
+        yield "std_error_ratio", model, ratio, "ratio to bootstrap", n, note
+        n_worst += bool(twin)
+        if twin and not abs(ratio - 1) <= worst:
+            worst = abs(ratio - 1)
+            furthest = f"furthest: {model}, {ratio:.2f} of the bootstrap's on {n} prompts"
+    passed = worst <= STD_ERROR_TOLERANCE if n_worst else pd.NA
+    row = ("std_error_difference", "", worst, "share of bootstrap", n_worst, furthest)
+    yield *row, STD_ERROR_TOLERANCE, passed
 
 
-def _abstention(runs: np.ndarray) -> list[dict[str, object]]:
-    """Return, per largest spread, what share of prompts is left and how far gaps move."""
-    if runs.ndim != 3 or runs.shape[2] < 2:
-        return [_row("abstention_coverage", "", np.nan, "share", 0, _NO_RUNS)]
+def _abstention(runs: np.ndarray) -> Iterator[_Row]:
+    """Yield, per largest spread, the share of prompts that is left and how far gaps move."""
+    if runs.shape[2] < 2:
+        yield "abstention_coverage", "", np.nan, "share", 0, _NO_RUNS
+        return
     complete = np.where(np.isnan(runs).any(axis=2, keepdims=True), np.nan, runs)
     judged = complete[~np.isnan(complete).all(axis=(1, 2))]
-    return [row for spread in MAX_SPREADS for row in _abstained(judged, spread)]
+    for spread in MAX_SPREADS:
+        level, n = f"{spread:g}", len(judged)
+        try:
+            left = abstain(judged, max_spread=spread)
+        except ValueError as error:  # a model keeps no prompt: no leaderboard at this spread
+            yield "abstention_coverage", level, np.nan, "share", n, str(error)
+            continue
+        yield "abstention_coverage", level, float(left.coverage.mean()), "share", n, ""
+        shift = float(np.abs(left.centred_shift).mean())
+        yield "abstention_shift", level, shift, "Elo points", n, ""
 
 
-def _abstained(runs: np.ndarray, spread: float) -> list[dict[str, object]]:
-    n, level = len(runs), f"{spread:g}"
-    try:
-        left = abstain(runs, max_spread=spread)
-    except ValueError as error:  # a model keeps no prompt: no leaderboard at this spread
-        return [_row("abstention_coverage", level, np.nan, "share", n, str(error))]
-    shift = float(np.abs(left.centred_shift).mean())
-    return [
-        _row("abstention_coverage", level, float(left.coverage.mean()), "share", n),
-        _row("abstention_shift", level, shift, "Elo points", n),
-    ]
-
-
-def _other_references(met: pd.DataFrame, reference: str) -> list[dict[str, object]]:
+def _other_references(met: pd.DataFrame, reference: str) -> list[_Row]:
     """Return, per other model as reference, how the leaderboard of the same models changes."""
-    rows: list[dict[str, object]] = []
+    rows: list[_Row] = []
     ours = gaps_against(met, reference)
-    for other in ours.index:
-        both = pd.concat([ours, gaps_against(met, str(other))], axis=1, join="inner")
+    for other in map(str, ours.index):
+        both = pd.concat([ours, gaps_against(met, other)], axis=1, join="inner")
         if len(both) < _LEAST_SHARED or (both.nunique() < 2).any():
             continue
         compared = compare_references(both.to_numpy().T)
         tau, shift = float(compared.kendall[0, 1]), float(compared.mean_abs_shift[1])
-        rows.append(_row("kendall_under_other_reference", str(other), tau, "rank", len(both)))
-        rows.append(_row("shift_under_other_reference", str(other), shift, "Elo points", len(both)))
-    return rows or [_row("kendall_under_other_reference", "", np.nan, "rank", 0, _NO_OTHER)]
-
-
-def gaps_against(met: pd.DataFrame, reference: str) -> "pd.Series[float]":
-    """Return the gap of every model that met a reference, in Elo points, by name."""
-    table = against(met, reference)
-    if table.empty:
-        return pd.Series(dtype=float)
-    wins = table.sum(axis=1).to_numpy()
-    losses = (1 - table).sum(axis=1).to_numpy()
-    return pd.Series(anchored_elo(wins, np.zeros_like(wins), losses).gap, index=table.index)
+        rows.append(("kendall_under_other_reference", other, tau, "rank", len(both), ""))
+        rows.append(("shift_under_other_reference", other, shift, "Elo points", len(both), ""))
+    return rows or [("kendall_under_other_reference", "", np.nan, "rank", 0, _NO_OTHER)]

@@ -1,20 +1,16 @@
 """Judges' outcomes rated by four systems, on one centred Elo scale, for a fair comparison.
 
-What belongs here: our Bradley-Terry fit and reference-anchored gaps beside Glicko-2 and TrueSkill
-from libraries. The latter two see battles one after the other and depend on their order, which
-means nothing here: models do not change. They are run on several shuffles and averaged, and the
-spread over shuffles is reported.
+Glicko-2 and TrueSkill, from libraries, depend on the order of battles, which means nothing for
+models that do not change: they are averaged over shuffles, and the spread is reported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, pi, sqrt
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from assets.reference.anchoring import meetings
-from assets.reference.reach import gaps_against
+from assets.reference.anchoring import gaps_against, meetings
 from judgeline.elo import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,
@@ -24,6 +20,7 @@ from judgeline.elo import (
     keyed_rng,
 )
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
+from resources.tables.reference import RATING_SYSTEMS
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 
@@ -42,14 +39,6 @@ Floats = np.ndarray
 Update = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Floats]
 
 
-class _Coded(NamedTuple):
-    """Battles by the places of their models, in some order."""
-
-    first: np.ndarray
-    second: np.ndarray
-    outcome: Floats
-
-
 def rate_by_systems(
     battles: pd.DataFrame, reference: str, *, l2: float, seed: int, stream: Sequence[str]
 ) -> pd.DataFrame:
@@ -59,70 +48,45 @@ def rate_by_systems(
     model without a chain of battles to the others has no rating, and ``note`` says so.
     ``outcome`` of the battles is A's share of the win; the gap of `reference` is 0.
     """
-    names, coded, apart = _code(battles)
-    rng = keyed_rng(seed, *stream, "rating-systems")
-    orders = [rng.permutation(coded.outcome.size) for _ in range(N_SHUFFLES)]
-    fitted = ELO_PER_LOGIT * _bradley_terry(coded, len(names), l2)
-    gaps = _gaps(battles, reference).reindex(names).to_numpy()
-    still = np.full(len(names), np.nan)
-    ratings = {
-        "bradley-terry": (fitted, still),
-        "glicko-2": _shuffled(glicko2_ratings, coded, orders, len(names)),
-        "trueskill": _shuffled(trueskill_ratings, coded, orders, len(names)),
-        "reference-anchored": (gaps, still),
-    }
-    counts = np.bincount(np.r_[coded.first, coded.second], minlength=len(names))
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "model": names,
-                    "system": system,
-                    "rating": np.where(apart, np.nan, rating),
-                    "order_spread": np.where(apart, np.nan, spread),
-                    "n_battles": counts,
-                    "note": _notes(apart, np.isnan(rating)),
-                }
-            )
-            for system, (rating, spread) in ratings.items()
-        ],
-        ignore_index=True,
-    )
-
-
-def _notes(apart: np.ndarray, unrated: np.ndarray) -> list[str]:
-    notes = np.where(unrated, "no battle with the reference", "")
-    return np.where(apart, "no chain of battles to the other models", notes).tolist()
-
-
-def _code(battles: pd.DataFrame) -> tuple[list[str], _Coded, np.ndarray]:
-    """Return names, coded battles, and which models are apart from the largest connected part."""
     pairs = battles[["model_a", "model_b"]].to_numpy(dtype=str)
     names, codes = np.unique(pairs, return_inverse=True)
     first, second = codes.reshape(-1, 2).T
-    linked = np.zeros((names.size, names.size), dtype=bool)
-    linked[first, second] = linked[second, first] = True
-    part = np.asarray(connected_components(linked))
+    coded = (first, second, battles["outcome"].to_numpy(dtype=float))
+    counts = np.zeros((names.size, names.size))
+    np.add.at(counts, (first, second), 1)
+    counts += counts.T
+    part = np.asarray(connected_components(counts > 0))
     apart = part != np.bincount(part).argmax()
-    return names.tolist(), _Coded(first, second, battles["outcome"].to_numpy(dtype=float)), apart
-
-
-def _bradley_terry(coded: _Coded, n_models: int, l2: float) -> Floats:
-    counts = np.zeros((n_models, n_models))
-    np.add.at(counts, (coded.first, coded.second), 1)
-    wins = np.bincount(coded.first, coded.outcome, n_models)
-    wins += np.bincount(coded.second, 1 - coded.outcome, n_models)
-    return np.asarray(fit_strengths(counts + counts.T, wins, l2=l2))
-
-
-def _gaps(battles: pd.DataFrame, reference: str) -> "pd.Series[float]":
-    met = meetings(battles, battles.set_index("battle_id")["outcome"])
-    gaps = gaps_against(met, reference)
-    return pd.concat([gaps, pd.Series({reference: 0.0})])
+    wins = np.bincount(first, coded[2], names.size)
+    wins += np.bincount(second, 1 - coded[2], names.size)
+    gaps = gaps_against(meetings(battles, battles.set_index("battle_id")["outcome"]), reference)
+    gaps = pd.concat([gaps, pd.Series({reference: 0.0})]).reindex(names).to_numpy()
+    rng = keyed_rng(seed, *stream, "rating-systems")
+    orders = [rng.permutation(first.size) for _ in range(N_SHUFFLES)]
+    still = np.full(names.size, np.nan)
+    ratings = {
+        "bradley-terry": (ELO_PER_LOGIT * np.asarray(fit_strengths(counts, wins, l2=l2)), still),
+        "glicko-2": _shuffled(glicko2_ratings, coded, orders, names.size),
+        "trueskill": _shuffled(trueskill_ratings, coded, orders, names.size),
+        "reference-anchored": (gaps, still),
+    }
+    parts = []
+    for system, (rating, spread) in ratings.items():
+        note = np.where(np.isnan(rating), "no battle with the reference", "")
+        columns = {
+            "model": names.tolist(),
+            "system": system,
+            "rating": np.where(apart, np.nan, rating),
+            "order_spread": np.where(apart, np.nan, spread),
+            "n_battles": np.bincount(codes.ravel(), minlength=names.size),
+            "note": np.where(apart, "no chain of battles to the other models", note).tolist(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _shuffled(
-    update: Update, coded: _Coded, orders: list[np.ndarray], n_models: int
+    update: Update, coded: tuple[np.ndarray, ...], orders: list[np.ndarray], n_models: int
 ) -> tuple[Floats, Floats]:
     """Return mean and spread over orders of ratings, each run centred before."""
     runs = np.array([update(*(part[order] for part in coded), n_models) for order in orders])
@@ -181,28 +145,15 @@ def trueskill_ratings(
     return _ELO_PER_SKILL * np.array([skill.mu for skill in held])
 
 
-SYSTEM_COLUMNS: tuple[str, ...] = (
-    "system",
-    "judge",
-    "model",
-    "rating",
-    "order_spread",
-    "judge_spread",
-    "n_battles",
-    "note",
-)
-"""Columns of the rating systems: one row per system, judge and model."""
-
-
 def compare_systems(rated: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the ratings of all judges by all systems, centred alike, with their spread.
+    """Return `RATING_SYSTEMS`: the ratings of all judges, centred alike, with their spread.
 
     Within a judge and system the mean of those models that all judges rate by all systems is 1500
     Elo points. ``judge_spread`` is the standard deviation (ddof 1) of a model's rating over
     judges; NaN for a single judge, or a model that a judge has no rating of.
     """
     if not rated:
-        return no_systems()
+        return RATING_SYSTEMS.empty()
     table = pd.concat([part.assign(judge=judge) for judge, part in rated.items()])
     missing = table.groupby("model")["rating"].apply(lambda ratings: ratings.isna().any())
     complete = table.groupby("model").size().eq(len(rated) * len(SYSTEMS)) & ~missing
@@ -214,52 +165,36 @@ def compare_systems(rated: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = table.assign(rating=centred)
     by_model = table.groupby(["system", "model"])["rating"]
     spread = by_model.transform("std").where(by_model.transform("count").eq(len(rated)))
-    return table.assign(judge_spread=spread)[list(SYSTEM_COLUMNS)].reset_index(drop=True)
-
-
-def no_systems() -> pd.DataFrame:
-    """Return ratings of no judge."""
-    texts = dict.fromkeys(("system", "judge", "model", "note"), "str")
-    kinds = {**dict.fromkeys(SYSTEM_COLUMNS, "float64"), **texts, "n_battles": "int64"}
-    return pd.DataFrame({name: pd.Series(dtype=kinds[name]) for name in SYSTEM_COLUMNS})
+    return RATING_SYSTEMS.typed(table.assign(judge_spread=spread)).reset_index(drop=True)
 
 
 def summarise_systems(systems: pd.DataFrame) -> pd.DataFrame:
     """Return one row per system: how it orders and spreads models, and how far judges differ.
 
-    ``model_spread`` is the standard deviation of ratings over models, mean over judges: how wide
-    the system's ruler is. ``relative_spread`` is the mean ``judge_spread`` over it, so that a
-    system does not look steady by moving everyone towards the middle. ``kendall`` compares its
-    order with Bradley-Terry's, mean over judges.
+    ``model_spread`` is the standard deviation of ratings over models, mean over judges.
+    ``relative_spread`` is the mean ``judge_spread`` over it: a system that moves everyone towards
+    the middle does not look steady. ``kendall`` compares its order with Bradley-Terry's, mean over
+    judges.
     """
+    columns = ["system", "n_judges", "n_models", "kendall", "model_spread", "judge_spread"]
     rows = []
     for system in [name for name in SYSTEMS if systems["system"].eq(name).any()]:
         own = systems[systems["system"].eq(system)]
         width = float(own.groupby("judge")["rating"].std().mean())
         between = float(own.drop_duplicates("model")["judge_spread"].mean())
-        rows.append(
-            {
-                "system": system,
-                "n_judges": own["judge"].nunique(),
-                "n_models": own.loc[own["rating"].notna(), "model"].nunique(),
-                "kendall": _kendall(systems, own),
-                "model_spread": width,
-                "judge_spread": between,
-                "relative_spread": between / width if width else np.nan,
-                "order_spread": float(own["order_spread"].mean()),
-            }
-        )
-    return pd.DataFrame(rows)
+        n_models = own.loc[own["rating"].notna(), "model"].nunique()
+        ratio = between / width if width else np.nan
+        row = (system, own["judge"].nunique(), n_models, _kendall(systems, own), width, between)
+        rows.append((*row, ratio, float(own["order_spread"].mean())))
+    return pd.DataFrame(rows, columns=[*columns, "relative_spread", "order_spread"])
 
 
 def _kendall(systems: pd.DataFrame, own: pd.DataFrame) -> float:
     base = systems[systems["system"].eq(SYSTEMS[0])]
-    both = base.merge(own, on=["judge", "model"], suffixes=("_base", "")).dropna(
-        subset=["rating", "rating_base"]
-    )
+    both = base.merge(own, on=["judge", "model"], suffixes=("_base", ""))
     taus = [
         kendall(part["rating_base"], part["rating"])
-        for _, part in both.groupby("judge")
+        for _, part in both.dropna(subset=["rating", "rating_base"]).groupby("judge")
         if not part[["rating", "rating_base"]].nunique().eq(1).any()
     ]
     return float(np.mean(taus)) if taus else np.nan

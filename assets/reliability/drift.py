@@ -1,24 +1,26 @@
 """The drift watch: a frozen panel of battles, judged again epoch after epoch; with its check."""
 
 import math
-from functools import partial
 from typing import Any
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 
 from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.corpus.assets import choose
-from assets.figures import drift_over_epochs
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge, if_there, of_corpus
-from assets.reliability.tables import drift_table, moved_since
-from judgeline.reliability import FALSE_ALARM
+from assets.reliability.panel import by_run
+from assets.thumbnails import drift_over_epochs
+from judgeline.io import SCORE_COLUMNS, as_table, score_battles
+from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.epochs import FIRST_REPLICATE, EpochAsker, empty_epochs
 from resources.store.resource import StoredVerdicts
+from resources.tables.reliability import JUDGE_DRIFT
 from resources.tables.store import ParquetStore
 
 REMEDY = (
@@ -104,11 +106,11 @@ def choose_watched(
     """Return the battles of the watch: those chosen before and still there, then further ones."""
     judged = battles[battles["battle_id"].isin(verdicts["battle_id"])]
     voted = judged[judged["human_outcome"].notna()]
-    able = (judged if voted.empty else voted).reset_index(drop=True)
+    possible = (judged if voted.empty else voted).reset_index(drop=True)
     size = corpus.drift.battles if corpus.drift else 0
     chosen = before if len(before) or panel is None else panel
     kept = chosen.drop_duplicates("battle_id").nsmallest(size, "selection_order")
-    return choose(able, corpus.model_copy(update={"sample_size": size}), kept).head(size)
+    return choose(possible, corpus.model_copy(update={"sample_size": size}), kept).head(size)
 
 
 def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFrame]:
@@ -147,56 +149,121 @@ def judge_drift(
     )
 
 
+def drift_table(
+    answers: pd.DataFrame, battles: pd.DataFrame, panel: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return the change of each statistic in each epoch since the baseline.
+
+    Only the version of the judge that answered last counts, since answers of another model, prompt
+    or decoding are no drift; so do only the sampled `battles`, with their votes. The reliability
+    `panel` of the judge says how far repeats of one day differ.
+    """
+    own = answers[answers["judge_version"].eq(answers["judge_version"].iloc[-1:].max())]
+    baseline = own[own["epoch"].eq(0)]
+    battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
+    pieces = [JUDGE_DRIFT.empty()]
+    for epoch, asked in own[own["epoch"].gt(0)].groupby("epoch"):
+        before, now, votes, runs = _compared(baseline, asked, battles, panel)
+        table = as_table(detect_drift(before, now, votes, runs=runs))
+        table = table.assign(epoch=epoch, asked_at=asked["asked_at"].max())
+        pieces.append(JUDGE_DRIFT.typed(table))
+    return pd.concat(pieces[1:] or pieces, ignore_index=True)
+
+
+def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:
+    """Return first epoch and time of the unbroken series in which a statistic has moved."""
+    series = {}
+    for name, rows in drift.groupby("statistic", sort=False):
+        still = rows["moved"].iloc[::-1].cumprod().astype(bool).iloc[::-1]
+        if still.iloc[-1]:
+            first = rows[still].iloc[0]
+            series[str(name)] = int(first["epoch"]), str(first["asked_at"])
+    return series
+
+
+def _compared(
+    baseline: pd.DataFrame, asked: pd.DataFrame, battles: pd.DataFrame, panel: pd.DataFrame | None
+) -> tuple[Judgement, Judgement, np.ndarray, np.ndarray | None]:
+    """Return both judgements of the battles whose every call reached the judge, votes and runs."""
+    lost = pd.concat([baseline, asked]).query("status == 'transport'")["battle_id"]
+    both = battles["battle_id"].isin(asked["battle_id"]) & ~battles["battle_id"].isin(lost)
+    battles = battles[both].reset_index(drop=True)
+    before, now = (_judgement(battles, answers) for answers in (baseline, asked))
+    votes = battles["human_outcome"].to_numpy(dtype=float, na_value=math.nan)
+    return before, now, votes, _panel_runs(battles, before, panel)
+
+
+def _judgement(battles: pd.DataFrame, answers: pd.DataFrame) -> Judgement:
+    answers = answers[answers["battle_id"].isin(battles["battle_id"])]
+    scored = score_battles(battles, answers).set_index("battle_id")
+    level = answers[list(SCORE_COLUMNS)].mean(axis=1).groupby(answers["battle_id"]).mean()
+    scored = scored.assign(level=level).reindex(battles["battle_id"])
+    return Judgement(*(scored[name].to_numpy(dtype=float) for name in Judgement._fields))
+
+
+def _panel_runs(
+    battles: pd.DataFrame, baseline: Judgement, panel: pd.DataFrame | None
+) -> np.ndarray | None:
+    """Return score differences by run of the time of the baseline, or None without repeats.
+
+    A battle whose first run in the panel is not the baseline was judged there by another
+    version of the judge, and has none.
+    """
+    if panel is None or panel["replicate"].nunique() < 2:
+        return None
+    runs = by_run(panel, "score_difference").reindex(battles["battle_id"]).to_numpy(dtype=float)
+    own = np.isclose(runs[:, 0], (baseline.difference_ab + baseline.difference_ba) / 2)
+    return np.where(own[:, None], runs, math.nan)
+
+
 @judge_check(judge_drift)
 def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that changed under its name rates new models by another ruler than the old ones."""
     latest = judge_drift[judge_drift["epoch"].eq(judge_drift["epoch"].max())]
-    if latest.empty:
-        return _told(True, "No epoch has been asked since the baseline.", latest)
-    since = moved_since(judge_drift)
-    moved = latest[latest["moved"]]
-    if len(moved):
-        told = "; ".join(_sentence(row, *since[row.statistic]) for row in moved.itertuples())
-        return _told(False, f"The judge has moved: {told}. {REMEDY}", latest)
+    moved, since = latest[latest["moved"]], moved_since(judge_drift)
     compared = latest[latest["now"].notna() | latest["p_value"].notna()]
-    if set(compared["statistic"]) <= {"scored_share"}:
+    severity = dg.AssetCheckSeverity.ERROR
+    passed = moved.empty
+    if latest.empty:
+        observed = "No epoch has been asked since the baseline."
+    elif len(moved):
+        changes = "; ".join(_change_text(row, *since[row.statistic]) for row in moved.itertuples())
+        observed = f"The judge has moved: {changes}. {REMEDY}"
+    elif set(compared["statistic"]) <= {"scored_share"}:
         reasons = "; ".join(dict.fromkeys(latest["note"]))
-        said = f"Nothing could be compared: {reasons}. Raise drift.battles, or look at `status`."
-        return _told(False, said, latest, dg.AssetCheckSeverity.WARN)
-    return _told(True, f"None of {len(compared)} statistics moved beyond chance.", latest)
-
-
-def _sentence(row: Any, epoch: int, when: str) -> str:
-    share = row.unit == "share"
-    shown = partial(_number, share)
-    note = f", {row.note}" if math.isnan(row.change) else ""
-    size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
-    unit = "" if share or math.isnan(row.now) else f" {row.unit}"
-    return (
-        f"{row.statistic} from {shown(row.baseline)} to {shown(row.now)}{unit} "
-        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]}{note})"
+        observed = (
+            f"Nothing could be compared: {reasons}. Raise drift.battles, or look at `status`."
+        )
+        passed, severity = False, dg.AssetCheckSeverity.WARN
+    else:
+        observed = f"None of {len(compared)} statistics moved beyond chance."
+    epoch = (
+        {
+            "epoch": int(latest["epoch"].iloc[0]),
+            "asked_at": str(latest["asked_at"].iloc[0]),
+            "moved": ", ".join(moved["statistic"]),
+        }
+        if len(latest)
+        else {}
+    )
+    return dg.AssetCheckResult(
+        passed=passed,
+        severity=severity,
+        description=observed,
+        metadata={"observed": observed, "remedy": REMEDY, **epoch},
     )
 
 
-def _number(share: bool, value: float) -> str:
-    if math.isnan(value):
-        return "no finite value"
-    return f"{value:.1%}" if share else f"{value:.3g}"
-
-
-def _told(
-    passed: bool,
-    said: str,
-    latest: pd.DataFrame,
-    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
-) -> dg.AssetCheckResult:
-    metadata: dict[str, Any] = {"observed": said, "remedy": REMEDY}
-    if len(latest):
-        metadata |= {
-            "epoch": int(latest["epoch"].iloc[0]),
-            "asked_at": str(latest["asked_at"].iloc[0]),
-            "moved": ", ".join(latest.loc[latest["moved"], "statistic"]),
-        }
-    return dg.AssetCheckResult(
-        passed=passed, severity=severity, description=said, metadata=metadata
+def _change_text(row: Any, epoch: int, when: str) -> str:
+    is_share = row.unit == "share"
+    before, now = (
+        "no finite value" if math.isnan(value) else f"{value:.1%}" if is_share else f"{value:.3g}"
+        for value in (row.baseline, row.now)
+    )
+    unit = "" if is_share or math.isnan(row.now) else f" {row.unit}"
+    size = "" if math.isnan(row.z) else f"{row.z:+.1f} standard errors, "
+    note = f", {row.note}" if math.isnan(row.change) else ""
+    return (
+        f"{row.statistic} from {before} to {now}{unit} "
+        f"({size}{row.n_battles} battles, since epoch {epoch} of {when[:10]}{note})"
     )

@@ -6,27 +6,23 @@ from collections.abc import Mapping
 import dagster as dg
 import pandas as pd
 
-from assets.columns import as_columns, as_table
+from assets.columns import as_columns
 from assets.conditions import FOLLOWS_WHAT_THERE_IS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import if_there
-from assets.reliability.tables import by_run
+from assets.reliability.panel import by_run
 from assets.settings import corpus_of
 from assets.trust.consistency import ALL, CONFLICT, OVERALL, VIOLATION
 from judgeline.intervals import withheld_reason
+from judgeline.io import as_table
 from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
 from resources.config.catalog import Catalog
 
-_DIAGNOSTICS = {
+_DIAGNOSED = {
     "kappa": "kappa_both_ways",
     "position_flip_rate": "position_flip_rate",
     "position_effect": "position_first_score",
 }
 _TRIPLES = 3
-_INCONSISTENCIES = {
-    "conflict_ratio": (CONFLICT, None, "battles scored and compared"),
-    "non_transitivity_ratio": (VIOLATION, _TRIPLES, "triples of answers"),
-}
-_ALONE = "no second run of any battle: see reliability_panel"
 
 
 @dg.asset(
@@ -74,21 +70,23 @@ def measure(
     reliability_panel: pd.DataFrame | None,
     consistency: pd.DataFrame | None = None,
 ) -> dict[str, Measurement]:
-    """Return what the tables of a judge say of the criteria of the gate."""
+    """Return the measurements of a judge's criteria that its tables allow."""
+    if reliability_panel is None or reliability_panel.empty:
+        alone = Measurement(math.nan, "no second run of any battle: see reliability_panel")
+        repeated = dict.fromkeys(("icc_average", "single_run_reliability", "run_kappa"), alone)
+    else:
+        columns = ("score_difference", "judge_outcome")
+        repeated = panel_measurements(*(by_run(reliability_panel, name) for name in columns))
     rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else math.nan
     return {
-        **_from_panel(reliability_panel),
-        **{name: _diagnosed(judge_diagnostics, of) for name, of in _DIAGNOSTICS.items()},
+        **repeated,
+        **{name: _diagnosed(judge_diagnostics, of) for name, of in _DIAGNOSED.items()},
         "parse_rate": Measurement(rate, f"{len(verdicts):,} verdicts"),
-        **{name: _consistent(consistency, *of) for name, of in _INCONSISTENCIES.items()},
+        "conflict_ratio": _consistent(consistency, "battles scored and compared", measure=CONFLICT),
+        "non_transitivity_ratio": _consistent(
+            consistency, "triples of answers", measure=VIOLATION, size=_TRIPLES
+        ),
     }
-
-
-def _from_panel(panel: pd.DataFrame | None) -> dict[str, Measurement]:
-    if panel is None or panel.empty:
-        names = ("icc_average", "single_run_reliability", "run_kappa")
-        return dict.fromkeys(names, Measurement(math.nan, _ALONE))
-    return panel_measurements(by_run(panel, "score_difference"), by_run(panel, "judge_outcome"))
 
 
 def _diagnosed(diagnostics: pd.DataFrame, name: str) -> Measurement:
@@ -100,20 +98,17 @@ def _diagnosed(diagnostics: pd.DataFrame, name: str) -> Measurement:
     return Measurement(abs(value) if is_signed else value, f"{int(rows['n'].iloc[0]):,} battles")
 
 
-def _consistent(
-    consistency: pd.DataFrame | None, measure: str, size: int | None, what: str
-) -> Measurement:
+def _consistent(consistency: pd.DataFrame | None, unit: str, **row: str | int) -> Measurement:
+    """Return the ratio of a measure over the whole corpus, by the rubric if it has one."""
     if consistency is None or consistency.empty:
         return Measurement(math.nan, "consistency has no rows")
-    whole = consistency["category"].eq(ALL) & consistency["dimension"].eq(OVERALL)
-    rows = consistency[whole & consistency["measure"].eq(measure) & consistency["ratio"].notna()]
-    if size is not None:
-        rows = rows[rows["size"].eq(size)]
+    rows = consistency[consistency["ratio"].notna()]
+    for column, value in {"category": ALL, "dimension": OVERALL, **row}.items():
+        rows = rows[rows[column].eq(value)]
     if rows.empty:
-        return Measurement(math.nan, f"consistency has no {what}")
-    by_rubric = rows[rows["source"].eq("rubric")]
-    row = (by_rubric if len(by_rubric) else rows).iloc[0]
-    return Measurement(float(row["ratio"]), f"{int(row['n']):,} {what}, {row['source']}")
+        return Measurement(math.nan, f"consistency has no {unit}")
+    first = rows.iloc[int(rows["source"].eq("rubric").to_numpy().argmax())]
+    return Measurement(float(first["ratio"]), f"{int(first['n']):,} {unit}, {first['source']}")
 
 
 def gate_of(table: pd.DataFrame) -> Gate:
@@ -137,37 +132,36 @@ def withheld_judges(leaderboards: Mapping[str, pd.DataFrame]) -> dict[str, str]:
 @judge_check(judge_gate)
 def judge_passed_the_gate(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
     """A judge that fails a criterion that withholds has its ratings withheld, visibly."""
-    return _told(
-        failures(gate_of(judge_gate), withholding=True),
+    return _gate_result(
+        judge_gate,
         "Ratings by this judge are withheld",
         "Choose a better judge or prompt, or see the note of the criterion in judge_gate; the "
         "limits are under 'gate' of the corpus in config/corpora.yaml. Then run again.",
-        dg.AssetCheckSeverity.ERROR,
-        judge_gate,
+        withholding=True,
     )
 
 
 @judge_check(judge_gate)
 def judge_meets_the_other_criteria(judge_gate: pd.DataFrame) -> dg.AssetCheckResult:
     """A criterion that only informs hides no ratings, and is a reason to read them with care."""
-    return _told(
-        failures(gate_of(judge_gate), withholding=False),
+    return _gate_result(
+        judge_gate,
         "Short of criteria that only inform",
         "Read the ratings with care, or list the criterion under 'gate.withhold' of the corpus.",
-        dg.AssetCheckSeverity.WARN,
-        judge_gate,
+        withholding=False,
     )
 
 
-def _told(
-    failed: str, meaning: str, remedy: str, severity: dg.AssetCheckSeverity, gate: pd.DataFrame
+def _gate_result(
+    gate: pd.DataFrame, meaning: str, remedy: str, *, withholding: bool
 ) -> dg.AssetCheckResult:
-    unknown = ", ".join(gate.loc[gate["value"].isna(), "criterion"])
-    left = f" Not measured: {unknown}." if unknown else ""
-    said = f"{meaning}: {failed}." if failed else "No measured criterion failed."
+    failed = failures(gate_of(gate), withholding=withholding)
+    observed = f"{meaning}: {failed}." if failed else "No measured criterion failed."
+    if unknown := ", ".join(gate.loc[gate["value"].isna(), "criterion"]):
+        observed += f" Not measured: {unknown}."
     return dg.AssetCheckResult(
         passed=not failed,
-        severity=severity,
-        description=f"{said}{left}{' ' + remedy if failed else ''}",
-        metadata={"observed": said + left, "remedy": remedy},
+        severity=dg.AssetCheckSeverity.ERROR if withholding else dg.AssetCheckSeverity.WARN,
+        description=f"{observed} {remedy}" if failed else observed,
+        metadata={"observed": observed, "remedy": remedy},
     )

@@ -10,14 +10,15 @@ from assets.conditions import OF_CORPUS_AND_JUDGE, judge_check
 from assets.corpus.assets import choose
 from assets.judging.asking import ask_judge
 from assets.partitions import corpus_and_judge, of_corpus
-from assets.reliability.tables import by_run, empty_panel, panel_table, repeated
 from assets.settings import JUDGE, corpus_of
+from judgeline.io import score_battles
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import evaluate
+from resources.tables.reliability import RELIABILITY_PANEL
 from resources.tables.rules import among
 from resources.tables.store import ParquetStore
 
@@ -27,6 +28,7 @@ LEAST_COMPLETE = 0.9
 _NOT_CONFIGURED = "no panel: add 'panel: {battles: 50, runs: 3}' to the corpus"
 _NOT_REPEATED = "the verdicts came with the corpus, once per battle: they have no second run"
 _NOT_ASKED = "the judge has no verdicts by the rubric, so there is none to repeat"
+_SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba")
 
 
 # No automation condition: judging costs money, so somebody has to ask for it by name.
@@ -103,7 +105,8 @@ def _recorded(
 
 
 def _empty(note: str) -> dg.MaterializeResult[pd.DataFrame]:
-    return dg.MaterializeResult(value=empty_panel(), metadata={"n_battles": 0, "note": note})
+    result = RELIABILITY_PANEL.without(note)
+    return result._replace(metadata={**(result.metadata or {}), "n_battles": 0})
 
 
 def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeResult[pd.DataFrame]:
@@ -115,6 +118,50 @@ def _result(panel: pd.DataFrame, ledger: Mapping[str, Any]) -> dg.MaterializeRes
             "n_runs": int(panel["replicate"].nunique()),
             "n_not_scored": int(panel["status"].ne("ok").sum()),
         },
+    )
+
+
+def panel_table(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return a judge's judgements of a panel's battles, by battle in the order of choice and run.
+
+    The ``replicate`` of verdicts counts the runs; those on other battles do not count. ``status``
+    is ok where the run scored the battle, else the failure of its first order that failed, or
+    ``missing``. Score differences are A minus B in rubric points, outcomes A's share.
+    """
+    own = verdicts[verdicts["battle_id"].isin(battles["battle_id"])]
+    if battles.empty or own.empty:
+        return RELIABILITY_PANEL.empty()
+    runs = sorted(own["replicate"].unique().tolist())
+    parts = [_run(battles, run, own[own["replicate"].eq(run)]) for run in runs]
+    table = pd.concat(parts, ignore_index=True).assign(judge=own["judge"].iloc[0])
+    table = table.sort_values(["selection_order", "replicate"], ignore_index=True)
+    return RELIABILITY_PANEL.typed(table)
+
+
+def repeated(verdicts: pd.DataFrame) -> pd.Series:
+    """Return the ids of battles of which there are verdicts of two runs or more."""
+    n_runs = verdicts.groupby("battle_id", sort=False)["replicate"].nunique()
+    return n_runs.index[n_runs > 1].to_series()
+
+
+def by_run(panel: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return a column of a panel with a row per battle and a column per run, NaN where none."""
+    return panel.pivot_table(column, "battle_id", "replicate", aggfunc="first", dropna=False)
+
+
+def _run(battles: pd.DataFrame, run: int, verdicts: pd.DataFrame) -> pd.DataFrame:
+    scored = score_battles(battles, verdicts).set_index("battle_id")
+    failed = verdicts[verdicts["status"].ne("ok")].groupby("battle_id")["status"].first()
+    ids = battles["battle_id"]
+    why = failed.reindex(ids).fillna("missing").to_numpy()
+    return pd.DataFrame(
+        {
+            "battle_id": ids.to_numpy(),
+            "replicate": run,
+            "selection_order": battles["selection_order"].to_numpy(),
+            "status": pd.Series(why).mask(ids.isin(scored.index).to_numpy(), "ok"),
+            **{name: scored[name].reindex(ids).to_numpy() for name in _SCORES},
+        }
     )
 
 

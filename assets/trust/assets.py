@@ -6,7 +6,6 @@ import pandas as pd
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import corpus_of
-from assets.trust import scoring as soft_scoring
 from assets.trust.consistency import (
     ALL,
     COMPARISONS,
@@ -14,6 +13,7 @@ from assets.trust.consistency import (
     consistency_table,
     rubric_outcomes,
 )
+from assets.trust.scoring import SCORE_SOURCES, outcomes_by_source
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
 from resources.tables.rules import within
@@ -47,7 +47,7 @@ def soft_outcomes(
     _, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     corpus_of(context, catalog, "judge.score.scale", "judge.choice.tolerance")
-    outcomes = soft_scoring.soft_outcomes(
+    outcomes = outcomes_by_source(
         sampled_battles,
         choice_verdicts,
         score_verdicts,
@@ -97,19 +97,19 @@ def consistency(
     by_source = {
         source: table.set_index("battle_id") for source, table in soft_outcomes.groupby("source")
     }
-    by_rubric = rubric_outcomes(sampled_battles, verdicts)
-    compared = {("rubric", name): outcome for name, outcome in by_rubric.items() if len(outcome)}
-    chosen = {
+    compared = {
         (source, OVERALL): by_source[source]["outcome"]
         for source in COMPARISONS
         if source in by_source
     }
+    for name, outcome in rubric_outcomes(sampled_battles, verdicts).items():
+        compared |= {("rubric", name): outcome} if len(outcome) else {}
     table = consistency_table(
         sampled_battles,
-        {**chosen, **compared},
+        compared,
         {
             source: by_source[source]["score_difference"]
-            for source in soft_scoring.SCORE_SOURCES
+            for source in SCORE_SOURCES
             if source in by_source
         },
         tolerance=catalog.judge(slug).choice.tolerance,
@@ -132,15 +132,10 @@ def sources_cover_the_sample(
     """Methods are compared on the battles that every source has: missing ones thin them all."""
     n_sampled = max(len(sampled_battles), 1)
     share = soft_outcomes["source"].value_counts(sort=False) / n_sampled
+    note = f"each source has at least {WARN_COVERED:.0%} of the sampled battles"
     return evaluate(
         share.rename("share").rename_axis("source").reset_index(),
-        [
-            within(
-                "share",
-                WARN_COVERED,
-                note=f"each source has at least {WARN_COVERED:.0%} of the sampled battles",
-            )
-        ],
+        [within("share", WARN_COVERED, note=note)],
         ids=["source"],
         remedy="Look at `status` and `evidence` of the judge's score_verdicts and choice_verdicts: "
         "answers failed, or came without log-probabilities.",

@@ -1,9 +1,8 @@
-"""Tables of how often a judge contradicts itself; the counting is in `judgeline.trust`.
+"""The table of how often a judge contradicts itself.
 
-Two measures. Conflicts: the judge scored two completions alone and compared them, and the signs
-differ. Violations: among the answers to one question its comparisons are no ranking with ties.
-Rubric scores are no party to a conflict with the outcome that is derived from them: they would
-agree by construction. They are held against the single scores, which are other answers.
+Conflicts: the judge scored two completions alone and compared them, and the signs differ.
+Violations: among the answers to one question its comparisons are no ranking with ties. Rubric
+outcomes are held against single scores: with their own scores they agree by construction.
 """
 
 import math
@@ -12,32 +11,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from assets.trust.scoring import SCORE_SOURCES
 from judgeline.trust import (
     MOST_SUBSETS,
-    ViolationCounts,
     count_violations,
     outcome_matrices,
     score_conflicts,
     violation_rates,
 )
 from judgeline.verdict import CRITERIA, criterion_difference, hard_outcome, sign_outcome
-
-CONSISTENCY_DTYPES: dict[str, str] = {
-    "measure": "str",
-    "source": "str",
-    "scores": "str",
-    "size": "Int64",
-    "category": "str",
-    "dimension": "str",
-    "n": "int64",
-    "ratio": "float64",
-    "circular": "float64",
-    "equality": "float64",
-}
-"""Columns of the consistency table and their types."""
+from resources.tables.trust import CONSISTENCY
 
 CONFLICT, VIOLATION = "conflict-ratio", "non-transitivity"
 COMPARISONS = ("likelihood", "choice", "rubric")
@@ -90,7 +74,7 @@ def consistency_table(
     the win by ``battle_id``, by source and dimension; score differences are A minus B in points.
     Scores at most `tolerance` points apart are equal.
 
-    In `CONSISTENCY_DTYPES`, ``n`` counts what a ratio is a share of: battles both scored and
+    In `CONSISTENCY`, ``n`` counts what a ratio is a share of: battles both scored and
     compared, or subsets of ``size`` answers whose pairs were all compared. Where it is 0 the
     ratio is null: there are none, or a question has over `MOST_SUBSETS` and none is counted.
     Several battles of one pair on one question are one comparison, the sign of their mean.
@@ -102,8 +86,7 @@ def consistency_table(
             {"measure": VIOLATION, "source": source, "dimension": dimension, **row}
             for row in _violations(keyed, outcome)
         ]
-    table = pd.DataFrame(rows, columns=list(CONSISTENCY_DTYPES))
-    return table.astype(CONSISTENCY_DTYPES)
+    return CONSISTENCY.typed(pd.DataFrame(rows, columns=CONSISTENCY.columns))
 
 
 def _keyed(battles: pd.DataFrame) -> pd.DataFrame:
@@ -146,25 +129,21 @@ def _conflicts(
 
 
 def _share(conflicts: pd.Series) -> _Row:
-    n = len(conflicts)
-    return {"n": n, "ratio": float(conflicts.mean()) if n else math.nan}
+    return {"n": len(conflicts), "ratio": conflicts.astype(float).mean()}
 
 
 def _violations(keyed: pd.DataFrame, outcome: pd.Series) -> Iterator[_Row]:
-    pairs = _one_per_pair(keyed, outcome)
-    categories = keyed.drop_duplicates("question").set_index("question")["category"]
-    for size in SIZES:
-        pairs = _dense(pairs, size)
-        yield from _rates(pairs, categories, size)
-
-
-def _one_per_pair(keyed: pd.DataFrame, outcome: pd.Series) -> pd.DataFrame:
-    """Return one outcome per question and pair of models: the sign of the mean over its battles."""
+    """Yield violations by size of subset, of one outcome a pair: the sign of its battles' mean."""
     known = keyed.loc[outcome.index]
     share = np.where(known["swapped"], 1 - outcome.to_numpy(), outcome.to_numpy())
     table = known[["question", "low", "high"]].assign(outcome=share)
     pairs = table.groupby(["question", "low", "high"], as_index=False)["outcome"].mean()
-    return pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
+    pairs = pairs.assign(outcome=sign_outcome(pairs["outcome"] - 0.5))
+    categories = keyed.drop_duplicates("question").set_index("question")["category"]
+    for size in SIZES:
+        pairs = _dense(pairs, size)
+        found = list(_rates(pairs, categories, size))
+        yield from found or [{"size": size, "category": ALL, "n": 0}]
 
 
 def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
@@ -180,29 +159,20 @@ def _dense(pairs: pd.DataFrame, size: int) -> pd.DataFrame:
 
 def _rates(dense: pd.DataFrame, categories: pd.Series, size: int) -> Iterator[_Row]:
     """Yield the ratio over all questions, then by category where several have subsets."""
-    nothing = {"size": size, "category": ALL, "n": 0}
     if dense.empty:
-        yield nothing
         return
     comparisons = outcome_matrices(*(dense[column].to_numpy() for column in dense))
     if max(math.comb(len(answers), size) for answers in comparisons.answers) > MOST_SUBSETS:
-        yield nothing
         return
     counts = count_violations(comparisons.outcomes, sizes=(size,))
     if not counts.n_subsets.any():
-        yield nothing
         return
-    yield from _rows(counts, np.full(len(comparisons.questions), ALL), size)
     labels = categories.reindex(comparisons.questions).to_numpy(dtype=object)
-    if len({*labels}) > 1:
-        yield from _rows(counts, labels, size)
-
-
-def _rows(counts: ViolationCounts, labels: NDArray[Any], size: int) -> Iterator[_Row]:
-    rates = violation_rates(counts, labels)
-    columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
-    values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
-    for category, (n, ratio, circular, equality) in zip(rates.categories, values, strict=True):
-        if n:
-            shares = {"ratio": ratio, "circular": circular, "equality": equality}
-            yield {"size": size, "category": category, "n": n, **shares}
+    groupings = [np.full(len(labels), ALL), labels][: 1 + (len({*labels}) > 1)]
+    for rates in (violation_rates(counts, grouping) for grouping in groupings):
+        columns = (rates.n_subsets, rates.ratio, rates.circular, rates.equality)
+        values = zip(*(column[:, 0].tolist() for column in columns), strict=True)
+        for category, (n, *shares) in zip(rates.categories, values, strict=True):
+            if n:
+                ratios = dict(zip(("ratio", "circular", "equality"), shares, strict=True))
+                yield {"size": size, "category": category, "n": n, **ratios}

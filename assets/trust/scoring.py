@@ -1,8 +1,4 @@
-"""From single scores and choices of a judge to outcomes of battles, one row per battle and source.
-
-What belongs here: tables in, tables out; replicates averaged, orders combined. How probabilities
-become outcomes is in `judgeline.trust.distributions`, how answers are read with the judge's forms.
-"""
+"""Outcomes of battles, one row per source, from single scores and choices of a judge."""
 
 from collections.abc import Iterator
 
@@ -13,17 +9,8 @@ from numpy.typing import NDArray
 from judgeline.trust import aggregate_orders, perplexity_outcome
 from judgeline.verdict import hard_outcome, sign_outcome
 from resources.judges.forms.score import TARGET_SCALE, completion_ids
+from resources.tables.trust import SOFT_OUTCOMES
 
-SOFT_DTYPES: dict[str, str] = {
-    "battle_id": "str",
-    "source": "str",
-    "outcome": "float64",
-    "soft_outcome": "float64",
-    "score_difference": "float64",
-}
-"""Columns of the soft outcomes and their types."""
-
-CHOICE_SOURCES = ("likelihood", "perplexity", "choice")
 SCORE_SOURCES = ("score", "score-plain")
 
 _PROBABILITIES = ["p_a", "p_tie", "p_b"]
@@ -33,7 +20,7 @@ _LEVEL = 1e-9  # scores this close differ by rounding alone
 Floats = NDArray[np.float64]
 
 
-def soft_outcomes(
+def outcomes_by_source(
     battles: pd.DataFrame,
     choice_verdicts: pd.DataFrame,
     score_verdicts: pd.DataFrame,
@@ -56,53 +43,39 @@ def soft_outcomes(
     """
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie in [0, 1], got {tolerance}")
-    _require_one_judge(choice_verdicts, score_verdicts)
+    judges = sorted({*choice_verdicts["judge"], *score_verdicts["judge"]})
+    if len(judges) > 1:
+        raise ValueError(f"verdicts of {len(judges)} judges, {judges}; score one judge at a time")
     chosen = _parsed(choice_verdicts, "choice")
     scored = _parsed(score_verdicts, "score")
     _require_orders(chosen)
     parts = [
-        pd.DataFrame([], columns=list(SOFT_DTYPES)).astype(SOFT_DTYPES),
-        _by_likelihood(battles, chosen, tolerance),
-        _by_perplexity(battles, chosen, tolerance),
-        _by_choice(battles, chosen),
+        SOFT_OUTCOMES.empty(),
+        *_by_choice(battles, chosen, tolerance),
         *_by_score(battles, scored, scale, tolerance),
     ]
-    filled = [part.reindex(columns=list(SOFT_DTYPES)).astype(SOFT_DTYPES) for part in parts]
+    filled = [SOFT_OUTCOMES.typed(part.reindex(columns=SOFT_OUTCOMES.columns)) for part in parts]
     return pd.concat(filled, ignore_index=True)
 
 
-def _by_likelihood(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+def _by_choice(
+    battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float
+) -> Iterator[pd.DataFrame]:
     ids, ab, ba = _both_orders(battles, chosen, _PROBABILITIES)
     both = aggregate_orders(ab, ba[:, ::-1], tolerance=tolerance)  # B is shown first in BA
-    return pd.DataFrame(
-        {
-            "battle_id": ids,
-            "source": "likelihood",
-            "outcome": both.outcome,
-            "soft_outcome": both.soft_outcome,
-        }
-    )
-
-
-def _by_perplexity(battles: pd.DataFrame, chosen: pd.DataFrame, tolerance: float) -> pd.DataFrame:
+    likely = {"outcome": both.outcome, "soft_outcome": both.soft_outcome}
+    yield pd.DataFrame({"battle_id": ids, "source": "likelihood", **likely})
     # A mean of orders has no order, and many samples have no perplexity of one answer.
     single = chosen[chosen["order"].ne("mean") & chosen["evidence"].ne("samples")]
     surprise = np.log(single["perplexity"].to_numpy(dtype=float, na_value=np.nan))
     ids, ab, ba = _both_orders(battles, single.assign(surprise=surprise), ["choice", "surprise"])
-    outcome = perplexity_outcome(
-        sign_outcome(ab[:, 0] - 0.5),
-        sign_outcome(ba[:, 0] - 0.5),
-        np.exp(ab[:, 1]),
-        np.exp(ba[:, 1]),
-        tolerance=tolerance,
-    )
-    return pd.DataFrame({"battle_id": ids, "source": "perplexity", "outcome": outcome})
-
-
-def _by_choice(battles: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+    outcomes = (sign_outcome(order[:, 0] - 0.5) for order in (ab, ba))
+    perplexities = (np.exp(order[:, 1]) for order in (ab, ba))
+    outcome = perplexity_outcome(*outcomes, *perplexities, tolerance=tolerance)
+    yield pd.DataFrame({"battle_id": ids, "source": "perplexity", "outcome": outcome})
     ids, ab, ba = _both_orders(battles, chosen, ["choice"])
     outcome = hard_outcome(ab[:, 0] - 0.5, ba[:, 0] - 0.5)
-    return pd.DataFrame({"battle_id": ids, "source": "choice", "outcome": outcome})
+    yield pd.DataFrame({"battle_id": ids, "source": "choice", "outcome": outcome})
 
 
 def _both_orders(
@@ -127,9 +100,10 @@ def _by_score(
     battles: pd.DataFrame, scored: pd.DataFrame, scale: tuple[int, int], tolerance: float
 ) -> Iterator[pd.DataFrame]:
     _require_scale(scored, scale)
-    said = _on_target(scored["score"].to_numpy(dtype=float, na_value=np.nan), scale)
-    expected = scored["expected_score"].to_numpy(dtype=float, na_value=np.nan)
-    _require_between(expected, TARGET_SCALE, "expected_score")
+    (low, high), (lowest, highest) = scale, TARGET_SCALE
+    said = _between(scored, "score", scale)
+    said = lowest + (said - low) / (high - low) * (highest - lowest)
+    expected = _between(scored, "expected_score", TARGET_SCALE)
     if scored.empty:  # battles that nobody scored need have no texts
         return
     sides = [completion_ids(battles, side) for side in "ab"]
@@ -164,23 +138,18 @@ def _require_scale(scored: pd.DataFrame, scale: tuple[int, int]) -> None:
             )
 
 
-def _on_target(score: Floats, scale: tuple[int, int]) -> Floats:
-    low, high = scale
-    _require_between(score, scale, "score")
-    lowest, highest = TARGET_SCALE
-    return lowest + (score - low) / (high - low) * (highest - lowest)
-
-
-def _require_between(values: Floats, ends: tuple[float, float], column: str) -> None:
+def _between(scored: pd.DataFrame, column: str, ends: tuple[float, float]) -> Floats:
+    """Return a column of scores, or refuse those that lie outside of a scale."""
+    values = scored[column].to_numpy(dtype=float, na_value=np.nan)
     low, high = ends
     wrong = (values < low - _LEVEL) | (values > high + _LEVEL)
     if wrong.any():
-        row = int(np.argmax(wrong))
         raise ValueError(
             f"{int(wrong.sum())} of {values.size} values of {column} lie outside {low:g} to "
-            f"{high:g}, the first is {values[row]:g}: they are of no scale that was asked; remake "
-            "score_verdicts"
+            f"{high:g}, the first is {values[np.argmax(wrong)]:g}: they are of no scale that was "
+            "asked; remake score_verdicts"
         )
+    return values
 
 
 def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -192,12 +161,6 @@ def _parsed(verdicts: pd.DataFrame, what: str) -> pd.DataFrame:
             "with each other; set log_probabilities of the judge to on or off, and remake them"
         )
     return parsed
-
-
-def _require_one_judge(*tables: pd.DataFrame) -> None:
-    judges = sorted({judge for table in tables for judge in table["judge"].unique()})
-    if len(judges) > 1:
-        raise ValueError(f"verdicts of {len(judges)} judges, {judges}; score one judge at a time")
 
 
 def _require_orders(chosen: pd.DataFrame) -> None:

@@ -1,21 +1,14 @@
-"""Win rates in people's eyes, their coverage over models, and the next labels to buy.
-
-A model with votes of its own shows the prediction-powered estimate, every other model the
-difference estimate from votes on other models; `judgeline.winrate.HEADLINE_RULE` has the numbers.
-The published corrections stand beneath: they are valid under label shift with a judge that errs
-alike on all models. Coverage treats each voted model as if it were new.
-"""
+"""Win rates in people's eyes, their coverage over models, and the next labels to buy."""
 
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 
-from assets.columns import as_coded, as_numbers, as_table
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
-from assets.figures import win_rates
 from assets.settings import corpus_of
+from assets.thumbnails import win_rates
+from judgeline.io import as_coded, as_numbers, as_table
 from judgeline.winrate import (
     EACH_MODEL,
     HEADLINE_RULE,
@@ -41,11 +34,14 @@ NO_VOTES = (
     "use a corpus with votes, or have people label some battles"
 )
 PUBLISHED = "mean-outcome"
+_OF_WIN_RATES: dict[str, Any] = {
+    **OF_CORPUS_AND_JUDGE,
+    "group_name": "win_rates",
+    "automation_condition": FOLLOWS,
+}
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
-)
+@dg.asset(**_OF_WIN_RATES, code_version="3")
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -60,8 +56,8 @@ def adjusted_win_rates(
     table = as_table(
         adjust_models(
             _tables(scored_battles, rating),
-            by_length=_tables_by_length(scored_battles, rating),
-            by_strength=_tables_by_strength(scored_battles, rating),
+            by_length=_tables(scored_battles, rating, "length"),
+            by_strength=_tables(scored_battles, rating, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -78,9 +74,7 @@ def adjusted_win_rates(
     )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="3", automation_condition=FOLLOWS
-)
+@dg.asset(**_OF_WIN_RATES, code_version="3")
 def adjustment_coverage(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -95,7 +89,7 @@ def adjustment_coverage(
     table = as_table(
         leave_out_coverage(
             _tables(scored_battles, rating),
-            by_strength=_tables_by_strength(scored_battles, rating),
+            by_strength=_tables(scored_battles, rating, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -108,9 +102,7 @@ def adjustment_coverage(
     )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="win_rates", code_version="2", automation_condition=FOLLOWS
-)
+@dg.asset(**_OF_WIN_RATES, code_version="2")
 def label_plan(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -145,37 +137,17 @@ def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
 
 
-def _tables(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables:
-    return tabulate_outcomes(as_coded(scored, rating.hard_outcome), _questions(scored))
-
-
-def _tables_by_length(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables | None:
-    longer = length_strata(as_numbers(scored["length_a"]), as_numbers(scored["length_b"]))
-    if longer is None:
-        return None
-    return tabulate_outcomes(
-        as_coded(scored, rating.hard_outcome),
-        _questions(scored),
-        stratum_a=longer[0],
-        stratum_b=longer[1],
-        n_strata=2,
-    )
-
-
-def _tables_by_strength(scored: pd.DataFrame, rating: RatingOptions) -> OutcomeTables:
-    battles = as_coded(scored, rating.hard_outcome)
-    stratum_a, stratum_b = strength_strata(battles)
-    return tabulate_outcomes(
-        battles,
-        _questions(scored),
-        stratum_a=stratum_a,
-        stratum_b=stratum_b,
-        n_strata=N_STRENGTHS,
-    )
-
-
-def _questions(scored: pd.DataFrame) -> np.ndarray:
-    return scored["question_id"].to_numpy(dtype=str)
+def _tables(scored: pd.DataFrame, rating: RatingOptions, by: str = "") -> OutcomeTables | None:
+    """Return the battles counted, in strata by length or strength; None where lengths lack."""
+    battles, options = as_coded(scored, rating.hard_outcome), {}
+    if by:
+        lengths = (as_numbers(scored[f"length_{side}"]) for side in "ab")
+        strata = length_strata(*lengths) if by == "length" else strength_strata(battles)
+        if strata is None:
+            return None
+        n_strata = 2 if by == "length" else N_STRENGTHS
+        options = {"stratum_a": strata[0], "stratum_b": strata[1], "n_strata": n_strata}
+    return tabulate_outcomes(battles, scored["question_id"].to_numpy(dtype=str), **options)
 
 
 def _errors(shown: pd.DataFrame) -> dict[str, float]:
@@ -197,15 +169,10 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
     """
     published = adjusted_win_rates[adjusted_win_rates["estimator"].eq(PUBLISHED)]
     some = published["status"].eq("ok").any()
+    note = "the judge tells won battles from lost ones better than chance"
     return evaluate(
         published,
-        [
-            none_of(
-                "status",
-                ["chance"],
-                "the judge tells won battles from lost ones better than chance",
-            )
-        ],
+        [none_of("status", ["chance"], note)],
         ids=["model", "estimator"],
         remedy="These models have no published correction, and their headline rests on votes, not "
         "on this judge: label more battles, or withhold the judge.",
@@ -224,32 +191,22 @@ def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheck
     voted ones are. The limit is the number that chance would undercut once in a hundred times
     over both thirds, if models were independent; they share votes, so that it is a rough one.
     """
+    from scipy.stats import binom
+
     table = adjustment_coverage[
         adjustment_coverage["left_out"].ne(EACH_MODEL) & adjustment_coverage["n_models"].gt(0)
     ]
-    least = _fewest_hits(table["n_models"], table["miscoverage"].max(), n_rows=len(table))
+    surprise = SURPRISE / max(len(table), 1)
+    least = binom.ppf(surprise, table["n_models"], 1 - table["miscoverage"])
+    note = (
+        "as many intervals hold the human win rate as promised, or as many fewer as chance allows"
+    )
     return evaluate(
         table.assign(least=least, n_held=table["win_rate_coverage"] * table["n_models"] + ROUNDING),
-        [
-            at_least(
-                "n_held",
-                "least",
-                "as many intervals hold the human win rate as promised, or as many fewer as "
-                "chance allows",
-            )
-        ],
+        [at_least("n_held", "least", note)],
         ids=["left_out"],
         remedy="The judge errs otherwise on these models than on the rest: have people vote on "
         "battles of new models as strong or as weak, whose own votes then count, and until then "
         "read their intervals as too short.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-def _fewest_hits(n: Any, miscoverage: float, *, n_rows: int) -> np.ndarray:
-    """Return the fewest of n intervals to hold, short of a surprise in any of the rows."""
-    if not n_rows:
-        return np.zeros(np.shape(n), dtype=np.int64)
-    from scipy.stats import binom
-
-    return binom.ppf(SURPRISE / n_rows, n, 1 - miscoverage).astype(np.int64)

@@ -5,7 +5,7 @@ pull of the penalty. Leaving a battle out moves the solution by about one Newton
 equation without it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -40,12 +40,7 @@ class BattleInfluences(NamedTuple):
     influence: Floats
 
 
-_NOTHING = BattleInfluences(
-    np.array([], dtype=str),
-    np.array([], dtype=np.int64),
-    np.array([], dtype=str),
-    *(np.array([], dtype=float) for _ in range(3)),
-)
+_KINDS = (str, np.int64, str, float, float, float)
 
 
 def influence_of(
@@ -87,11 +82,31 @@ def fit_influences(
     """Return the influence of every battle on the ratings that it counts in.
 
     Rows are by model, then in the order of the battles; none of a model that has no rating, and
-    none of battles against models without votes, which are no anchors. The `method` is ``human`` or
-    a judge method of `judgeline.elo.rate`; a rating that is mixed of others adds up their
-    influences, and its outcomes are their mean. The penalty `l2` is per squared logit; `models` are
-    those to explain, all by default. An unknown method, no votes, or slopes of other models are a
-    `ValueError`.
+    none of battles against models without votes, which are no anchors. A rating that is mixed of
+    others adds up their influences, and its outcomes are their mean.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Scored battles, with their votes.
+    beta_folds : BetaFolds
+        Slopes of the folds of the same models, in logits per rubric point.
+    method : str
+        ``human``, or a judge method of `judgeline.elo.rate`.
+    l2 : float
+        Penalty of the ratings, per squared logit.
+    models : collection of str, optional
+        Models to explain, all by default.
+
+    Returns
+    -------
+    BattleInfluences
+        One row per model and battle that counts in its rating.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, no battle has a vote, or the slopes are of other models.
     """
     placements = place(battles, beta_folds, l2=l2, smoothing_levels=SMOOTHING_LEVELS)
     mixture = placements.mixture(method)
@@ -100,15 +115,12 @@ def fit_influences(
         if models is not None and battles.models[model] not in models:
             continue
         weights = {name: float(weight[model]) for name, weight in mixture.items() if weight[model]}
-        if np.isfinite([*weights.values(), *_strengths(placements, weights, model)]).all():
+        strengths = [placements.placed[base].strength[model] for base in weights]
+        if np.isfinite([*weights.values(), *strengths]).all():
             parts.append(_of_one(own, model, weights, battles, placements, l2))
     if not parts:
-        return _NOTHING
+        return BattleInfluences(*(np.array([], dtype=kind) for kind in _KINDS))
     return BattleInfluences(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _strengths(placements: Placements, bases: Iterable[str], model: int) -> list[float]:
-    return [float(placements.placed[base].strength[model]) for base in bases]
 
 
 def _of_one(
@@ -129,12 +141,13 @@ def _of_one(
     counted = counted[np.argsort(own.rows[counted], kind="stable")]
     opponent = own.opponent[counted]
 
+    place_among_voted = (np.cumsum(placements.voted) - 1)[opponent]
+
     def of_base(base: str) -> tuple[Floats, Floats]:
-        anchors = placements.placed[base].anchors[model][
-            (np.cumsum(placements.voted) - 1)[opponent]
-        ]
-        share = placements.shares[base](model, own)[counted]
-        return influence_of(share, float(placements.placed[base].strength[model]), anchors, l2=l2)
+        """Return expected shares and influences on the rating by one base."""
+        fit, share = placements.placed[base], placements.shares[base](model, own)[counted]
+        anchors = fit.anchors[model][place_among_voted]
+        return influence_of(share, float(fit.strength[model]), anchors, l2=l2)
 
     expected, influence = (np.array(parts) for parts in zip(*map(of_base, weights), strict=True))
     total = np.array(list(weights.values())) @ influence

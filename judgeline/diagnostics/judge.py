@@ -67,12 +67,38 @@ def diagnose_judge(
 ) -> Diagnostics:
     """Return every diagnostic that the given columns allow; the others are absent, not NaN.
 
-    Columns (n,) are by battle. Position needs the score differences of both orders, in rubric
-    points, NaN where unpublished; verbosity both lengths, in characters. The penalty `l2`, per
-    squared logit, is that of the strengths behind the surrogacy test; `seed` that of the random
-    subsets.
+    Parameters
+    ----------
+    battles : CodedBattles
+        The n scored battles, with their votes.
+    beta_folds : BetaFolds
+        Slopes of the folds, in logits per rubric point.
+    heldout : HeldOutRatings
+        Held-out ratings of the same battles, in Elo points.
+    difference_ab, difference_ba : array_like, shape (n,), optional
+        Score of A minus B with A, respectively B, shown first, in rubric points; NaN where
+        unpublished. Position needs both.
+    length_a, length_b : array_like, shape (n,), optional
+        Lengths of the completions, in characters. Verbosity needs both.
+    language : array_like of str, shape (n,), optional
+        Language of each battle, None where unknown.
+    l2 : float
+        Penalty of the strengths behind the surrogacy test, per squared logit.
+    seed : int
+        Seed of the random subsets.
+
+    Returns
+    -------
+    Diagnostics
+        One row per diagnostic and level.
+
+    Raises
+    ------
+    ValueError
+        If no battle has a vote.
     """
-    score, human = battles.rubric_points(), _votes(battles)
+    score = battles.rubric_points()
+    human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
     rows = [
         *_agreement(battles, score, human),
         *_slopes(score, human, beta_folds),
@@ -88,10 +114,6 @@ def diagnose_judge(
     if language is not None:
         rows += _languages(score, human, np.asarray(language, dtype=object))
     return Diagnostics(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-def _votes(battles: CodedBattles) -> Floats:
-    return np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
 
 
 def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[_Row]:
@@ -112,15 +134,12 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
     agrees = np.where(score[decisive] == 0, 0.5, (score[decisive] > 0) == (human[decisive] == 1))
     yield "decisive_agreement", "", float(agrees.mean()), "share", int(decisive.sum())
     bins = equal_mass_bins(size, agrees, n_bins=5)
-    yield from _binned("decisive_agreement_by_score", bins, bins.mean_y, "share")
+    for low, high, share, size_of_bin in zip(bins.low, bins.high, bins.mean_y, bins.n, strict=True):
+        level = f"{low:.3f}..{high:.3f}"
+        yield "decisive_agreement_by_score", level, float(share), "share", int(size_of_bin)
     if np.ptp(size) > 0 and np.ptp(agrees) > 0:
         correlation = float(np.corrcoef(size, agrees)[0, 1])
         yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
-
-
-def _binned(name: str, bins: Binned, values: Floats, unit: str) -> Iterator[_Row]:
-    for low, high, value, n in zip(bins.low, bins.high, values, bins.n, strict=True):
-        yield name, f"{low:.3f}..{high:.3f}", float(value), unit, int(n)
 
 
 def _slopes(score: Floats, human: Floats, folds: BetaFolds) -> Iterator[_Row]:

@@ -60,17 +60,46 @@ def bound_missing(
 ) -> MissingBounds:
     """Return each model's rating, and the ratings if its missing battles were all lost or won.
 
-    Two rows a model, by name, hard first. Hard outcomes of a missing battle range from 0 to 1, soft
-    ones from ``sigmoid(-reach beta)`` to ``sigmoid(reach beta)`` at the slope of the model's fold;
-    `reach` is the largest score difference that a verdict can have, in rubric points. The bounds
-    hold the hard rating as it stands; a soft one can lie outside, where the model's anchors are so
-    far away that no single verdict could express it. Missing battles (k,) are between two models
-    each, which may have no scored battle at all; `l2` is per squared logit, as in the ratings. A
-    missing battle without two models, or a scored one beyond `reach`, is a `ValueError`. Source: C.
-    F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review 80(2).
+    Hard outcomes of a missing battle range from 0 to 1, soft ones from ``sigmoid(-reach beta)`` to
+    ``sigmoid(reach beta)`` at the slope of the model's fold. The bounds hold the hard rating as it
+    stands; a soft one can lie outside, where the model's anchors are so far away that no single
+    verdict could express it.
+
+    Parameters
+    ----------
+    battles : CodedBattles
+        Scored battles, with their votes.
+    beta_folds : BetaFolds
+        Slopes of the folds of the same models, in logits per rubric point.
+    missing_a, missing_b : array_like of str, shape (k,)
+        Models of the missing battles; they may have no scored battle at all.
+    l2 : float
+        Penalty of the ratings, per squared logit.
+    reach : float
+        Largest score difference that a verdict can have, in rubric points.
+
+    Returns
+    -------
+    MissingBounds
+        Two rows a model, by name, hard first; ratings in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If a missing battle has not two models, or a scored one lies beyond `reach`.
+
+    References
+    ----------
+    C. F. Manski (1990), "Nonparametric Bounds on Treatment Effects", American Economic Review
+    80(2).
     """
     first, second = _pairs(missing_a, missing_b)
-    _require_reach(battles, reach)
+    largest = float(np.abs(battles.rubric_points()).max())
+    if not largest <= reach < np.inf:
+        raise ValueError(
+            f"score differences reach {largest:g} rubric points, and reach is {reach:g}; a bound "
+            "needs the largest difference that a verdict can have"
+        )
     names = np.array(sorted({*battles.models, *first.tolist(), *second.tolist()}))
     rated = np.searchsorted(names, np.array(battles.models))
     missing = np.zeros((names.size, names.size), dtype=np.int64)
@@ -132,12 +161,3 @@ def _pairs(missing_a: ArrayLike, missing_b: ArrayLike) -> tuple[NDArray[np.str_]
         if not all(isinstance(name, str) and name for name in pair) or pair[0] == pair[1]:
             raise ValueError(f"missing battle {row} is between {pair}; expected two models")
     return first.astype(str), second.astype(str)
-
-
-def _require_reach(battles: CodedBattles, reach: float) -> None:
-    largest = float(np.abs(battles.rubric_points()).max())
-    if not largest <= reach < np.inf:
-        raise ValueError(
-            f"score differences reach {largest:g} rubric points, and reach is {reach:g}; a bound "
-            "needs the largest difference that a verdict can have"
-        )

@@ -1,4 +1,4 @@
-"""Which battles a judge left without a score, and whether chance explains on whom that falls.
+"""Battles that a judge left without a score, and whether chance explains whose they are.
 
 A battle is scored if both orders have a usable answer, or if an average over both was
 published. Every other battle is missing, for one stated reason. Nothing is filled in here.
@@ -25,13 +25,33 @@ def battle_status(
 
     An order has failed if none of its replicates was read. A battle without a score takes the
     class of its first failed order, AB before BA, and there of the first replicate: one battle,
-    one class, so that classes add up to the battles. Answers (n,) name their battle, from 0, their
-    order (``mean`` is a published average over both), replicate and status; another order, or a
-    battle outside `n_battles`, is a `ValueError`.
+    one class, so that classes add up to the battles.
+
+    Parameters
+    ----------
+    battle : array_like of int, shape (n,)
+        Battle of each answer, from 0.
+    order : array_like of str, shape (n,)
+        ``AB``, ``BA``, or ``mean`` for a published average over both.
+    replicate : array_like of int, shape (n,)
+        Repetition of the same call, from 0.
+    status : array_like of str, shape (n,)
+        ``ok``, or the class of the failure.
+    n_battles : int
+        Number of battles, those without answers included.
+
+    Returns
+    -------
+    ndarray of str, shape (n_battles,)
+
+    Raises
+    ------
+    ValueError
+        If the columns differ in length, an order is another, or a battle is outside `n_battles`.
     """
     place, shown = np.asarray(battle, dtype=np.int64), np.asarray(order, dtype=str)
     repeat, fate = np.asarray(replicate, dtype=np.int64), np.asarray(status, dtype=str)
-    _require_answers(place, shown, repeat, fate, n_battles)
+    _require_answers(place, shown, {repeat.size, fate.size}, n_battles)
     key = place * len(_ORDERS) + np.select([shown == name for name in _ORDERS], range(3))
     read = np.bincount(key[fate == SCORED], minlength=n_battles * len(_ORDERS)) > 0
     failed = np.flatnonzero(~read[key])
@@ -45,22 +65,14 @@ def battle_status(
 
 
 def _require_answers(
-    battle: NDArray[np.int64],
-    order: NDArray[np.str_],
-    replicate: NDArray[np.int64],
-    status: NDArray[np.str_],
-    n_battles: int,
+    battle: NDArray[np.int64], order: NDArray[np.str_], others: set[int], n_battles: int
 ) -> None:
-    sizes = {battle.size, order.size, replicate.size, status.size}
+    sizes = {battle.size, order.size, *others}
     if len(sizes) != 1:
         raise ValueError(f"columns of the answers have different lengths: {sorted(sizes)}")
-    unknown = ~np.isin(order, _ORDERS)
-    if unknown.any():
-        row = int(np.argmax(unknown))
+    for row in np.flatnonzero(~np.isin(order, _ORDERS))[:1]:
         raise ValueError(f"order is {str(order[row])!r} in row {row}; expected AB, BA or mean")
-    outside = (battle < 0) | (battle >= n_battles)
-    if outside.any():
-        row = int(np.argmax(outside))
+    for row in np.flatnonzero((battle < 0) | (battle >= n_battles))[:1]:
         raise ValueError(f"battle is {battle[row]} in row {row}; expected 0 to {n_battles - 1}")
 
 
@@ -90,7 +102,23 @@ def excess_p_values(
     hypergeometric. The p-value is the chance of that many or more; Holm's correction keeps the
     chance of any false alarm over all models below the level, however the models' counts hang
     together (each battle is in two of them). Battles on one question may well fail together:
-    then p-values come out too small. A part that exceeds its whole is a `ValueError`.
+    then p-values come out too small.
+
+    Parameters
+    ----------
+    n_missing, n_battles : array_like of int, shape (m,)
+        Missing battles, and all battles, of each model.
+    all_missing, all_battles : int
+        Missing battles, and all battles, of the corpus.
+
+    Returns
+    -------
+    ndarray of float, shape (m,)
+
+    Raises
+    ------
+    ValueError
+        If a part exceeds its whole.
 
     References
     ----------

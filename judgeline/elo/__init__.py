@@ -8,33 +8,19 @@ from judgeline.elo.anchors import (
     settled_models,
     with_settled_votes,
 )
-from judgeline.elo.battles import (
-    Categorical,
-    CodedBattles,
-    code_battles,
-)
-from judgeline.elo.beta import (
-    CONSTANT,
-    BetaFit,
-    BetaFolds,
-    fit_beta,
-    fit_beta_folds,
-)
-from judgeline.elo.placements import (
-    HEADLINE,
-    JUDGE_METHODS,
-    ScoringMethod,
-    human_anchors,
-)
+from judgeline.elo.battles import Categorical, CodedBattles, code_battles
+from judgeline.elo.beta import CONSTANT, BetaFit, BetaFolds, fit_beta, fit_beta_folds
+from judgeline.elo.placements import HEADLINE, JUDGE_METHODS, ScoringMethod, human_anchors
 from judgeline.elo.ratings import (
     FEW_BATTLES,
     HeldOutRatings,
+    Summary,
+    kendall,
     rate,
+    spearman,
+    summarise,
 )
-from judgeline.elo.resampling import (
-    RatingSettings,
-    keyed_rng,
-)
+from judgeline.elo.resampling import RatingSettings, keyed_rng
 from judgeline.elo.strengths import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,
@@ -42,17 +28,7 @@ from judgeline.elo.strengths import (
     rating_to_strength,
     strength_to_rating,
 )
-from judgeline.elo.summary import (
-    Summary,
-    kendall,
-    spearman,
-    summarise,
-)
-from judgeline.elo.surrogacy import (
-    Surrogacy,
-    fit_surrogacy,
-    surrogacy_finding,
-)
+from judgeline.elo.surrogacy import Surrogacy, fit_surrogacy, surrogacy_finding
 
 __all__ = [
     "CONSTANT", "ELO_ORIGIN", "ELO_PER_LOGIT", "FEW_BATTLES", "HEADLINE", "JUDGE_METHODS",

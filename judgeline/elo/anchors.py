@@ -73,7 +73,7 @@ def require_anchors_connected(
 ) -> None:
     """Raise ValueError unless a chain of battles leads from each anchor to every other."""
     labels = connected_components(np.asarray(n_battles)[voted])
-    stray = [models[code] for code in np.flatnonzero(voted)[labels > 0]]
+    stray = np.array(models)[voted][labels > 0].tolist()
     if stray:
         raise ValueError(
             f"{len(stray)} of {labels.size} voted models have no chain of battles with a vote to "
@@ -125,8 +125,7 @@ def require_connected(battles: CodedBattles) -> None:
     size = len(battles.models)
     linked = np.zeros((size, size), dtype=bool)
     linked[battles.model_a, battles.model_b] = True
-    labels = connected_components(linked)
-    stray = [battles.models[code] for code in np.flatnonzero(labels)]
+    stray = np.array(battles.models)[connected_components(linked) > 0].tolist()
     if stray:
         raise ValueError(
             f"{len(stray)} of {size} models have no chain of battles to the others: "

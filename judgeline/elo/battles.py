@@ -1,7 +1,7 @@
 """Battles as small integers: the one form in which the estimators read them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,17 +63,12 @@ class CodedBattles:
 
     def take(self, rows: NDArray[Any]) -> "CodedBattles":
         """Return the chosen battles (boolean mask or positions) over the same models."""
-        return CodedBattles(
-            self.models,
-            self.model_a[rows],
-            self.model_b[rows],
-            self.human_outcome[rows],
-            self.judge_outcome[rows],
-            self.score_difference[rows],
-            self.denominator,
-        )
+        columns = (
+            "model_a", "model_b", "human_outcome", "judge_outcome", "score_difference",
+        )  # fmt: skip
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
-    def rubric_points(self) -> NDArray[np.float64]:
+    def rubric_points(self) -> Floats:
         """Return the score differences in rubric points, shape (n,)."""
         return self.score_difference.astype(float) / (self.denominator or 1)
 
@@ -118,13 +113,25 @@ def code_battles(
         On no battles, unequal lengths, a model against itself, a missing name, a score that
         is not finite, or an outcome outside its code; the message names row and value.
     """
-    models, codes_a, codes_b = _code_models(model_a, model_b)
+    first, second = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
+    models = _used_models(first, second)
+    width = np.int16 if len(models) <= np.iinfo(np.int16).max else np.int32
+    place = {name: code for code, name in enumerate(models)}
+    codes_a, codes_b = (
+        np.array([place.get(name, -1) for name in side.categories], dtype=width)[side.codes]
+        for side in (first, second)
+    )
     human, judge = np.asarray(human_outcome), np.asarray(judge_outcome)
     score = np.asarray(score_difference)
     lengths = {codes_a.size, codes_b.size, human.size, judge.size, score.size}
     if len(lengths) != 1:
         raise ValueError(f"battle columns have different lengths: {sorted(lengths)}")
-    _refuse_self_battles(models, codes_a, codes_b)
+    same = np.flatnonzero(codes_a == codes_b)
+    if same.size:
+        raise ValueError(
+            f"{same.size} battles of a model against itself, first in row {same[0]} "
+            f"({models[codes_a[same[0]]]!r}); remove them before rating"
+        )
     numerators, denominator = _code_scores(score)
     return CodedBattles(
         models,
@@ -137,17 +144,17 @@ def code_battles(
     )
 
 
-def _code_models(model_a: Any, model_b: Any) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any]]:
-    first, second = _as_categorical(model_a, "model_a"), _as_categorical(model_b, "model_b")
-    if first.codes.size == 0:
+def _used_models(*sides: Categorical) -> tuple[str, ...]:
+    """Return the sorted names of the models that have a battle."""
+    if not sides[0].codes.size:
         raise ValueError("no battles: at least one scored battle is needed")
-    used = _used(first) | _used(second)
-    models = tuple(sorted(used))
-    if len(models) < 2:
-        raise ValueError(f"one model only ({models[0]!r}): ratings need at least two models")
-    place = {name: code for code, name in enumerate(models)}
-    width = np.int16 if len(models) <= np.iinfo(np.int16).max else np.int32
-    return models, _recode(first, place, width), _recode(second, place, width)
+    used: set[str] = set()
+    for codes, categories in sides:
+        counts = np.bincount(codes, minlength=len(categories))
+        used |= {name for name, count in zip(categories, counts, strict=True) if count}
+    if len(used) < 2:
+        raise ValueError(f"one model only ({min(used)!r}): ratings need at least two models")
+    return tuple(sorted(used))
 
 
 def _as_categorical(values: Any, name: str) -> Categorical:
@@ -160,39 +167,14 @@ def _as_categorical(values: Any, name: str) -> Categorical:
         if "" in categories and (codes == categories.index("")).any():
             raise ValueError(f"{name} is '' in some row; expected a model name")
         return Categorical(codes, categories)
-    return _encode(np.asarray(values, dtype=object).ravel().tolist(), name)
-
-
-def _encode(names: list[Any], column: str) -> Categorical:
-    for row, name in enumerate(names):
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"{column} is {name!r} in row {row}; expected a model name")
+    names = np.asarray(values, dtype=object).ravel().tolist()
+    for row, model in enumerate(names):
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"{name} is {model!r} in row {row}; expected a model name")
     categories = tuple(dict.fromkeys(names))
-    place = {name: code for code, name in enumerate(categories)}
+    place = {model: code for code, model in enumerate(categories)}
     codes = np.fromiter(map(place.__getitem__, names), dtype=np.int32, count=len(names))
     return Categorical(codes, categories)
-
-
-def _used(column: Categorical) -> set[str]:
-    counts = np.bincount(column.codes, minlength=len(column.categories))
-    return {name for name, count in zip(column.categories, counts, strict=True) if count}
-
-
-def _recode(column: Categorical, place: dict[str, int], width: type) -> NDArray[Any]:
-    table: NDArray[Any] = np.array([place.get(name, -1) for name in column.categories], dtype=width)
-    recoded: NDArray[Any] = table[column.codes]
-    return recoded
-
-
-def _refuse_self_battles(
-    models: tuple[str, ...], codes_a: NDArray[Any], codes_b: NDArray[Any]
-) -> None:
-    same = np.flatnonzero(codes_a == codes_b)
-    if same.size:
-        raise ValueError(
-            f"{same.size} battles of a model against itself, first in row {same[0]} "
-            f"({models[codes_a[same[0]]]!r}); remove them before rating"
-        )
 
 
 def _code_outcome(
@@ -225,7 +207,15 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
     numerators = np.empty(values.size, dtype=np.int16)
     on_grid = True
     for part in _parts(values.size):
-        _refuse_unscored(values, part)
+        finite = np.abs(values[part]) <= LARGEST_SCORE  # false for NaN too
+        if not finite.all():
+            row = part.start + int(np.argmin(finite))
+            n_such = int((~(np.abs(values) <= LARGEST_SCORE)).sum())
+            raise ValueError(
+                f"score_difference is {float(values[row])!r} in row {row} ({n_such} such rows); "
+                f"expected a number within {LARGEST_SCORE:g} of zero. Leave out battles without a "
+                "parsed verdict in both orders"
+            )
         if on_grid:
             scaled = values[part] * RUBRIC_DENOMINATOR
             rounded = np.rint(scaled)
@@ -233,18 +223,6 @@ def _code_scores(score: NDArray[Any]) -> tuple[NDArray[Any], int]:
             on_grid = bool(near and np.abs(rounded).max() <= _GRID_LIMIT)
             numerators[part] = rounded if on_grid else 0
     return (numerators, RUBRIC_DENOMINATOR) if on_grid else (values, 0)
-
-
-def _refuse_unscored(values: NDArray[Any], part: slice) -> None:
-    finite = np.abs(values[part]) <= LARGEST_SCORE  # false for NaN too
-    if not finite.all():
-        row = part.start + int(np.argmin(finite))
-        n_such = int((~(np.abs(values) <= LARGEST_SCORE)).sum())
-        raise ValueError(
-            f"score_difference is {float(values[row])!r} in row {row} ({n_such} such rows); "
-            f"expected a number within {LARGEST_SCORE:g} of zero. Leave out battles without a "
-            "parsed verdict in both orders"
-        )
 
 
 @dataclass(frozen=True)
@@ -274,34 +252,22 @@ class OwnBattles:
         order = np.argsort(side, kind="stable")
         ends = np.cumsum(np.bincount(side, minlength=len(battles.models)))
         for first, last in zip(np.r_[0, ends[:-1]], ends, strict=True):
-            yield cls._of_one(battles, voted, codes, order[first:last])
-
-    @classmethod
-    def _of_one(
-        cls,
-        battles: CodedBattles,
-        voted: NDArray[np.bool_],
-        codes: NDArray[np.intp] | None,
-        sides: NDArray[np.intp],
-    ) -> "OwnBattles":
-        rows, as_b = sides % len(battles), sides >= len(battles)
-        opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
-        kept = voted[opponent]
-        rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
-        points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
-        judge, human = (
-            battles.judge_outcome[rows].astype(int),
-            battles.human_outcome[rows].astype(int),
-        )
-        return cls(
-            rows,
-            as_b,
-            opponent.astype(np.intp),
-            np.where(as_b, -points, points),
-            np.where(as_b, 4 - judge, judge),
-            np.where(as_b & (human >= 0), 2 - human, human),
-            None if codes is None else codes[rows],
-        )
+            rows, as_b = order[first:last] % len(battles), order[first:last] >= len(battles)
+            opponent = np.where(as_b, battles.model_a[rows], battles.model_b[rows])
+            kept = voted[opponent]
+            rows, as_b, opponent = rows[kept], as_b[kept], opponent[kept]
+            points = battles.score_difference[rows].astype(float) / (battles.denominator or 1)
+            judge = battles.judge_outcome[rows].astype(int)
+            human = battles.human_outcome[rows].astype(int)
+            yield cls(
+                rows,
+                as_b,
+                opponent.astype(np.intp),
+                np.where(as_b, -points, points),
+                np.where(as_b, 4 - judge, judge),
+                np.where(as_b & (human >= 0), 2 - human, human),
+                None if codes is None else codes[rows],
+            )
 
     def turned(self, share_of_a: Floats) -> Floats:
         """Return the model's share of the win in each, from A's share in all n battles."""

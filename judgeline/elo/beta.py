@@ -14,6 +14,8 @@ _MAX_ITERATIONS = 200
 
 _TOLERANCE = 1e-13  # of beta, or of ten standard errors where beta is lost in them
 
+_TINY = np.finfo(float).tiny
+
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""
 
@@ -44,8 +46,8 @@ class BetaFolds(NamedTuple):
     """
 
     held_out_model: NDArray[np.str_]
-    beta: NDArray[np.float64]
-    std_error: NDArray[np.float64]
+    beta: Floats
+    std_error: Floats
     n_battles: NDArray[np.int64]
     status: NDArray[np.str_]
 
@@ -88,17 +90,15 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     if not np.isfinite(margin).all():
         first = int(np.argmin(np.isfinite(margin)))
         raise ValueError(f"score_difference of decisive battle {first} is not finite")
-    direction = _Direction(
-        np.array([(margin > 0).sum()]),
-        np.array([(margin < 0).sum()]),
-        np.array([margin.sum() / max(np.abs(margin).sum(), np.finfo(float).tiny)]),
-    )
+    share = margin.sum() / max(np.abs(margin).sum(), _TINY)
+    counts = np.array([(margin > 0).sum()]), np.array([(margin < 0).sum()])
+    status = _statuses(*counts, np.array([share]))
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
         miss = expit(-beta[0] * margin)
         return np.array([margin @ miss]), np.array([(margin**2) @ (miss * (1 - miss))])
 
-    beta, std_error, status = _solve(derivatives, direction)
+    beta, std_error = _solve(derivatives, status)
     return BetaFit(float(beta[0]), float(std_error[0]), int(margin.size), str(status[0]))
 
 
@@ -126,67 +126,60 @@ def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
     ----------
     Kargi and Salinas (2026), arXiv:2606.13221, Algorithm 1.
     """
-    folds = _folds(battles)
-    constant = (battles.score_difference == battles.score_difference[:1]).all()
-    told = (folds.n_battles > 0) & constant
-    beta, std_error = (np.where(told, np.nan, one) for one in (folds.beta, folds.std_error))
-    status = np.where(told, CONSTANT, folds.status)
-    return folds._replace(beta=beta, std_error=std_error, status=status)
-
-
-def _folds(battles: CodedBattles) -> BetaFolds:
     if battles.denominator:
-        return _folds_on_grid(battles)
-    decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
-    if len(decided) * len(battles.models) <= FEW:
-        return _folds_by_refitting(decided)
-    return _folds_by_interpolation(decided)
-
-
-class _Direction(NamedTuple):
-    """What decides a fit's status before any iteration, one entry per fold.
-
-    Battles whose vote agrees with the score's sign and battles whose vote contradicts it,
-    and the likelihood's slope at beta = 0 as a share of its largest possible value.
-    """
-
-    n_agree: NDArray[np.int64]
-    n_against: NDArray[np.int64]
-    slope_at_zero: Floats
-
-    def status(self) -> NDArray[np.str_]:
-        """Return the status of each fold's slope, as `BetaFit` explains it, shape (F,)."""
-        return np.select(
-            [
-                self.n_agree + self.n_against == 0,
-                self.slope_at_zero <= 1e-12,
-                self.n_against == 0,
-            ],
-            ["no-decisive-votes", "contradicts-humans", "separable"],
-            default="ok",
+        folds = _folds_on_grid(battles)
+    else:
+        decided = battles.take((battles.human_outcome == 0) | (battles.human_outcome == 2))
+        many = len(decided) * len(battles.models) > FEW
+        found = _folds_by_interpolation(decided) if many else None
+        folds = found or _folds_by_refitting(decided)
+    scores = battles.score_difference
+    if (scores == scores[:1]).all():
+        constant = folds.n_battles > 0
+        return folds._replace(
+            beta=np.where(constant, np.nan, folds.beta),
+            std_error=np.where(constant, np.nan, folds.std_error),
+            status=np.where(constant, CONSTANT, folds.status),
         )
+    return folds
+
+
+def _statuses(
+    n_agree: NDArray[np.int64], n_against: NDArray[np.int64], slope_at_zero: Floats
+) -> NDArray[np.str_]:
+    """Return the status of each fold's slope, as `BetaFit` explains it, shape (F,).
+
+    From the battles whose vote agrees with the score's sign, those whose vote contradicts it, and
+    the likelihood's slope at beta = 0 as a share of its largest possible value.
+    """
+    return np.select(
+        [n_agree + n_against == 0, slope_at_zero <= 1e-12, n_against == 0],
+        ["no-decisive-votes", "contradicts-humans", "separable"],
+        default="ok",
+    )
 
 
 def _solve(
-    derivatives: Derivatives, direction: _Direction, *, low: float = 0.0, high: float | None = None
-) -> tuple[Floats, Floats, NDArray[np.str_]]:
-    """Find the root of the likelihood's slope in every fold that has one.
+    derivatives: Derivatives,
+    status: NDArray[np.str_],
+    *,
+    low: float = 0.0,
+    high: float | None = None,
+) -> tuple[Floats, Floats]:
+    """Find the root of the likelihood's slope, and its error, in every fold that has one.
 
     `derivatives` maps betas (F,) to slopes and informations (F,); the slope falls with beta.
     """
-    status = direction.status()
     fit = status == "ok"
     beta, std_error = np.full(fit.size, np.nan), np.full(fit.size, np.nan)
     if fit.any():
-        bounds = np.full(fit.size, low), _upper_bounds(derivatives, fit, high)
-        roots, information = _newton(derivatives, fit, *bounds)
+        top = _upper_bounds(derivatives, fit) if high is None else np.full(fit.size, high)
+        roots, information = _newton(derivatives, fit, np.full(fit.size, low), top)
         beta[fit], std_error[fit] = roots[fit], 1 / np.sqrt(information[fit])
-    return beta, std_error, status
+    return beta, std_error
 
 
-def _upper_bounds(derivatives: Derivatives, fit: NDArray[np.bool_], high: float | None) -> Floats:
-    if high is not None:
-        return np.full(fit.size, high)
+def _upper_bounds(derivatives: Derivatives, fit: NDArray[np.bool_]) -> Floats:
     bounds = np.full(fit.size, 0.25)
     for _ in range(_MAX_ITERATIONS):
         below = fit & (derivatives(bounds)[0] > 0)
@@ -204,10 +197,10 @@ def _newton(
     for _ in range(_MAX_ITERATIONS):
         slope, information = derivatives(beta)
         low, high = np.where(slope > 0, beta, low), np.where(slope > 0, high, beta)
-        proposed = beta + slope / np.maximum(information, np.finfo(float).tiny)
+        proposed = beta + slope / np.maximum(information, _TINY)
         inside = (proposed >= low) & (proposed <= high)
         following = np.where(inside, proposed, (low + high) / 2)
-        spread = 1 / np.sqrt(np.maximum(information, np.finfo(float).tiny))
+        spread = 1 / np.sqrt(np.maximum(information, _TINY))
         settled = np.abs(following - beta) <= _TOLERANCE * np.maximum(np.abs(beta), 10 * spread)
         beta = np.where(moving, following, beta)
         moving &= ~settled
@@ -233,9 +226,10 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
         hit = expit(beta[:, None] * step)
         return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
 
-    scale = np.maximum(both @ step, np.finfo(float).tiny)
-    direction = _Direction(agree.sum(axis=1), against.sum(axis=1), (agree - against) @ step / scale)
-    beta, std_error, status = _solve(derivatives, direction)
+    scale = np.maximum(both @ step, _TINY)
+    share = (agree - against) @ step / scale
+    status = _statuses(agree.sum(axis=1), against.sum(axis=1), share)
+    beta, std_error = _solve(derivatives, status)
     return BetaFolds(np.array(battles.models), beta, std_error, folds.sum(axis=1), status)
 
 
@@ -247,37 +241,45 @@ def _margins(decided: CodedBattles) -> Floats:
 
 def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
     margin = _margins(decided)
-    votes = np.ones(margin.size)
-    fits = [
-        fit_beta(margin[kept], votes[kept])
-        for kept in (
-            (decided.model_a != code) & (decided.model_b != code)
-            for code in range(len(decided.models))
-        )
-    ]
+    fits = []
+    for code in range(len(decided.models)):
+        kept = margin[(decided.model_a != code) & (decided.model_b != code)]
+        fits.append(fit_beta(kept, np.ones(kept.size)))
     beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
 
-def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds:
+def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
     """Fit all folds of many battles on continuous scores, around the slope of all of them.
 
-    Falls back on refitting where a fold has no slope or lies too far from the pooled one.
+    None where a fold has no slope or lies too far from the pooled one.
     """
+
+    def without(term: Floats) -> Floats:
+        """Sum a term over the battles without each model."""
+        return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
+
     margin = _margins(decided)
     pooled = fit_beta(margin, np.ones(margin.size))
-    direction, n_battles = _directions(decided, margin)
-    if pooled.status != "ok" or (direction.status() != "ok").any():
-        return _folds_by_refitting(decided)
-    low, high = _interval_of_folds(decided, margin, pooled.beta)
+    n_agree, n_against, n_battles = (
+        np.rint(without(term.astype(float))).astype(np.int64)
+        for term in (margin > 0, margin < 0, np.ones(margin.size))
+    )
+    scale = np.maximum(without(np.abs(margin)), _TINY)
+    status = _statuses(n_agree, n_against, without(margin) / scale)
+    if pooled.status != "ok" or (status != "ok").any():
+        return None
+    # an interval that holds every fold's slope: one Newton step each, and a margin
+    slope, information = (sums[:, 0] for sums in _sums_at(decided, margin, np.array([pooled.beta])))
+    estimates = pooled.beta + slope / information
+    spread = max(float(np.ptp(estimates)), 1e-3 * pooled.beta)
+    low = max(float(estimates.min()) - spread, pooled.beta / 100)
+    high = float(estimates.max()) + spread
     try:
         nodes = chebyshev_nodes(low, high, reach=float(np.abs(margin).max()))
     except ValueError:
-        return _folds_by_refitting(decided)
-    slopes, informations = (
-        _without_own(model_sums(decided, margin, nodes, term, term))
-        for term in (_slope_term, _information_term)
-    )
+        return None
+    slopes, informations = _sums_at(decided, margin, nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
         weights = interpolation(nodes, beta)
@@ -285,49 +287,32 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds:
 
     ends = [derivatives(np.full(len(decided.models), end))[0] for end in (low, high)]
     if (ends[0] <= 0).any() or (ends[1] >= 0).any():
-        return _folds_by_refitting(decided)
-    beta, std_error, status = _solve(derivatives, direction, low=low, high=high)
+        return None
+    beta, std_error = _solve(derivatives, status, low=low, high=high)
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
 
-def _slope_term(beta: float, margin: Floats) -> Floats:
-    term: Floats = margin * expit(-beta * margin)
+def _term(_: float, term: Floats) -> Floats:
     return term
 
 
-def _information_term(beta: float, margin: Floats) -> Floats:
-    hit = expit(beta * margin)
-    term: Floats = margin**2 * hit * (1 - hit)
-    return term
+def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    """Return slope and information of every fold at some slopes, each (M, K)."""
+
+    def slope(at: float, margins: Floats) -> Floats:
+        return np.asarray(margins * expit(-at * margins))
+
+    def information(at: float, margins: Floats) -> Floats:
+        hit = expit(at * margins)
+        return np.asarray(margins**2 * hit * (1 - hit))
+
+    first, second = (
+        _without_own(model_sums(decided, margin, beta, term, term)) for term in (slope, information)
+    )
+    return first, second
 
 
 def _without_own(own: Floats) -> Floats:
     """Turn sums over each model's battles into sums over the battles without it."""
     total: Floats = own.sum(axis=0) / 2 - own
     return total
-
-
-def _directions(decided: CodedBattles, margin: Floats) -> tuple[_Direction, NDArray[np.int64]]:
-    def without(term: Floats) -> Floats:
-        return _without_own(model_sums(decided, term, np.zeros(1), lambda _, t: t, lambda _, t: t))[
-            :, 0
-        ]
-
-    n_agree, n_against, n_battles = (
-        np.rint(without(term.astype(float))).astype(np.int64)
-        for term in (margin > 0, margin < 0, np.ones(margin.size))
-    )
-    scale = np.maximum(without(np.abs(margin)), np.finfo(float).tiny)
-    return _Direction(n_agree, n_against, without(margin) / scale), n_battles
-
-
-def _interval_of_folds(decided: CodedBattles, margin: Floats, pooled: float) -> tuple[float, float]:
-    """Return an interval that holds every fold's slope: one Newton step each, and a margin."""
-    at = np.array([pooled])
-    slope, information = (
-        _without_own(model_sums(decided, margin, at, term, term))[:, 0]
-        for term in (_slope_term, _information_term)
-    )
-    estimates = pooled + slope / information
-    spread = max(float(np.ptp(estimates)), 1e-3 * pooled)
-    return max(float(estimates.min()) - spread, pooled / 100), float(estimates.max()) + spread

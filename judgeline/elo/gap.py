@@ -16,10 +16,10 @@ from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import fit_strengths
-from judgeline.elo.sums import OutcomeTally, chunks
+from judgeline.elo.sums import OutcomeTally, OwnOutcomes, chunks
+from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]
-Sides = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 FEW = 200_000
@@ -31,19 +31,22 @@ PENALTY = 1.0
 _GRID = 2.0**-30  # logits; the last bits of a fold's weights depend on where Newton began
 _MAX_ITERATIONS = 60
 _TOLERANCE = 1e-10
-_ORDERS = 10  # of the power series: what is left out is lost on the grid
+_MOST_ORDERS = 10  # of the power series, where a fold lies as far away as `_REACH`
 _REACH = 0.5  # logits of any vote that the series holds for; it ends at pi
+_LEFT_OUT = 1e-12  # what later orders may add to the likeliest vote's slope: lost on the grid
+_START = 50_000  # votes among which the search for the weights of all votes begins
 _DEFAULT_L2 = 0.01  # of the judge's own strengths, where ratings have no penalty
 
 
 class GapFeatures(NamedTuple):
     """Score difference and strength gap of A against B in every battle, (n, 2), standardised.
 
-    `own_error` (M,): standard error of each model's strength by the judge's hard outcomes, and
-    `per_logit` the gap that a logit of it makes, both in standard deviations of the gap.
+    `strength` (M,): each model's strength by the judge's hard outcomes, `own_error` (M,) its
+    standard error and `per_logit` what a logit of it is, in standard deviations of the gap.
     """
 
     values: Floats
+    strength: Floats
     own_error: Floats
     per_logit: float
 
@@ -79,6 +82,23 @@ class GapFit(NamedTuple):
         share: Floats = expit(np.where(own.as_b, -ahead, ahead))
         return share
 
+    def of_both(self, battles: CodedBattles) -> OwnOutcomes:
+        """Return the share of the win of both models of a battle, each at its own weights."""
+
+        def own(part: slice) -> tuple[Floats, Floats]:
+            """Return the shares of A at A's weights and of B at B's, of one part of the battles."""
+            score, gap = self.features.values[part].T
+            of_a, of_b = (
+                sign * (score * weight[0] + gap * weight[1])
+                for sign, weight in (
+                    (1, self.weights[battles.model_a[part]].T),
+                    (-1, self.weights[battles.model_b[part]].T),
+                )
+            )
+            return exact_share(expit(of_a)), exact_share(expit(of_b))
+
+        return own
+
 
 def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01) -> GapFeatures:
     """Return a judge's score difference and strength gap in every battle.
@@ -90,9 +110,9 @@ def gap_features(battles: CodedBattles, tally: OutcomeTally, *, l2: float = 0.01
     wins = (counts @ QUARTERS).sum(axis=1)
     strength = fit_strengths(counts.sum(axis=2), wins, l2=penalty)
     gap = strength[battles.model_a] - strength[battles.model_b]
-    values, spread = standardised(np.column_stack([battles.rubric_points(), gap]))
+    values, spread = standardised(np.stack([battles.rubric_points(), gap]).T)
     error = _strength_errors(counts, strength, penalty) / spread[1]
-    return GapFeatures(values, error, 1 / spread[1])
+    return GapFeatures(values, strength / spread[1], error, 1 / spread[1])
 
 
 def _strength_errors(counts: NDArray[np.int64], strength: Floats, l2: float) -> Floats:
@@ -116,10 +136,11 @@ def mean_features(judges: Sequence[GapFeatures]) -> GapFeatures:
 
     Errors of the judges' strengths are taken to go together, which is the worst case.
     """
-    values, spread = standardised(np.mean([judge.values for judge in judges], axis=0))
+    values, spread = standardised(np.mean([judge.values.T for judge in judges], axis=0).T)
+    strength = np.mean([judge.strength for judge in judges], axis=0) / spread[1]
     error = np.mean([judge.own_error for judge in judges], axis=0) / spread[1]
     slope = float(np.mean([judge.per_logit for judge in judges])) / float(spread[1])
-    return GapFeatures(values, error, slope)
+    return GapFeatures(values, strength, error, slope)
 
 
 def fit_gap(battles: CodedBattles, features: GapFeatures) -> GapFit:
@@ -130,32 +151,31 @@ def fit_gap(battles: CodedBattles, features: GapFeatures) -> GapFit:
     weight is set to zero and the other one fitted alone.
     """
     has_vote = battles.human_outcome >= 0
-    weights = _fold_weights(battles.take(has_vote), features.values[has_vote])
+    votes = battles if has_vote.all() else battles.take(has_vote)
+    values = features.values if has_vote.all() else features.values.T[:, has_vote].T
+    weights = _fold_maxima(votes, values, features.strength)
+    negative = (weights < 0).any(axis=1)
+    for kept in np.unique(weights[negative].argmax(axis=1)).tolist():
+        rows, only = negative & (weights.argmax(axis=1) == kept), np.arange(2) == kept
+        alone = _fold_maxima(votes, values * only, features.strength * only[1])
+        weights[rows] = np.maximum(alone, 0.0)[rows]
+    weights = np.rint(weights / _GRID) * _GRID
     weights[~weights.any(axis=1)] = np.nan
     return GapFit(weights, features)
 
 
-def _fold_weights(voted: CodedBattles, features: Floats) -> Floats:
-    """Return the weights of every fold, (M, 2), none of them negative."""
-    weights = _fold_maxima(voted, features)
-    negative = (weights < 0).any(axis=1)
-    for kept in np.unique(weights[negative].argmax(axis=1)).tolist():
-        rows = negative & (weights.argmax(axis=1) == kept)
-        alone = _fold_maxima(voted, features * (np.arange(2) == kept))
-        weights[rows] = np.maximum(alone, 0.0)[rows]
-    return np.asarray(np.rint(weights / _GRID) * _GRID)
-
-
-def _fold_maxima(voted: CodedBattles, features: Floats) -> Floats:
+def _fold_maxima(votes: CodedBattles, features: Floats, strength: Floats) -> Floats:
     """Return where the likelihood of the votes without each model is highest, (M, 2)."""
-    outcome, size = voted.human_outcome / 2, len(voted.models)
-    everybody = fit_weights(features, outcome)
-    sides = voted.model_a, voted.model_b
+    outcome, size = votes.human_outcome / 2, strength.size
+    thinned = slice(None, None, max(1, len(votes) // _START))
+    start = fit_weights(features[thinned], outcome[thinned])
+    everybody = fit_weights(features, outcome, start=start)
     weights, near = np.tile(everybody, (size, 1)), np.zeros(size, dtype=bool)
-    if len(voted) * size > FEW:
-        weights, near = _by_expansion(features, outcome, sides, everybody, size)
-    for model in np.setdiff1d(np.concatenate(sides), np.flatnonzero(near)).tolist():
-        kept = (sides[0] != model) & (sides[1] != model)
+    if len(votes) * size > FEW:
+        weights, near = _by_expansion(votes, features, strength, everybody)
+    voted = np.union1d(votes.model_a, votes.model_b)
+    for model in np.setdiff1d(voted, np.flatnonzero(near)).tolist():
+        kept = (votes.model_a != model) & (votes.model_b != model)
         weights[model] = fit_weights(features[kept], outcome[kept], start=everybody)
     return weights
 
@@ -187,62 +207,69 @@ def _derivatives(
 
 
 def _by_expansion(
-    features: Floats, outcome: Floats, sides: Sides, centre: Floats, size: int
+    votes: CodedBattles, features: Floats, strength: Floats, centre: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return folds' weights from few passes: the slope of all votes less that of the model's own.
+    """Return folds' weights from few passes, and which of them lie close enough for it.
 
     With many votes a fold's weights lie close to those of all votes, around which the slope of
-    all votes is a short power series. The few own votes of a model are counted as they are.
-    The second value says which folds lie close; the others have no weights from here.
+    the votes without a model is a short power series. Other folds have no weights from here.
     """
-    moments, reach = _moments(features, outcome, centre), np.abs(features).max(axis=0)
-    step, near = np.zeros((2, size)), np.ones(size, dtype=bool)
-    for _ in range(_MAX_ITERATIONS):
-        slope, bend = _own_derivatives(features, outcome, sides, centre[:, None] + step)
+    reach = np.abs(features).max(axis=0)
+
+    def newton(orders: list[Floats], step: Floats) -> Floats:
+        """Return every fold's weights, less those of all votes, after one more step, (2, M)."""
+        slope, bend = np.empty_like(step), np.empty((2, *step.shape))
         for p in (0, 1):
-            slope[p] -= _taylor(moments, step, p) + PENALTY * (centre[p] + step[p])
+            slope[p] = -_taylor(orders, step, p) - PENALTY * (centre[p] + step[p])
             for q in (0, 1):
-                bend[p, q] = _taylor(moments[1:], step, p + q) + PENALTY * (p == q) - bend[p, q]
-        change = np.linalg.solve(bend.transpose(2, 0, 1), slope.T[..., None])[..., 0].T
-        near &= reach @ np.abs(step + change) < _REACH
-        step = np.where(near, step + change, 0.0)
-        if np.abs(change).max(where=near, initial=0.0) <= _TOLERANCE:
-            return (centre[:, None] + step).T, near
+                bend[p, q] = _taylor(orders[1:], step, p + q) + PENALTY * (p == q)
+        change = np.linalg.solve(bend.transpose(2, 0, 1), slope.T[..., None])[..., 0]
+        return np.asarray(step + change.T)
+
+    step = np.zeros((2, strength.size))
+    first = reach @ np.abs(newton(_fold_moments(votes, features, strength, centre, 2), step))
+    distance = first.max(where=first < _REACH, initial=1e-9)
+    n_orders = math.ceil(math.log(_LEFT_OUT) / math.log(distance / math.pi))
+    orders = _fold_moments(votes, features, strength, centre, max(2, min(n_orders, _MOST_ORDERS)))
+    near = first < _REACH
+    for _ in range(_MAX_ITERATIONS):
+        moved = newton(orders, step)
+        near &= reach @ np.abs(moved) < _REACH
+        moved[:, ~near] = 0.0
+        if np.abs(moved - step).max(initial=0.0) <= _TOLERANCE:
+            return (centre[:, None] + moved).T, near
+        step = moved
     raise RuntimeError("the weights of score and strength gap of a fold did not converge")
 
 
-def _moments(features: Floats, outcome: Floats, centre: Floats) -> list[Floats]:
-    """Return the derivatives of all votes' slope by weights: ``sum f^(k)(z . w) z1^(k+1-i) z2^i``.
+def _fold_moments(
+    votes: CodedBattles, features: Floats, strength: Floats, centre: Floats, n_orders: int
+) -> list[Floats]:
+    """Return the derivatives of every fold's slope: ``sum f^(k)(z . w) z1^(k+1-i) z2^i``.
 
-    Entry k has its k + 2 values by i, from ``f = p - y`` on.
+    Entry k has its values by i and fold, (k + 2, M), from ``f = p - y`` on. Battles of a pair
+    share the strength gap z2, so that battles are only summed by pair and power of the score z1.
     """
-    moments = [np.zeros(order + 1) for order in range(1, _ORDERS + 1)]
-    for part in chunks(len(outcome)):
-        chance = expit(features[part] @ centre)
-        powers = [np.vander(column, _ORDERS + 1, increasing=True) for column in features[part].T]
+    size, outcome = strength.size, votes.human_outcome / 2
+    has_score, has_gap = bool(features[:, 0].any()), bool(strength.any())
+    gaps = [np.ones((size, size))]
+    for _ in range(n_orders):
+        gaps.append(gaps[-1] * (strength[:, None] - strength))
+    own = [np.zeros((order + 2, size)) for order in range(n_orders)]
+    for part in chunks(len(votes), size * size):
+        pair = votes.model_a[part].astype(np.int64) * size + votes.model_b[part]
+        score, chance = features[part, 0], expit(features[part] @ centre)
         slope, curve = chance - outcome[part], Polynomial([0.0, 1.0])
-        for order, moment in enumerate(moments, start=1):
-            first, second = (power[:, : order + 1] for power in powers)
-            moment += (first.T @ (slope[:, None] * second))[::-1].diagonal()
+        for moment in own:
+            term = slope
+            for power in range(len(moment) - 1, -1, -1):
+                if (has_gap or power == 0) and (has_score or power == len(moment) - 1):
+                    table = np.bincount(pair, term, size * size).reshape(size, size) * gaps[power]
+                    moment[power] += table.sum(axis=0) + table.sum(axis=1)
+                term = term * score
             curve = curve.deriv() * Polynomial([0.0, 1.0, -1.0])  # of p, whose slope is p - p^2
             slope = np.asarray(curve(chance), dtype=float)
-    return moments
-
-
-def _own_derivatives(
-    features: Floats, outcome: Floats, sides: Sides, weights: Floats
-) -> tuple[Floats, Floats]:
-    """Return slope (2, M) and curvature (2, 2, M) of each model's own votes at its weights."""
-    size = weights.shape[1]
-    slope, bend = np.zeros((2, size)), np.zeros((2, 2, size))
-    for side in sides:
-        chance = expit((features * weights.T[side]).sum(axis=1))
-        spread = chance * (1 - chance)
-        for p in (0, 1):
-            slope[p] += np.bincount(side, features[:, p] * (chance - outcome), size)
-            for q in (0, 1):
-                bend[p, q] += np.bincount(side, features[:, p] * features[:, q] * spread, size)
-    return slope, bend
+    return [moment.sum(axis=1, keepdims=True) / 2 - moment for moment in own]
 
 
 def _taylor(moments: list[Floats], step: Floats, power: int) -> Floats:

@@ -57,8 +57,19 @@ def fit_leave_one_out(
         shared, pending = _SharedInverse(n_battles, start, l2).iterate(targets, pending)
         strengths[active] = shared[active]
     for fold in pending:
-        name = f"model number {fold}" if names is None else str(names[fold])
-        strengths[fold] = _refit(n_battles, targets[fold], strengths[fold], (int(fold), name), l2)
+        kept = others[fold]
+        start = strengths[fold, kept]
+        try:
+            strengths[fold, kept] = fit_strengths(
+                n_battles[np.ix_(kept, kept)],
+                targets[fold, kept],
+                l2=l2,
+                start=start if np.isfinite(strengths[fold]).all() else None,
+            )
+        except RuntimeError as error:
+            name = f"model number {fold}" if names is None else str(names[fold])
+            raise RuntimeError(f"with {name} held out: {error}") from error
+        strengths[fold, fold] = 0.0
     for fold in np.flatnonzero(active):
         kept = others[fold]
         strengths[fold, kept] = _settled(
@@ -107,23 +118,6 @@ def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
     return strengths
 
 
-def _refit(
-    counts: Floats, wins: Floats, start: Floats, held_out: tuple[int, str], l2: float
-) -> Floats:
-    """Fit one fold by damped Newton with its own Cholesky factor."""
-    fold, name = held_out
-    others = np.arange(wins.size) != fold
-    known = start[others] if np.isfinite(start).all() else None
-    strengths = np.zeros(wins.size)
-    try:
-        strengths[others] = fit_strengths(
-            counts[np.ix_(others, others)], wins[others], l2=l2, start=known
-        )
-    except RuntimeError as error:
-        raise RuntimeError(f"with {name} held out: {error}") from error
-    return strengths
-
-
 class _SharedInverse:
     """Simultaneous Newton on all folds, around the full fit, with its inverse curvature.
 
@@ -150,7 +144,9 @@ class _SharedInverse:
         origin = strengths.copy()
         stalled: list[NDArray[np.intp]] = []
         last = np.full(self.start.size, np.nan)
-        gradient = self._first_gradient(targets, strengths, folds)
+        # one table serves the gradients of all folds at the full fit
+        gradient = targets - self.expected.sum(axis=1) + self.expected.T - 2 * self.l2 * strengths
+        gradient = self._centred(gradient[folds], folds)
         for _ in range(_MAX_SWEEPS):
             step, solved = self._solve(gradient, strengths[folds] - origin[folds], folds)
             strengths[folds] += step
@@ -166,19 +162,12 @@ class _SharedInverse:
             gradient = self._gradient(targets, strengths, folds)
         return strengths, np.concatenate([*stalled, folds])
 
-    def _centred(self, rows: Floats, folds: NDArray[np.intp] | None = None) -> Floats:
+    def _centred(self, rows: Floats, folds: NDArray[np.intp] | slice = slice(None)) -> Floats:
         """Return rows with the fold's own entry zero and the others' mean removed."""
-        mask = self.off_fold if folds is None else self.off_fold[folds]
+        mask = self.off_fold[folds]
         mean = (rows * mask).sum(axis=1, keepdims=True) / (rows.shape[1] - 1)
         centred: Floats = (rows - mean) * mask
         return centred
-
-    def _first_gradient(
-        self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]
-    ) -> Floats:
-        """Return the gradient of every fold at the full fit: one table serves all folds."""
-        gradient = targets - self.expected.sum(axis=1) + self.expected.T - 2 * self.l2 * strengths
-        return self._centred(gradient[folds], folds)
 
     def _gradient(self, targets: Floats, strengths: Floats, folds: NDArray[np.intp]) -> Floats:
         odds = np.exp(strengths[folds])

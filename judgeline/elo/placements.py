@@ -162,7 +162,7 @@ def _placements(
         name = f"smoothed-{level!r}"
         targets[name] = linear_target(judge, smooth_outcome(QUARTERS, level), voted)
         shares[name] = partial(_smoothed, level)
-    targets["gap"] = own_target(battles, judge, gap.of_own, voted)
+    targets["gap"] = own_target(battles, judge, gap.of_both(battles), voted)
     shares["gap"] = gap.of_own
     beta = {"soft": folds.beta}
     for name, method in methods.items():

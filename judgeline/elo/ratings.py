@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +53,14 @@ class HeldOutRatings(NamedTuple):
     n_battles: NDArray[np.int64]
     n_votes: NDArray[np.int64]
     flags: NDArray[np.str_]
+
+    def take(self, rows: NDArray[Any]) -> "HeldOutRatings":
+        """Return some of the rows (boolean mask or positions)."""
+        return HeldOutRatings._make(column[rows] for column in self)
+
+    def judge_methods(self) -> list[str]:
+        """Return the methods other than ``human``, in the order of their rows."""
+        return [name for name in dict.fromkeys(self.method.tolist()) if name != "human"]
 
 
 def rate(
@@ -133,35 +141,30 @@ def tabulate(
     judged = found.judged.n_battles.sum(axis=1).astype(np.int64)
     flags, names = _flags(found, tally), np.array(battles.models)
     nothing, basis = np.full(names.size, np.nan), basis_of(found.voted)
-    columns: list[HeldOutRatings] = []
+    tables: list[HeldOutRatings] = []
     for method in (*found.placed, *found.mixtures):
-        mixture = found.mixture(method)
+        mixture, of_people = found.mixture(method), method == "human"
         strength = mixed(mixture, strengths)
         rating = strength_to_rating(strength)
-        base = method.removesuffix("-rescaled")
-        columns.append(
-            HeldOutRatings(
-                names,
-                np.full(names.size, method),
-                basis if method == HEADLINE else np.full(names.size, ""),
-                rating,
-                human,
-                rating - human,
-                ELO_PER_LOGIT * mixed(mixture, bootstrap),
-                ELO_PER_LOGIT * mixed(mixture, closed),
-                ELO_PER_LOGIT * closed["human"],
-                ELO_PER_LOGIT * _vote_std_error(found, strength),
-                found.beta.get(base, nothing),
-                votes if method == "human" else judged,
-                votes,
-                flags,
-            )
+        table = HeldOutRatings(
+            model=names,
+            method=np.full(names.size, method),
+            basis=basis if method == HEADLINE else np.full(names.size, ""),
+            rating=rating,
+            human_rating=human,
+            residual=rating - human,
+            std_error=ELO_PER_LOGIT * mixed(mixture, bootstrap),
+            std_error_analytic=ELO_PER_LOGIT * mixed(mixture, closed),
+            human_std_error=ELO_PER_LOGIT * closed["human"],
+            vote_std_error=ELO_PER_LOGIT * _vote_std_error(found, strength),
+            beta=found.beta.get(method.removesuffix("-rescaled"), nothing),
+            n_battles=votes if of_people else judged,
+            n_votes=votes,
+            flags=flags,
         )
-    rows = [wanted & found.voted if part.method[0] == "human" else wanted for part in columns]
-    kept = [[column[row] for column in part] for part, row in zip(columns, rows, strict=True)]
-    joined = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
-    order = np.argsort(joined[0], kind="stable")
-    return HeldOutRatings(*(column[order] for column in joined))
+        tables.append(table.take(wanted & found.voted if of_people else wanted))
+    joined = HeldOutRatings._make(np.concatenate(parts) for parts in zip(*tables, strict=True))
+    return joined.take(np.argsort(joined.model, kind="stable"))
 
 
 def _vote_std_error(found: Placements, strength: Floats) -> Floats:
@@ -197,9 +200,81 @@ def _flags(found: Placements, tally: OutcomeTally) -> NDArray[np.str_]:
         "humans-always-prefer": voted & (votes[:, :2].sum(axis=1) == 0),
         "humans-never-prefer": voted & (votes[:, 1:].sum(axis=1) == 0),
     }
-    return np.array(
-        [
-            ";".join(name for name, rows in raised.items() if rows[model])
-            for model in range(voted.size)
-        ]
-    )
+    every = [
+        ";".join(name for name, rows in raised.items() if rows[model])
+        for model in range(voted.size)
+    ]
+    return np.array(every)
+
+
+class Summary(NamedTuple):
+    """One row per judge method, over the models with a residual.
+
+    `mae` (mean absolute residual) and `bias` (mean residual) are in Elo points; `stretch` is
+    the least-squares slope of judge on human ratings (1 is a true ruler, more a stretched
+    one); `spearman` and `kendall` are rank correlations with human ratings; `mean_beta` is in
+    logits per rubric point, NaN for methods without a slope.
+    """
+
+    method: NDArray[np.str_]
+    n_models: NDArray[np.int64]
+    mae: Floats
+    bias: Floats
+    stretch: Floats
+    spearman: Floats
+    kendall: Floats
+    mean_beta: Floats
+
+
+def summarise(heldout: HeldOutRatings) -> Summary:
+    """Return the agreement of every judge method with the human ratings, one row a method.
+
+    Correlations and stretch are NaN below two models or where either side's ratings are all equal.
+    """
+    rows: list[tuple[object, ...]] = []
+    for method in heldout.judge_methods():
+        own = heldout.take((heldout.method == method) & np.isfinite(heldout.residual))
+        residual, judge, human = own.residual, own.rating, own.human_rating
+        error = bias = slope = stretch = by_rank = tau = math.nan
+        if residual.size:
+            error, bias = float(np.abs(residual).mean()), float(residual.mean())
+            slope = float(own.beta.mean())
+        if residual.size > 1 and np.ptp(judge) > 0 and np.ptp(human) > 0:
+            stretch = float(np.polyfit(human, judge, 1)[0])
+            by_rank, tau = spearman(judge, human), kendall(judge, human)
+        rows.append((method, residual.size, error, bias, stretch, by_rank, tau, slope))
+    return Summary(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def average_ranks(values: ArrayLike) -> Floats:
+    """Return the ranks of values from 1; equal ones share the mean of theirs."""
+    _, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    mean_rank: Floats = np.cumsum(count) - (count - 1) / 2
+    return mean_rank[place]
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Return the correlation of the ranks of two columns, neither constant; NaN if one holds NaN.
+
+    Source: C. Spearman (1904), American Journal of Psychology 15(1).
+    """
+    columns = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if np.isnan(columns).any():
+        return math.nan
+    ranks = np.column_stack([average_ranks(column) for column in columns])
+    return float(np.corrcoef(ranks, rowvar=False)[1, 0])
+
+
+def kendall(first: ArrayLike, second: ArrayLike) -> float:
+    """Return tau-b of two columns, neither constant; NaN if one holds NaN.
+
+    Memory grows with the square of their length: it is for models, not for battles.
+    Source: M. G. Kendall (1945), "The Treatment of Ties in Ranking Problems", Biometrika 33(3).
+    """
+    columns = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if np.isnan(columns).any():
+        return math.nan
+    order, other = ((c[:, None] > c).astype(np.int8) - (c[:, None] < c) for c in columns)
+    agreeing = int(np.sum(order * other, dtype=np.int64)) // 2  # less those that disagree
+    untied, other_untied = (int(np.count_nonzero(signs)) // 2 for signs in (order, other))
+    return float(np.clip(agreeing / np.sqrt(untied) / np.sqrt(other_untied), -1.0, 1.0))

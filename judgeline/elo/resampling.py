@@ -1,7 +1,7 @@
 """Standard errors of placements: closed forms, and resamples of a model's own battles."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from judgeline.elo.anchors import other_anchors
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.targets import Placed
@@ -107,21 +106,37 @@ class ResamplingUnits(NamedTuple):
         met[:, opponent[starts]] = np.add.reduceat(counts, starts, axis=1)
         return met
 
+    def drawn(self, n_resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return how often each unit is drawn in resamples as large as the sample."""
+        copies, total = self.copies, int(self.copies.sum())
+        if copies.size < total / _DRAWS_PER_CELL:
+            drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
+            return drawn
+        kind = np.repeat(np.arange(copies.size), copies)
+        draw = kind[rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)]
+        draw += copies.size * np.arange(n_resamples)[:, None]
+        counts = np.bincount(draw.ravel(), minlength=n_resamples * copies.size)
+        return counts.reshape(n_resamples, copies.size).astype(np.int64, copy=False)
 
-def own_units(
-    own: OwnBattles,
-    kept: NDArray[np.bool_],
-    outcome: Floats,
-    place: NDArray[np.intp],
+
+def _units(
+    opponent: NDArray[np.intp],
+    share: Floats,
+    cluster: NDArray[np.intp] | None,
     n_anchors: int,
 ) -> ResamplingUnits:
-    """Return a model's kept battles as units whose order does not depend on the battles' order.
+    """Return battles as units whose order does not depend on the battles' order.
 
-    `outcome` (n, K) holds its share of each win by method, `place` (M,) each opponent's column.
+    `opponent` (n,) holds each opponent's column, `share` (n, K) the model's share of each win by
+    method. Units are clusters of dependent battles, such as all on one question, if there are any.
     """
-    opponent, share = place[own.opponent[kept]], outcome[kept]
-    if own.cluster is not None:
-        return _units_of_clusters(opponent, share, own.cluster[kept], n_anchors)
+    if cluster is not None:
+        _, place = np.unique(cluster, return_inverse=True)
+        count = int(place.max()) + 1
+        membership = csr_array((np.ones(place.size), (place, np.arange(place.size))))
+        matrix = csr_array((np.ones(opponent.size), (place, opponent)), shape=(count, n_anchors))
+        copies = np.ones(count, dtype=np.int64)
+        return ResamplingUnits(matrix, np.asarray(membership @ share), copies)
     order = np.lexsort((share[:, 0], opponent))  # the first kind determines the others
     opponent, share = opponent[order], share[order]
     fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
@@ -132,68 +147,39 @@ def own_units(
     return ResamplingUnits(matrix, share, copies)
 
 
-def _units_of_clusters(
-    opponent: NDArray[np.intp], outcome: Floats, cluster: NDArray[np.intp], n_anchors: int
-) -> ResamplingUnits:
-    """Return units that are clusters of dependent battles, such as all on one question."""
-    _, place = np.unique(cluster, return_inverse=True)
-    count = int(place.max()) + 1
-    membership = csr_array((np.ones(place.size), (place, np.arange(place.size))))
-    matrix = csr_array((np.ones(opponent.size), (place, opponent)), shape=(count, n_anchors))
-    return ResamplingUnits(matrix, np.asarray(membership @ outcome), np.ones(count, dtype=np.int64))
+class _OwnFit(NamedTuple):
+    """One model's placements by K methods that resample together: strengths and anchors (K, A)."""
 
+    units: ResamplingUnits
+    strengths: Floats
+    anchors: Floats
 
-def resample_counts(
-    copies: NDArray[np.int64], n_resamples: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return how often each unit is drawn in resamples as large as the sample."""
-    total = int(copies.sum())
-    if copies.size < total / _DRAWS_PER_CELL:
-        drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
-        return drawn
-    kind = np.repeat(np.arange(copies.size), copies)
-    draw = kind[rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)]
-    draw += copies.size * np.arange(n_resamples)[:, None]
-    counts = np.bincount(draw.ravel(), minlength=n_resamples * copies.size)
-    return counts.reshape(n_resamples, copies.size).astype(np.int64, copy=False)
+    def closed_errors(self, l2: float) -> Floats:
+        """Return the closed form of the bootstrap standard errors over the units, (K,)."""
+        units = self.units
+        chance = expit(self.strengths[:, None] - self.anchors)
+        residual = units.wins - units.battles @ chance.T
+        information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
+        return analytic_std_error(
+            units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
+        )
 
-
-def bootstrap_strengths(
-    units: ResamplingUnits,
-    strengths: Floats,
-    anchors: Floats,
-    *,
-    l2: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Return the strengths of a model refitted on resamples of its own battles.
-
-    All K kinds of target see the same resamples.
-    """
-    block = max(1, _BLOCK_CELLS // max(int(units.copies.sum()), 1))
-    refits = []
-    for first in range(0, n_resamples, block):
-        counts = resample_counts(units.copies, min(block, n_resamples - first), rng).astype(float)
-        met, wins = units.met(counts), counts @ units.wins
-        kinds = [
-            place_models(wins[:, kind], met, fixed, l2=l2, start=float(strengths[kind]))
-            for kind, fixed in enumerate(anchors)
-        ]
-        refits.append(np.column_stack(kinds))
-    return np.concatenate(refits)
-
-
-def unit_std_error(
-    units: ResamplingUnits, strengths: Floats, anchors: Floats, *, l2: float
-) -> Floats:
-    """Return the closed form of the bootstrap standard error over the given units."""
-    chance = expit(strengths[:, None] - anchors)
-    residual = units.wins - units.battles @ chance.T
-    information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
-    return analytic_std_error(
-        units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
-    )
+    def bootstrap_errors(self, settings: RatingSettings, rng: np.random.Generator) -> Floats:
+        """Return the standard deviations of refits on resamples, which all methods share, (K,)."""
+        total, n_resamples = int(self.units.copies.sum()), settings.n_resamples
+        if total < 2 or not n_resamples:
+            return np.full(self.strengths.size, np.nan)
+        block = max(1, _BLOCK_CELLS // total)
+        refits = []
+        for first in range(0, n_resamples, block):
+            counts = self.units.drawn(min(block, n_resamples - first), rng).astype(float)
+            met, wins = self.units.met(counts), counts @ self.units.wins
+            kinds = [
+                place_models(won, met, fixed, l2=settings.l2, start=float(strength))
+                for won, fixed, strength in zip(wins.T, self.anchors, self.strengths, strict=True)
+            ]
+            refits.append(np.column_stack(kinds))
+        return np.array([column.std(ddof=1) for column in np.concatenate(refits).T])
 
 
 def std_errors(
@@ -206,58 +192,43 @@ def std_errors(
     models: NDArray[np.bool_],
 ) -> StdErrors:
     """Return both standard errors of every placed model by every method."""
-    missing = np.full(len(battles.models), np.nan)
-    errors = {name: (missing.copy(), fit.std_error.copy()) for name, fit in placed.items()}
-    if not settings.n_resamples and cluster is None:
-        return errors
-    families = _families(placed)
-    every = zip(OwnBattles.of_all(battles, voted, cluster), other_anchors(voted), strict=True)
-    for model, (own, others) in enumerate(every):
-        if not models[model]:
-            continue
-        place = np.full(voted.size, -1)
-        place[np.flatnonzero(voted)[others]] = np.arange(int(others.sum()))
-        for stream, names in families.items():
-            strengths = np.array([placed[name].strength[model] for name in names])
-            outcome = np.column_stack([shares[name](model, own) for name in names])
-            kept = np.isfinite(outcome[:, 0])
-            if not np.isfinite(strengths).all() or not kept.any():
+    closed = np.array([fit.std_error for fit in placed.values()])
+    bootstrap = np.full(closed.shape, np.nan)
+    families: dict[str, list[int]] = {}  # rows by the method that names the random stream
+    for row, name in enumerate(placed):
+        families.setdefault("hard" if name.startswith("smoothed-") else name, []).append(row)
+    kinds = [(fit, shares[name]) for name, fit in placed.items()]
+    resampled = settings.n_resamples > 0 or cluster is not None
+    for model, own in enumerate(OwnBattles.of_all(battles, voted, cluster)) if resampled else ():
+        for stream, rows in families.items() if models[model] else ():
+            fit = _own_fit(model, own, voted, [kinds[row] for row in rows])
+            if fit is None:
                 continue
-            units = own_units(own, kept, outcome, place, int(others.sum()))
-            anchors = np.array([placed[name].anchors[model][others] for name in names])
-            closed = unit_std_error(units, strengths, anchors, l2=settings.l2)
-            key = (*settings.stream, battles.models[model], stream)
-            resampled = resampled_std_errors(units, strengths, anchors, settings, key)
-            for name, *pair in zip(names, resampled, closed, strict=True):
-                errors[name][0][model] = pair[0]
-                if cluster is not None:
-                    errors[name][1][model] = pair[1]
-    return errors
+            rng = keyed_rng(settings.seed, *settings.stream, battles.models[model], stream)
+            bootstrap[rows, model] = fit.bootstrap_errors(settings, rng)
+            if cluster is not None:
+                closed[rows, model] = fit.closed_errors(settings.l2)
+    return dict(zip(placed, zip(bootstrap, closed, strict=True), strict=True))
 
 
-def _families(methods: Iterable[str]) -> dict[str, list[str]]:
-    """Return methods by the one that names their random stream: hard for smoothed outcomes."""
-    families: dict[str, list[str]] = {}
-    for name in methods:
-        families.setdefault("hard" if name.startswith("smoothed-") else name, []).append(name)
-    return families
-
-
-def resampled_std_errors(
-    units: ResamplingUnits,
-    strengths: Floats,
-    anchors: Floats,
-    settings: RatingSettings,
-    key: tuple[str, ...],
-) -> Floats:
-    """Return the bootstrap standard errors of one model by K methods that resample together."""
-    if units.copies.sum() < 2 or not settings.n_resamples:
-        return np.full(strengths.size, np.nan)
-    rng = keyed_rng(settings.seed, *key)
-    refits = bootstrap_strengths(
-        units, strengths, anchors, l2=settings.l2, n_resamples=settings.n_resamples, rng=rng
-    )
-    return np.array([column.std(ddof=1) for column in refits.T])
+def _own_fit(
+    model: int,
+    own: OwnBattles,
+    voted: NDArray[np.bool_],
+    kinds: list[tuple[Placed, OwnShares]],
+) -> _OwnFit | None:
+    """Return what one model's errors by some methods rest on; None where one does not place it."""
+    strengths = np.array([fit.strength[model] for fit, _ in kinds])
+    share = np.column_stack([shares(model, own) for _, shares in kinds])
+    kept = np.isfinite(share[:, 0])
+    if not np.isfinite(strengths).all() or not kept.any():
+        return None
+    others = np.flatnonzero(voted) != model
+    met = np.flatnonzero(voted)[others]
+    opponent = np.searchsorted(met, own.opponent[kept])
+    clusters = None if own.cluster is None else own.cluster[kept]
+    units = _units(opponent, share[kept], clusters, met.size)
+    return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))
 
 
 def require_clusters(cluster: ArrayLike | None, n_battles: int) -> None:

@@ -5,6 +5,7 @@ kind of target - votes, hard outcomes, soft outcomes, smoothed ones - is the sam
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,12 +41,12 @@ _SHARE_ROUNDING = (
 _FAR = 200.0  # logits beyond every anchor: no finite placement, and no overflow of odds
 
 
-def strength_to_rating(strength: ArrayLike) -> NDArray[np.float64]:
+def strength_to_rating(strength: ArrayLike) -> Floats:
     """Return ratings in Elo points, ``1500 + (400 / ln 10) * strength``, of strengths in logits."""
     return ELO_ORIGIN + ELO_PER_LOGIT * np.asarray(strength, dtype=float)
 
 
-def rating_to_strength(rating: ArrayLike) -> NDArray[np.float64]:
+def rating_to_strength(rating: ArrayLike) -> Floats:
     """Return strengths in logits of ratings in Elo points: the inverse of `strength_to_rating`."""
     return (np.asarray(rating, dtype=float) - ELO_ORIGIN) / ELO_PER_LOGIT
 
@@ -56,7 +57,7 @@ def fit_strengths(
     *,
     l2: float = 0.01,
     start: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the strengths that maximise the penalised Bradley-Terry log-likelihood.
 
     Maximises ``sum_battles [y log p + (1 - y) log(1 - p)] - l2 * |strength|^2`` with
@@ -95,27 +96,41 @@ def fit_strengths(
     counts = np.asarray(n_battles, dtype=float)
     won = np.asarray(wins, dtype=float)
     _require_totals(counts, won, l2)
+    likelihood = _Likelihood(counts, won, l2)
     strengths = np.zeros(won.size) if start is None else np.array(start, dtype=float)
     strengths -= strengths.mean()
     for _ in range(_MAX_ITERATIONS):
-        gradient, information = _derivatives(strengths, counts, won, l2)
-        step = _newton_step(gradient, information, l2)
-        if np.abs(gradient).max() <= GRADIENT_TOLERANCE and np.abs(step).max() <= STEP_TOLERANCE:
-            _require_held(information, l2)
+        gradient, step, information = likelihood.newton(strengths)
+        if gradient <= GRADIENT_TOLERANCE and np.abs(step).max() <= STEP_TOLERANCE:
+            likelihood.require_held(information)
             return strengths
-        strengths = _ascend(strengths, step, counts, won, l2)
+        strengths = likelihood.ascend(strengths, step)
         strengths -= strengths.mean()
-    return _settled_or_raise(strengths, counts, won, l2)
+    gradient, step, _ = likelihood.newton(strengths)
+    rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
+    if gradient <= max(GRADIENT_TOLERANCE, 8 * rounding) and np.abs(step).max() < 1e-8:
+        return strengths  # only rounding keeps it from a smaller step
+    raise RuntimeError(
+        f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
+        f"{gradient:.1e} wins, tolerance {GRADIENT_TOLERANCE:.0e}; largest strength "
+        f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
+        f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
+    )
 
 
-def _require_totals(counts: NDArray[np.float64], won: NDArray[np.float64], l2: float) -> None:
+def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
     if counts.ndim != 2 or counts.shape != (won.size, won.size):
         raise ValueError(
             f"n_battles has shape {counts.shape}, wins {won.shape}; expected (M, M), (M,)"
         )
     if not l2 >= 0:
         raise ValueError(f"l2 must not be negative, got {l2}")
-    _require_counts(counts)
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError("n_battles must be finite and not negative")
+    if (counts != counts.T).any():
+        raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
+    if np.diagonal(counts).any():
+        raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
     met = counts.sum(axis=1)
     slack = 1e-9 * np.maximum(met, 1.0)
     if not ((won >= -slack) & (won <= met + slack)).all():
@@ -125,115 +140,65 @@ def _require_totals(counts: NDArray[np.float64], won: NDArray[np.float64], l2: f
         raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
 
 
-def _require_counts(counts: NDArray[np.float64]) -> None:
-    if not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError("n_battles must be finite and not negative")
-    if (counts != counts.T).any():
-        raise ValueError("n_battles must be symmetric: battles of i with j are battles of j with i")
-    if np.diagonal(counts).any():
-        raise ValueError("n_battles must be zero on the diagonal: no model meets itself")
-
-
-def _derivatives(
-    strengths: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    won: NDArray[np.float64],
-    l2: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the gradient (M,) and the pairwise information ``n p (1 - p)`` (M, M)."""
-    chance = expit(strengths[:, None] - strengths)
-    expected = counts * chance
-    gradient = won - expected.sum(axis=1) - 2 * l2 * strengths
-    return gradient - gradient.mean(), expected * (1 - chance)
-
-
-def curvature(information: NDArray[np.float64], l2: float) -> NDArray[np.float64]:
+def curvature(information: Floats, l2: float) -> Floats:
     """Return the negative Hessian of the log-likelihood with the origin held."""
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
-    hessian: NDArray[np.float64] = stiffness - information
+    hessian: Floats = stiffness - information
     hessian[np.diag_indices_from(hessian)] += diagonal + 2 * l2
     return hessian
 
 
-def _newton_step(
-    gradient: NDArray[np.float64], information: NDArray[np.float64], l2: float
-) -> NDArray[np.float64]:
-    try:
-        factor = cho_factor(curvature(information, l2), check_finite=False)
-    except np.linalg.LinAlgError as error:
-        raise RuntimeError(
-            "strengths are not determined: some models share no informative battle with the "
-            f"others and l2 = {l2:g} does not hold them; connect them or use a larger penalty"
-        ) from error
-    step: NDArray[np.float64] = np.asarray(cho_solve(factor, gradient, check_finite=False))
-    centred: NDArray[np.float64] = step - step.mean()
-    return centred
+class _Likelihood(NamedTuple):
+    """Penalised log-likelihood of M strengths, from counts (M, M) and total wins (M,)."""
 
+    counts: Floats
+    won: Floats
+    l2: float
 
-def log_likelihood(
-    strengths: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    won: NDArray[np.float64],
-    l2: float,
-) -> float:
-    """Return the penalised log-likelihood, in nats."""
-    softplus = np.logaddexp(0, strengths[:, None] - strengths)
-    pairs = 0.5 * (counts * (softplus + softplus.T)).sum()
-    lost = counts.sum(axis=1) - won
-    # log p = d/2 - log(2 cosh(d/2)) and log(1 - p) = -d/2 - log(2 cosh(d/2)) for a gap d
-    linear = 0.5 * (strengths * (won - lost)).sum()
-    return float(linear - 0.5 * pairs - l2 * (strengths**2).sum())
+    def newton(self, strengths: Floats) -> tuple[float, Floats, Floats]:
+        """Return the largest gradient, the Newton step (M,) and the pairs' information (M, M)."""
+        chance = expit(strengths[:, None] - strengths)
+        expected = self.counts * chance
+        gradient = self.won - expected.sum(axis=1) - 2 * self.l2 * strengths
+        gradient, information = gradient - gradient.mean(), expected * (1 - chance)
+        try:
+            factor = cho_factor(curvature(information, self.l2), check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise RuntimeError(
+                "strengths are not determined: some models share no informative battle with the "
+                f"others and l2 = {self.l2:g} does not hold them; connect them or use a larger "
+                "penalty"
+            ) from error
+        step: Floats = np.asarray(cho_solve(factor, gradient, check_finite=False))
+        return float(np.abs(gradient).max()), step - step.mean(), information
 
+    def value(self, strengths: Floats) -> float:
+        """Return the penalised log-likelihood, in nats."""
+        softplus = np.logaddexp(0, strengths[:, None] - strengths)
+        pairs = 0.5 * (self.counts * (softplus + softplus.T)).sum()
+        lost = self.counts.sum(axis=1) - self.won
+        # log p = d/2 - log(2 cosh(d/2)) and log(1 - p) = -d/2 - log(2 cosh(d/2)) for a gap d
+        linear = 0.5 * (strengths * (self.won - lost)).sum()
+        return float(linear - 0.5 * pairs - self.l2 * (strengths**2).sum())
 
-def _require_held(information: NDArray[np.float64], l2: float) -> None:
-    """Raise if, without a penalty, some direction has run out of information: no maximum."""
-    if l2 == 0 and np.linalg.eigvalsh(curvature(information, l2))[0] <= GRADIENT_TOLERANCE:
-        raise RuntimeError(
-            "strengths are not determined: with l2 = 0 some models win or lose every battle "
-            "against the rest, or share none with them; use a penalty l2 > 0 or add battles"
-        )
+    def ascend(self, strengths: Floats, step: Floats) -> Floats:
+        """Take the Newton step, shortened until the likelihood does not fall."""
+        largest = float(np.abs(step).max())
+        if largest < 1e-3:  # inside the quadratic region differences of likelihoods are rounding
+            return strengths + step
+        scale, before = min(1.0, _MAX_STEP / largest), self.value(strengths)
+        while scale > 1e-6 and self.value(strengths + scale * step) < before:
+            scale /= 2
+        return strengths + scale * step
 
-
-def _ascend(
-    strengths: NDArray[np.float64],
-    step: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    won: NDArray[np.float64],
-    l2: float,
-) -> NDArray[np.float64]:
-    """Take the Newton step, shortened until the likelihood does not fall."""
-    largest = float(np.abs(step).max())
-    if largest < 1e-3:  # inside the quadratic region differences of likelihoods are rounding
-        return strengths + step
-    scale = min(1.0, _MAX_STEP / largest)
-    before = log_likelihood(strengths, counts, won, l2)
-    while scale > 1e-6 and log_likelihood(strengths + scale * step, counts, won, l2) < before:
-        scale /= 2
-    return strengths + scale * step
-
-
-def _settled_or_raise(
-    strengths: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    won: NDArray[np.float64],
-    l2: float,
-) -> NDArray[np.float64]:
-    """Accept a fit that only rounding keeps from a smaller step; raise on any other."""
-    gradient, information = _derivatives(strengths, counts, won, l2)
-    step = _newton_step(gradient, information, l2)
-    rounding = np.finfo(float).eps * max(float(counts.sum(axis=1).max()), 1.0)
-    if (
-        np.abs(gradient).max() <= max(GRADIENT_TOLERANCE, 8 * rounding)
-        and np.abs(step).max() < 1e-8
-    ):
-        return strengths
-    raise RuntimeError(
-        f"strengths did not converge after {_MAX_ITERATIONS} iterations (largest gradient "
-        f"{np.abs(gradient).max():.1e} wins, tolerance {GRADIENT_TOLERANCE:.0e}; largest strength "
-        f"{np.abs(strengths).max():.1f} logits): some models win or lose every battle against "
-        f"the rest, and l2 = {l2:g} does not hold them; use a larger penalty or add battles"
-    )
+    def require_held(self, information: Floats) -> None:
+        """Raise if, without a penalty, some direction has run out of information: no maximum."""
+        if self.l2 == 0 and np.linalg.eigvalsh(curvature(information, 0))[0] <= GRADIENT_TOLERANCE:
+            raise RuntimeError(
+                "strengths are not determined: with l2 = 0 some models win or lose every battle "
+                "against the rest, or share none with them; use a penalty l2 > 0 or add battles"
+            )
 
 
 def place_models(

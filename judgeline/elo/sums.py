@@ -157,21 +157,21 @@ def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) ->
         of_b = flat[battles.model_b[part].astype(np.int32) * width + mirrored]
         return of_a, of_b
 
-    own_wins = _own_wins(battles, own)
-    return SoftTotals(chance @ counts.T, own_wins, (counts * exact_share(chance**2)).sum(axis=1))
+    own_wins, own_squares = own_sums(battles, own)
+    return SoftTotals(chance @ counts.T, own_wins, own_squares[:, anchors].sum(axis=1))
 
 
-def _own_wins(battles: CodedBattles, own: OwnOutcomes) -> Floats:
-    """Sum each battle's soft outcome for either model at that model's slope, by pair."""
+def own_sums(battles: CodedBattles, own: OwnOutcomes) -> tuple[Floats, Floats]:
+    """Return sums of outcomes and of their squares, (M, M): row model's against column model."""
     size = len(battles.models)
-    sums = np.zeros(size * size)
+    wins, squares = np.zeros((2, size * size))
     for part in chunks(len(battles), size * size):
-        of_a, of_b = own(part)
-        row = battles.model_a[part].astype(np.int32)
-        column = battles.model_b[part].astype(np.int32)
-        sums += np.bincount(row * size + column, weights=of_a, minlength=sums.size)
-        sums += np.bincount(column * size + row, weights=of_b, minlength=sums.size)
-    return sums.reshape(size, size)
+        row, column = (side[part].astype(np.int64) for side in (battles.model_a, battles.model_b))
+        pairs = row * size + column, column * size + row
+        for pair, share in zip(pairs, own(part), strict=True):
+            wins += np.bincount(pair, share, wins.size)
+            squares += np.bincount(pair, exact_share(share**2), wins.size)
+    return wins.reshape(size, size), squares.reshape(size, size)
 
 
 def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) -> SoftTotals:
@@ -181,16 +181,9 @@ def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
         slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
         return exact_share(expit(slope_a * score[part])), exact_share(expit(-slope_b * score[part]))
 
-    squares = np.zeros(beta.size)
-    for part in chunks(len(battles)):
-        of_a, of_b = own(part)
-        for codes, others, share in (
-            (battles.model_a[part], battles.model_b[part], of_a),
-            (battles.model_b[part], battles.model_a[part], of_b),
-        ):
-            kept = np.where(anchors[others], exact_share(share**2), 0.0)
-            squares += np.bincount(codes, weights=kept, minlength=squares.size)
-    return SoftTotals(_totals_at(battles, score, beta, anchors), _own_wins(battles, own), squares)
+    wins, squares = own_sums(battles, own)
+    totals = _totals_at(battles, score, beta, anchors)
+    return SoftTotals(totals, wins, squares[:, anchors].sum(axis=1))
 
 
 def _totals_at(

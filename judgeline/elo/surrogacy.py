@@ -4,8 +4,7 @@ Soft targets are unbiased only if, given the score difference, the vote no longe
 which models met. The test adds the gap between the models' human strengths to the fit.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +52,12 @@ class _Votes(NamedTuple):
         gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
         return np.column_stack([self.score, gap])
 
+    def take(self, rows: NDArray[np.bool_]) -> "_Votes":
+        """Return some of the votes; ValueError if they are too few."""
+        if (n_votes := int(rows.sum())) < _LEAST_VOTES:
+            raise ValueError(f"{n_votes} decisive votes: at least {_LEAST_VOTES} are needed")
+        return _Votes._make(column[rows] for column in self)
+
 
 class _Part(NamedTuple):
     """Votes (M, M) and wins (M, M) against each model on all fifths but one, and strengths."""
@@ -60,6 +65,20 @@ class _Part(NamedTuple):
     counts: Floats
     wins: Floats
     strength: Floats
+
+    @classmethod
+    def of(cls, battles: CodedBattles, l2: float) -> "_Part":
+        """Count the votes on battles and fit the strengths; NaN for a model without."""
+        votes = tally_outcomes(battles).human
+        counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
+        strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
+        return cls(counts, wins, np.where(battles.voted_models(), strength, np.nan))
+
+    def strength_without(self, deleted: NDArray[np.bool_], l2: float) -> Floats:
+        """Fit the strengths again without the votes on some models."""
+        left = ~(deleted[:, None] | deleted)
+        wins = (self.wins * left).sum(axis=1)
+        return fit_strengths(self.counts * left, wins, l2=l2, start=np.nan_to_num(self.strength))
 
 
 def fit_surrogacy(
@@ -105,21 +124,29 @@ def fit_surrogacy(
     if rows.size > _MOST_VOTES:
         rows = rng.choice(rows, _MOST_VOTES, replace=False)
     voted, part = battles.take(rows), rng.permutation(rows.size) % _PARTS
-    parts = [_fit_part(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
+    parts = [_Part.of(voted.take(part != held_out), l2) for held_out in range(_PARTS)]
     strength = np.array([fit.strength for fit in parts])
-    votes = _decisive(voted, part, strength)
+    votes = _Votes(
+        voted.model_a, voted.model_b, part, voted.rubric_points(), voted.human_outcome / 2
+    )
+    known = np.isfinite(votes.design(strength)[:, 1])  # no gap to an unseen model
+    votes = votes.take(known & (votes.outcome != 0.5))
     slopes, information = _logistic(votes.design(strength), votes.outcome, np.zeros(2))
-    known = float(np.sqrt(np.linalg.inv(information)[1, 1]))
+    models = rng.permutation(np.flatnonzero(voted.voted_models()))
     gammas = []
-    for deleted in _deletions(voted, rng):
+    for group in np.array_split(models, min(models.size, _MOST_DELETIONS)):
+        deleted = np.isin(np.arange(len(voted.models)), group)
         try:
-            gammas.append(_gamma_without(deleted, votes, parts, slopes, l2))
+            rest = votes.take(~(deleted[votes.model_a] | deleted[votes.model_b]))
+            strength = np.array([fit.strength_without(deleted, l2) for fit in parts])
+            gammas.append(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
         except (ValueError, RuntimeError) as reason:
             names = ", ".join(np.array(voted.models)[deleted].tolist())
             raise type(reason)(f"without the votes on {names}: {reason}") from reason
     spread = float(np.sqrt((len(gammas) - 2) / 2 * np.var(gammas)))
     beta, gamma = slopes.tolist()
-    return Surrogacy(beta, gamma, max(spread, known), votes.outcome.size)
+    alone = float(np.sqrt(np.linalg.inv(information)[1, 1]))  # with the strengths as known
+    return Surrogacy(beta, gamma, max(spread, alone), votes.outcome.size)
 
 
 def surrogacy_finding(gamma: float, std_error: float) -> str:
@@ -139,48 +166,6 @@ def surrogacy_finding(gamma: float, std_error: float) -> str:
             "may lie too far apart"
         )
     return f"no sign that votes depend on the models beyond the scores {numbers}"
-
-
-def _deletions(voted: CodedBattles, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
-    """Yield masks (M,) of one model with votes each, or of groups where there are many."""
-    models = rng.permutation(np.flatnonzero(voted.voted_models()))
-    for group in np.array_split(models, min(models.size, _MOST_DELETIONS)):
-        yield np.isin(np.arange(len(voted.models)), group)
-
-
-def _fit_part(battles: CodedBattles, l2: float) -> _Part:
-    votes = tally_outcomes(battles).human
-    counts, wins = votes.sum(axis=2).astype(float), votes @ np.array([0.0, 0.5, 1.0])
-    strength = fit_strengths(counts, wins.sum(axis=1), l2=l2)
-    return _Part(counts, wins, np.where(battles.voted_models(), strength, np.nan))
-
-
-def _decisive(voted: CodedBattles, part: NDArray[np.intp], strength: Floats) -> _Votes:
-    votes = _Votes(
-        voted.model_a, voted.model_b, part, voted.rubric_points(), voted.human_outcome / 2
-    )
-    known = np.isfinite(votes.design(strength)[:, 1])  # no gap to an unseen model
-    return _chosen(votes, known & (votes.outcome != 0.5))
-
-
-def _chosen(votes: _Votes, rows: NDArray[np.bool_]) -> _Votes:
-    if (n_votes := int(rows.sum())) < _LEAST_VOTES:
-        raise ValueError(f"{n_votes} decisive votes: at least {_LEAST_VOTES} are needed")
-    return _Votes(*(cast(Any, column)[rows] for column in votes))
-
-
-def _gamma_without(
-    deleted: NDArray[np.bool_], votes: _Votes, parts: list[_Part], slopes: Floats, l2: float
-) -> float:
-    rest = _chosen(votes, ~(deleted[votes.model_a] | deleted[votes.model_b]))
-    strength = np.array([_strength_without(deleted, part, l2) for part in parts])
-    return float(_logistic(rest.design(strength), rest.outcome, slopes)[0][1])
-
-
-def _strength_without(deleted: NDArray[np.bool_], part: _Part, l2: float) -> Floats:
-    left = ~(deleted[:, None] | deleted)
-    wins = (part.wins * left).sum(axis=1)
-    return fit_strengths(part.counts * left, wins, l2=l2, start=np.nan_to_num(part.strength))
 
 
 def _logistic(design: Floats, outcome: Floats, start: Floats) -> tuple[Floats, Floats]:

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.elo.anchors import cut_models, other_anchors
-from judgeline.elo.battles import CodedBattles, OwnBattles
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import SoftTotals
+from judgeline.elo.sums import OwnOutcomes, SoftTotals, own_sums
 from judgeline.verdict.outcomes import exact_share
 
 Floats = NDArray[np.float64]
@@ -91,18 +91,13 @@ def outcome_target(
 def own_target(
     battles: CodedBattles,
     counts: NDArray[np.int64],
-    shares: Callable[[int, OwnBattles], Floats],
+    own: OwnOutcomes,
     voted: NDArray[np.bool_],
 ) -> Target:
     """Return the target of outcomes that place a model among the anchors of people's votes."""
-    anchors = np.cumsum(voted) - 1
-    n_anchors = int(voted.sum())
-    own_wins, own_squares = np.zeros((voted.size, n_anchors)), np.zeros(voted.size)
-    for model, own in enumerate(OwnBattles.of_all(battles, voted, None)):
-        share = exact_share(shares(model, own))
-        own_wins[model] = np.bincount(anchors[own.opponent], share, n_anchors)
-        own_squares[model] = exact_share(share**2).sum()
-    return Target(counts.sum(axis=2).astype(float), own_wins, own_squares, None)
+    wins, squares = own_sums(battles, own)
+    n_battles = counts.sum(axis=2).astype(float)
+    return Target(n_battles, wins[:, voted], squares[:, voted].sum(axis=1), None)
 
 
 def require_shares(outcome: Floats, n_battles: int, model: str) -> Floats:

@@ -14,8 +14,12 @@ from judgeline.intervals.board import (
     withhold,
 )
 from judgeline.intervals.conformal import (
+    Calibrating,
+    ConformalCalibration,
     StdErrorKind,
     bands_of,
+    calibrate_intervals,
+    calibrating_models,
     conformal_quantile,
     expected_half_width,
     nonconformity_scores,
@@ -27,9 +31,7 @@ from judgeline.intervals.judge_and_votes import (
     rate_by_votes,
     rate_with_votes,
 )
-from judgeline.intervals.pooled import (
-    rate_pooled,
-)
+from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
     RankTest,
     RunningCoverage,
@@ -37,12 +39,6 @@ from judgeline.intervals.promises import (
     origin_shift,
     rank_sum_test,
     running_coverage,
-)
-from judgeline.intervals.thresholds import (
-    Calibrating,
-    ConformalCalibration,
-    calibrate_intervals,
-    calibrating_models,
 )
 
 __all__ = [

@@ -2,15 +2,20 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
-from judgeline.intervals.conformal import StdErrorKind, interval_half_width
-from judgeline.intervals.thresholds import Calibrating, calibrating_models, chosen_std_error
+from judgeline.intervals.conformal import (
+    StdErrorKind,
+    calibrating_models,
+    chosen_std_error,
+    interval_half_width,
+)
+from judgeline.intervals.judge_and_votes import VotedRatings
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +66,10 @@ class Leaderboard(NamedTuple):
     n_votes: NDArray[np.int64]
     flags: NDArray[np.str_]
 
+    def take(self, rows: NDArray[Any]) -> "Leaderboard":
+        """Return some of the rows (boolean mask or positions)."""
+        return Leaderboard._make(column[rows] for column in self)
+
 
 def rank_models(
     heldout: HeldOutRatings,
@@ -104,92 +113,75 @@ def rank_models(
     ValueError
         If the ratings hold no such method, or it is ``human``.
     """
-    table = of_method(heldout, method)
+    if method not in (methods := heldout.judge_methods()):
+        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {', '.join(methods)}")
+    table = heldout.take(heldout.method == method)
     pool = heldout if calibration is None else calibration
     spread = chosen_std_error(table, std_error)
     half_width = np.empty(spread.size)
     for row, (name, basis) in enumerate(
         zip(table.model.tolist(), table.basis.tolist(), strict=True)
     ):
-        voted = calibrating_models(pool, _pool_method(method, basis, pool), std_error)
+        # what ``auto`` stands for in a row, if the pool has it
+        stands_for = basis.split(":")[0]
+        known = method == HEADLINE and (pool.method == stands_for).any()
+        voted = calibrating_models(pool, stands_for if known else method, std_error)
         others = voted.take(voted.model != name)
-        reach = others.threshold(miscoverage, _alike(others, name, bands))
+        alike = None
+        if bands is not None and name in bands:
+            alike = np.array([bands.get(k) == bands[name] for k in others.model.tolist()], bool)
         own = others.spread(spread[row : row + 1], table.vote_std_error[row : row + 1])
-        half_width[row] = interval_half_width(reach, own)[0]
+        half_width[row] = interval_half_width(others.threshold(miscoverage, alike), own)[0]
+    # the flag of a rating whose battles do not say how uncertain it is
+    lacks = np.isfinite(table.rating) & ~(spread > 0)
+    flags = [
+        ";".join(filter(None, (old, "no-spread" * new)))
+        for old, new in zip(table.flags.tolist(), lacks.tolist(), strict=True)
+    ]
     nowhere = np.full(table.model.size, math.nan)
+    hard, soft = (heldout.take(heldout.method == name) for name in ("hard", "soft"))
     return in_order(
         Leaderboard(
             nowhere, nowhere, nowhere, table.model, table.method, table.basis, table.rating,
             spread, table.vote_std_error, table.rating - half_width, table.rating + half_width,
             table.human_rating, nowhere, nowhere, nowhere, nowhere,
-            _ratings_of(heldout, "hard", table.model), _ratings_of(heldout, "soft", table.model),
-            _betas(heldout, table.model), table.n_battles, table.n_votes,
-            _with_spread_flag(table, spread),
+            _by_model(hard, hard.rating, table), _by_model(soft, soft.rating, table),
+            _by_model(soft, soft.beta, table), table.n_battles, table.n_votes, np.array(flags),
         ),
         miscoverage=miscoverage,
     )  # fmt: skip
 
 
-def _pool_method(method: str, basis: str, pool: HeldOutRatings) -> str:
-    """Return whose residuals calibrate a row: those of what ``auto`` stands for in it, if known."""
-    stands_for = basis.split(":")[0]
-    return stands_for if method == HEADLINE and (pool.method == stands_for).any() else method
-
-
-def _alike(
-    voted: Calibrating, name: str, bands: Mapping[str, str] | None
-) -> NDArray[np.bool_] | None:
-    """Return which calibrating models share a model's band; None if it has no band."""
-    if bands is None or name not in bands:
-        return None
-    return np.array([bands.get(other) == bands[name] for other in voted.model.tolist()], bool)
-
-
-def of_method(heldout: HeldOutRatings, method: str) -> HeldOutRatings:
-    """Return the rows of one judge method; ValueError, with the known ones, if there is none."""
-    known = dict.fromkeys(heldout.method.tolist())
-    if method not in known or method == "human":
-        names = ", ".join(name for name in known if name != "human")
-        raise ValueError(f"cannot rank by method {method!r}; the ratings hold {names}")
-    rows = heldout.method == method
-    return HeldOutRatings(*(column[rows] for column in heldout))
+def _by_model(
+    known: HeldOutRatings | VotedRatings, values: Floats, wanted: HeldOutRatings | Leaderboard
+) -> Floats:
+    """Return values of known models in the order of the wanted ones; NaN for a model without."""
+    found = dict(zip(known.model.tolist(), values.tolist(), strict=True))
+    return np.array([found.get(model, math.nan) for model in wanted.model.tolist()])
 
 
 def in_order(board: Leaderboard, *, miscoverage: float) -> Leaderboard:
     """Return the rows by rating, best first, with ranks and the ranks that chance allows."""
-    rating = board.rating.astype(float)
-    order = np.lexsort((board.model.astype(str), -rating))  # NaN sorts last
-    board = Leaderboard(*(column[order] for column in board))
-    rated = np.isfinite(board.rating.astype(float))
-    places = [np.full(rated.size, math.nan) for _ in range(3)]
-    places[0][rated] = np.arange(1.0, rated.sum() + 1)
-    half_width = (board.upper.astype(float) - board.lower.astype(float)) / 2
-    places[1][rated], places[2][rated] = rank_intervals(
-        board.rating.astype(float)[rated], half_width[rated], miscoverage=miscoverage
+    board = board.take(np.lexsort((board.model.astype(str), -board.rating.astype(float))))
+    rating, lower, upper = (
+        column.astype(float) for column in (board.rating, board.lower, board.upper)
     )
-    return board._replace(rank=places[0], best_rank=places[1], worst_rank=places[2])
+    rated = np.isfinite(rating)  # NaN sorts last
+    rank, best, worst = np.full((3, rated.size), math.nan)
+    rank[rated] = np.arange(1.0, rated.sum() + 1)
+    best[rated], worst[rated] = rank_intervals(
+        rating[rated], ((upper - lower) / 2)[rated], miscoverage=miscoverage
+    )
+    return board._replace(rank=rank, best_rank=best, worst_rank=worst)
 
 
-class Interval(Protocol):
-    """Ratings of some models with errors and the ends of their intervals, Elo points, by row."""
-
-    model: NDArray[np.str_]
-    rating: Floats
-    std_error: Floats
-    lower: Floats
-    upper: Floats
-
-
-def with_votes(board: Leaderboard, together: Interval) -> Leaderboard:
+def with_votes(board: Leaderboard, together: VotedRatings) -> Leaderboard:
     """Return a leaderboard with the rows of `rate_with_votes` beside it; NaN for other models."""
-    every = np.ones(together.model.size, dtype=bool)
-    columns = (together.rating, together.std_error, together.lower, together.upper)
-    found = [_lookup(together.model, column, every, board.model) for column in columns]
     return board._replace(
-        judge_and_votes=found[0],
-        judge_and_votes_std_error=found[1],
-        judge_and_votes_lower=found[2],
-        judge_and_votes_upper=found[3],
+        judge_and_votes=_by_model(together, together.rating, board),
+        judge_and_votes_std_error=_by_model(together, together.std_error, board),
+        judge_and_votes_lower=_by_model(together, together.lower, board),
+        judge_and_votes_upper=_by_model(together, together.upper, board),
     )
 
 
@@ -224,10 +216,7 @@ def rank_intervals(
 def missed(board: Leaderboard) -> NDArray[np.bool_]:
     """Return which models have an interval that does not hold their human rating, shape (n,).
 
-    Parameters
-    ----------
-    board : Leaderboard
-        With intervals; a table with its columns will do.
+    A table with the columns of a leaderboard will do.
     """
     lower, upper, human = _ends_and_human(board)
     outside: NDArray[np.bool_] = (human < lower) | (human > upper)
@@ -265,9 +254,8 @@ def withhold(leaderboard: Leaderboard, reason: str) -> Leaderboard:
     """
     if not reason or ";" in reason:
         raise ValueError(f"a reason without semicolons is needed to withhold, got {reason!r}")
-    order = np.argsort(leaderboard.model, kind="stable")
-    board = Leaderboard._make(column[order] for column in leaderboard)
-    nothing = np.full(order.size, math.nan)
+    board = leaderboard.take(np.argsort(leaderboard.model, kind="stable"))
+    nothing = np.full(board.model.size, math.nan)
     flags = (";".join(filter(None, (WITHHELD + reason, old))) for old in board.flags.tolist())
     return board._replace(
         **dict.fromkeys(OF_THE_JUDGE, nothing), flags=np.array(list(flags), dtype=str)
@@ -278,28 +266,6 @@ def withheld_reason(flags: str) -> str:
     """Return why a model's rating is withheld, from its flags; empty where it is not."""
     first = flags.split(";", 1)[0]
     return first.removeprefix(WITHHELD) if first.startswith(WITHHELD) else ""
-
-
-def _with_spread_flag(table: HeldOutRatings, spread: Floats) -> NDArray[np.str_]:
-    """Add the flag of a rating whose battles do not tell how uncertain it is."""
-    lacks = np.isfinite(table.rating) & ~(spread > 0)
-    flags = zip(table.flags.tolist(), lacks.tolist(), strict=True)
-    return np.array([";".join(filter(None, (old, "no-spread" * new))) for old, new in flags])
-
-
-def _ratings_of(heldout: HeldOutRatings, method: str, models: NDArray[np.str_]) -> Floats:
-    return _lookup(heldout.model, heldout.rating, heldout.method == method, models)
-
-
-def _betas(heldout: HeldOutRatings, models: NDArray[np.str_]) -> Floats:
-    return _lookup(heldout.model, heldout.beta, heldout.method == "soft", models)
-
-
-def _lookup(
-    names: NDArray[np.str_], values: Floats, rows: NDArray[np.bool_], models: NDArray[np.str_]
-) -> Floats:
-    found = dict(zip(names[rows].tolist(), values[rows].tolist(), strict=True))
-    return np.array([found.get(model, math.nan) for model in models.tolist()])
 
 
 def join_newcomers(

@@ -72,6 +72,11 @@ class CalibratingModels(NamedTuple):
     human_std_error: Floats
     judge_std_error: Floats
 
+    def variance(self, chosen: NDArray[np.bool_]) -> JudgeVariance:
+        """Return the variance of the judge's ratings about human ones, from some of the models."""
+        columns = self.residual, self.human_std_error, self.judge_std_error
+        return judge_variance(*(column[chosen] for column in columns))
+
 
 class VoteCalibration(NamedTuple):
     """Judge variance, and nonconformity (draws, models) of `model` at one number of votes."""
@@ -137,10 +142,10 @@ def calibrate_votes(
     scores = {
         models.model[k]: _posterior_scores(models, k, judge, n_votes, seed, l2)
         for k in everyone[models.votes.sum(axis=(1, 2)) >= 2]
-        if not (judge := _variance_of(models, everyone != k)).reason
+        if not (judge := models.variance(everyone != k)).reason
     }
     found = np.array(list(scores.values())).reshape(-1, N_DRAWS).T
-    return VoteCalibration(_variance_of(models, everyone >= 0), tuple(scores), found)
+    return VoteCalibration(models.variance(everyone >= 0), tuple(scores), found)
 
 
 def leave_out(
@@ -154,7 +159,7 @@ def leave_out(
     """
     left = tuple(name for name in calibration.model if name != model)
     return VoteCalibration(
-        _variance_of(models, np.array(models.model) != model),
+        models.variance(np.array(models.model) != model),
         left,
         calibration.nonconformity[:, [calibration.model.index(name) for name in left]],
     )
@@ -216,11 +221,6 @@ def rate_by_votes(
     return combine_with_votes(origin, wins, n_votes, anchors, nobody, miscoverage=0.5)
 
 
-def _variance_of(models: CalibratingModels, chosen: NDArray[np.bool_]) -> JudgeVariance:
-    columns = (models.residual, models.human_std_error, models.judge_std_error)
-    return judge_variance(*(column[chosen] for column in columns))
-
-
 def _posterior_scores(
     models: CalibratingModels, k: int, judge: JudgeVariance, n_votes: int, seed: int, l2: float
 ) -> Floats:
@@ -232,26 +232,19 @@ def _posterior_scores(
     own = drawn.reshape(N_DRAWS, *votes.shape)
     prior = float(rating_to_strength(models.judge_rating[k]))
     variance = judge.of(float(models.judge_std_error[k]))
-    together, error = _place_votes(own, anchors, prior, variance, judge.doubt)
-    human, human_error = _place_votes(votes - own, anchors, 0.0, 1 / (2 * (l2 or _DEFAULT_L2)))
+    (together, error), (human, human_error) = (
+        _place((part @ _HALVES).sum(axis=1), part.sum(axis=2), anchors, *normal)
+        for part, normal in (
+            (own, (prior, variance, judge.doubt)),
+            (votes - own, (0.0, 1 / (2 * (l2 or _DEFAULT_L2)), 0.0)),
+        )
+    )
     scores: Floats = np.abs(together - human) / np.hypot(error, human_error)
     return scores
 
 
-def _place_votes(
-    votes: NDArray[np.int64], anchors: Floats, prior: float, variance: float, doubt: float = 0.0
-) -> tuple[Floats, Floats]:
-    won, met = (votes @ _HALVES).sum(axis=1), votes.sum(axis=2)
-    return _place(won, met, anchors, prior, variance, doubt)
-
-
 def _place(
-    won: Floats,
-    met: NDArray[Any],
-    anchors: Floats,
-    prior: float,
-    variance: float,
-    doubt: float,
+    won: Floats, met: NDArray[Any], anchors: Floats, prior: float, variance: float, doubt: float
 ) -> tuple[Floats, Floats]:
     """Return posterior modes and standard errors (R,) under a normal prior, in logits.
 
@@ -312,44 +305,36 @@ def rate_with_votes(
     """
     voted, anchors = human_anchors(settled, l2=l2)
     votes = tally_outcomes(battles).human[:, voted]
+    own = heldout.take((heldout.method == method) & np.isfinite(heldout.rating))
+    own = own.take(np.argsort(own.model))
     code = {name: place for place, name in enumerate(battles.models)}
-    rows = np.flatnonzero((heldout.method == method) & np.isfinite(heldout.rating))
-    known = {code[str(heldout.model[row])]: row for row in rows.tolist()}
-    numbers = heldout.residual + heldout.human_std_error + heldout.std_error_analytic
-    calibrating = [place for place, row in known.items() if np.isfinite(numbers[row])]
-    of_calibrating = [known[place] for place in calibrating]
+    place = np.array([code[name] for name in own.model.tolist()], dtype=int)
+    votes, anchors, error = votes[place], anchors[place], own.std_error_analytic
+    kept = np.isfinite(own.residual + own.human_std_error + error)
+    columns = own.rating, anchors, votes, own.residual, own.human_std_error, error
     models = CalibratingModels(
-        tuple(battles.models[place] for place in calibrating),
-        heldout.rating[of_calibrating],
-        anchors[calibrating],
-        votes[calibrating],
-        heldout.residual[of_calibrating],
-        heldout.human_std_error[of_calibrating],
-        heldout.std_error_analytic[of_calibrating],
+        tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
     )
-    counts = votes.sum(axis=(1, 2))
-    rated = [
-        place
-        for place in sorted(known)
-        if counts[place]
-        and np.isfinite(heldout.std_error_analytic[known[place]])
-        and np.isfinite(anchors[place][votes[place].sum(axis=1) > 0]).all()
-    ]
-    levels = {place: int(counts[place]).bit_length() - 1 for place in rated}
+    met = votes.sum(axis=2)
+    placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
+    counts = met.sum(axis=1)
+    rated = np.flatnonzero((counts > 0) & np.isfinite(error) & placed).tolist()
+    levels = {row: int(counts[row]).bit_length() - 1 for row in rated}
     calibrations = {
         level: calibrate_votes(models, 2**level, seed=seed, l2=l2) for level in set(levels.values())
     }
     combined = [
         combine_with_votes(
-            float(heldout.rating[known[place]]),
-            votes[place] @ _HALVES,
-            votes[place].sum(axis=1),
-            anchors[place],
-            leave_out(calibrations[levels[place]], models, battles.models[place]),
+            float(own.rating[row]),
+            votes[row] @ _HALVES,
+            met[row],
+            anchors[row],
+            leave_out(calibrations[levels[row]], models, str(own.model[row])),
             miscoverage=miscoverage,
-            judge_std_error=float(heldout.std_error_analytic[known[place]]),
+            judge_std_error=float(error[row]),
         )
-        for place in rated
+        for row in rated
     ]
-    rating, error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
-    return VotedRatings(np.array(battles.models)[rated], rating, error, lower, upper, counts[rated])
+    rating, std_error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
+    names = np.array(battles.models)[place[rated]]
+    return VotedRatings(names, rating, std_error, lower, upper, counts[rated])

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.elo.anchors import require_votes
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.gap import GapFeatures, fit_gap, gap_features, mean_features
+from judgeline.elo.gap import fit_gap, gap_features, mean_features
 from judgeline.elo.placements import Placements, human_shares, human_target
 from judgeline.elo.ratings import HeldOutRatings, tabulate
 from judgeline.elo.resampling import RatingSettings, require_clusters
-from judgeline.elo.sums import OutcomeTally, tally_outcomes
+from judgeline.elo.sums import tally_outcomes
 from judgeline.elo.targets import own_target, place_targets
 from judgeline.verdict.identity import POOLED
 
@@ -62,34 +62,39 @@ def rate_pooled(
     RuntimeError
         If an iteration does not converge.
     """
-    require_same_battles(judges)
+    _require_same_battles(judges)
+    names = sorted(judges)
     battles = next(iter(judges.values()))
     require_clusters(cluster, len(battles))
-    tallies = {name: tally_outcomes(own) for name, own in sorted(judges.items())}
-    features = [
-        gap_features(judges[name], tally, l2=settings.l2) for name, tally in tallies.items()
-    ]
-    tally = next(iter(tallies.values()))
-    found = _placements(battles, mean_features(features), tally, settings.l2)
+    tallies = [tally_outcomes(judges[name]) for name in names]
+    features = mean_features(
+        [
+            gap_features(judges[name], tally, l2=settings.l2)
+            for name, tally in zip(names, tallies, strict=True)
+        ]
+    )
+    voted, tally = require_votes(battles), tallies[0]
+    gap = fit_gap(battles, features)
+    targets = {
+        "human": human_target(battles, tally, voted),
+        POOLED: own_target(battles, tally.judge[:, voted], gap.of_both(battles), voted),
+    }
+    placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
+    shares = {"human": human_shares, POOLED: gap.of_own}
+    found = Placements(voted, targets, placed, shares, {}, {}, {POOLED: gap})
     wanted = np.isin(battles.models, list(battles.models if models is None else models))
     ratings = tabulate(battles, found, tally, settings, cluster, wanted)
-    basis = np.where(ratings.method == POOLED, pooled_basis(judges), "")
-    return ratings._replace(basis=basis)
+    basis = f"regression of votes on the mean score and gap of {', '.join(names)}"
+    return ratings._replace(basis=np.where(ratings.method == POOLED, basis, ""))
 
 
-def pooled_basis(judges: Collection[str]) -> str:
-    """Return in words what a pooled rating stands on."""
-    return f"regression of votes on the mean score and gap of {', '.join(sorted(judges))}"
-
-
-def require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
+def _require_same_battles(judges: Mapping[str, CodedBattles]) -> None:
     """Raise ValueError, with judge and row, unless all judges have the same battles and votes."""
     if not judges:
         raise ValueError("no judge to pool; give the battles of at least one")
     (first, own), *others = judges.items()
     for name, theirs in others:
-        where = _first_difference(own, theirs)
-        if where:
+        if where := _first_difference(own, theirs):
             raise ValueError(
                 f"judges {first!r} and {name!r} do not have the same battles: {where}; give those "
                 "that all judges scored, in one order and with the same votes"
@@ -108,17 +113,3 @@ def _first_difference(own: CodedBattles, theirs: CodedBattles) -> str:
         if differs.any():
             return f"{field} differs in row {int(np.argmax(differs))}"
     return ""
-
-
-def _placements(
-    battles: CodedBattles, features: GapFeatures, tally: OutcomeTally, l2: float
-) -> Placements:
-    voted = require_votes(battles)
-    gap = fit_gap(battles, features)
-    targets = {
-        "human": human_target(battles, tally, voted),
-        POOLED: own_target(battles, tally.judge[:, voted], gap.of_own, voted),
-    }
-    placed = place_targets(targets, voted, l2, np.array(battles.models)[voted])
-    shares = {"human": human_shares, POOLED: gap.of_own}
-    return Placements(voted, targets, placed, shares, {}, {}, {POOLED: gap})

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from judgeline.elo.summary import average_ranks
+from judgeline.elo.ratings import average_ranks
 from judgeline.intervals.conformal import COVERAGE_TAIL, coverage_limits
 
 Floats = NDArray[np.float64]
@@ -76,32 +76,21 @@ def running_coverage(
     held, promised = np.asarray(covered, dtype=bool), np.asarray(miscoverage, dtype=float)
     if held.shape != promised.shape or held.ndim != 1:
         raise ValueError(f"covered {held.shape} and miscoverage {promised.shape} differ")
-    if not ((promised > 0) & (promised < 1)).all():
-        wrong = promised[~((promised > 0) & (promised < 1))][0]
-        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {wrong}")
+    wrong = promised[~((promised > 0) & (promised < 1))]
+    if wrong.size:
+        raise ValueError(f"miscoverage must lie strictly between 0 and 1, got {wrong[0]}")
     if n_calibration < 0:
         raise ValueError(f"n_calibration must not be negative, got {n_calibration}")
     levels, of_level = np.unique(promised, return_inverse=True)
     count = np.bincount(of_level, minlength=levels.size)
     kept = np.bincount(of_level, held, levels.size).astype(np.int64)
-    nominal = _nominal(n_calibration, levels)
-    shared = coverage_limits(np.full(levels.size, n_calibration), count, miscoverage=levels)
-    return RunningCoverage(
-        levels,
-        count,
-        kept,
-        kept / count,
-        nominal,
-        binom.ppf(COVERAGE_TAIL, count, nominal) / count,
-        binom.ppf(1 - COVERAGE_TAIL, count, nominal) / count,
-        *shared,
+    # the exact chance that an interval holds, 1 where too few models calibrate it
+    nominal = 1 - np.floor((n_calibration + 1) * levels + 1e-9) / (n_calibration + 1)
+    lower, upper = (
+        binom.ppf(p, count, nominal) / count for p in (COVERAGE_TAIL, 1 - COVERAGE_TAIL)
     )
-
-
-def _nominal(n_calibration: int, miscoverage: Floats) -> Floats:
-    """Return the exact chance that an interval holds, 1 where too few models calibrate it."""
-    n_above = np.floor((n_calibration + 1) * miscoverage + 1e-9)
-    return np.asarray(1 - n_above / (n_calibration + 1))
+    shared = coverage_limits(np.full(levels.size, n_calibration), count, miscoverage=levels)
+    return RunningCoverage(levels, count, kept, kept / count, nominal, lower, upper, *shared)
 
 
 class RankTest(NamedTuple):
@@ -159,11 +148,18 @@ def rank_sum_test(
     ranks = np.rint(2 * average_ranks(np.concatenate([new, old]))).astype(np.int64)  # no halves
     total = int(ranks[: new.size].sum())
     superiority = (total / 2 - new.size * (new.size + 1) / 2) / (new.size * old.size)
-    p_value = _exact(ranks, new.size, total, alternative)
-    is_exact = p_value is not None
-    if p_value is None:
+    null = _null_distribution(ranks, new.size)
+    if null is None:
         p_value = _approximate(ranks, new.size, total, alternative)
-    return RankTest(superiority, p_value, is_exact, new.size, old.size)
+        return RankTest(superiority, p_value, False, new.size, old.size)
+    sums, chance = null
+    centre = new.size * (ranks.size + 1)  # of the doubled ranks
+    far = {
+        "two-sided": np.abs(sums - centre) >= abs(total - centre),
+        "greater": sums >= total,
+        "less": sums <= total,
+    }[alternative]
+    return RankTest(superiority, min(float(chance[far].sum()), 1.0), True, new.size, old.size)
 
 
 def _require_scores(scores: ArrayLike, name: str) -> Floats:
@@ -175,11 +171,11 @@ def _require_scores(scores: ArrayLike, name: str) -> Floats:
     return values
 
 
-def _exact(
-    ranks: NDArray[np.int64], n_fresh: int, total: int, alternative: Alternative
-) -> float | None:
-    """Count the choices of ranks that are as far out; None where that is too much work."""
-    size, everything = ranks.size, int(ranks.sum())
+def _null_distribution(
+    ranks: NDArray[np.int64], n_fresh: int
+) -> tuple[NDArray[np.int64], Floats] | None:
+    """Return the sums that so many of the ranks can have, with their chances; None if too many."""
+    size = ranks.size
     few = min(n_fresh, size - n_fresh)  # the sum of the others is what is left of everything
     largest = int(np.sort(ranks)[size - few :].sum())
     if size * few * largest > EXACT_WORK:
@@ -188,17 +184,8 @@ def _exact(
     ways[0, 0] = 1.0
     for rank in ranks.tolist():
         ways[1:, rank:] += ways[:-1, : largest + 1 - rank].copy()
-    chance = ways[few] / math.comb(size, few)
     sums = np.arange(largest + 1)
-    if few != n_fresh:
-        sums = everything - sums
-    centre = n_fresh * (size + 1)  # of the doubled ranks
-    far = {
-        "two-sided": np.abs(sums - centre) >= abs(total - centre),
-        "greater": sums >= total,
-        "less": sums <= total,
-    }[alternative]
-    return min(float(chance[far].sum()), 1.0)
+    return sums if few == n_fresh else ranks.sum() - sums, ways[few] / math.comb(size, few)
 
 
 def _approximate(

@@ -1,19 +1,20 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
-from judgeline.io.columns import (
-    RANKS,
-    as_coded,
-    as_numbers,
-    as_table,
-    votes_that_wait,
-    with_waiting_votes,
+from judgeline.io.files import (
+    LAYOUTS,
+    SUFFIXES,
+    file_columns,
+    layout_of,
+    read_layout,
+    write_together,
 )
-from judgeline.io.files import SUFFIXES, file_columns, layout_of, read_layout
 from judgeline.io.judged import JudgedBattles, read_judged_battles
 from judgeline.io.outcome_codes import (
     PLAIN,
     STATED_AS,
     VERDICT_LEVELS,
+    WINNERS,
+    ArgumentError,
     outcomes_by_code,
     parse_codes,
     require_both_winners,
@@ -38,11 +39,23 @@ from judgeline.io.schema import (
     set_aside,
     typed,
 )
-from judgeline.io.scoring import SCORED_COLUMNS, are_plain, score_battles, verdict_differences
+from judgeline.io.scoring import (
+    RANKS,
+    SCORED_COLUMNS,
+    are_plain,
+    as_coded,
+    as_numbers,
+    as_table,
+    score_battles,
+    verdict_differences,
+    votes_that_wait,
+    with_waiting_votes,
+)
 from judgeline.io.softelo import read_softelo
 
 __all__ = [
     "BATTLE_DTYPES",
+    "LAYOUTS",
     "PLAIN",
     "QUARANTINE_DTYPES",
     "RANKS",
@@ -53,6 +66,8 @@ __all__ = [
     "SUFFIXES",
     "VERDICT_DTYPES",
     "VERDICT_LEVELS",
+    "WINNERS",
+    "ArgumentError",
     "CorpusRead",
     "Fault",
     "JudgedBattles",
@@ -88,4 +103,5 @@ __all__ = [
     "votes_that_wait",
     "with_waiting_votes",
     "without_blanks",
+    "write_together",
 ]

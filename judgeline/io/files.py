@@ -3,7 +3,9 @@
 import codecs
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,87 +19,30 @@ SUFFIXES: dict[str, str] = {
     ".pq": "parquet",
 }
 
-LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
+LAYOUTS: dict[str, tuple[str, ...]] = {
     "lmarena-100k": (
-        (
-            "question_id",
-            "model_a",
-            "model_b",
-            "winner",
-            "conversation_a",
-            "conversation_b",
-            "language",
-            "tstamp",
-        ),
+        "question_id model_a model_b winner conversation_a conversation_b language tstamp",
     ),
     "lmarena-140k": (
-        (
-            "id",
-            "model_a",
-            "model_b",
-            "winner",
-            "evaluation_session_id",
-            "conversation_a",
-            "conversation_b",
-            "language",
-            "timestamp",
-        ),
+        "id model_a model_b winner evaluation_session_id conversation_a conversation_b language "
+        "timestamp",
     ),
     "lmarena-55k": (
-        (
-            "id",
-            "model_a",
-            "model_b",
-            "prompt",
-            "response_a",
-            "response_b",
-            "winner_model_a",
-            "winner_model_b",
-            "winner_tie",
-        ),
+        "id model_a model_b prompt response_a response_b winner_model_a winner_model_b winner_tie",
     ),
     "comparia": (
-        (
-            "conversation_pair_id",
-            "model_a_name",
-            "model_b_name",
-            "chosen_model_name",
-            "both_equal",
-            "conversation_a",
-            "conversation_b",
-        ),
+        "conversation_pair_id model_a_name model_b_name chosen_model_name both_equal "
+        "conversation_a conversation_b",
     ),
     "softelo-annotations": (
-        (
-            "judge",
-            "original_question_id_hash",
-            "model_a",
-            "model_b",
-            "human_pref",
-            "judge_pref",
-            "scores_a",
-            "scores_b",
-        ),
-        ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b"),
+        "judge original_question_id_hash model_a model_b human_pref judge_pref scores_a scores_b",
+        "model_a model_b human_pref judge_pref scores_a scores_b",
     ),
-    "battles": (("model_a", "model_b", "human_outcome"), ("model_a", "model_b", "winner")),
-    "arena-hard": (
-        ("uid", "model", "judge", "games"),
-        ("question_id", "model", "judge", "games"),
-    ),
-    "mt-bench": (("question_id", "model_1", "model_2", "g1_winner", "g2_winner", "judge"),),
-    "alpaca-eval": (
-        (
-            "instruction",
-            "output_1",
-            "output_2",
-            "generator_1",
-            "generator_2",
-            "annotator",
-            "preference",
-        ),
-    ),
-    "reference-battles": (("question_id", "model", "reference_model", "judge", "preference"),),
+    "battles": ("model_a model_b human_outcome", "model_a model_b winner"),
+    "arena-hard": ("uid model judge games", "question_id model judge games"),
+    "mt-bench": ("question_id model_1 model_2 g1_winner g2_winner judge",),
+    "alpaca-eval": ("instruction output_1 output_2 generator_1 generator_2 annotator preference",),
+    "reference-battles": ("question_id model reference_model judge preference",),
 }
 """Columns that a reader needs; the first layout whose columns are all there is the file's."""
 
@@ -105,46 +50,38 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
-def read_layout(path: Path, reader: str, optional: Sequence[str] = ()) -> pd.DataFrame:
+def read_layout(path: Path, reader: str, optional: str = "") -> pd.DataFrame:
     """Return the columns of one of a reader's layouts, and the optional ones that are there.
 
-    CSV cells are text, null where empty; other formats keep their types.
-
-    Raises
-    ------
-    ValueError
-        If the file is empty, cannot be read, or fits no layout of the reader.
+    CSV cells are text, null where empty; other formats keep their types. ValueError if the file is
+    empty, cannot be read, or fits no layout of the reader.
     """
     found = file_columns(path)
     needed = layout_of(path, reader, found)
-    table = _read(path, [*needed, *(name for name in optional if name in found)])
+    table = _read(path, [*needed, *(name for name in optional.split() if name in found)])
     if table.empty:
         raise ValueError(f"{path} holds a header and no rows; download or write it again")
     return table
 
 
-def layout_of(path: Path, reader: str, found: Sequence[str]) -> tuple[str, ...]:
+def layout_of(path: Path, reader: str, found: Sequence[str]) -> list[str]:
     """Return the layout of a reader that some columns fit.
 
-    Raises
-    ------
-    ValueError
-        If none does, with what is missing, what was found and which reader might fit.
+    ValueError if none does, with what is missing, what was found and which reader might fit.
     """
-    for layout in LAYOUTS[reader]:
-        if set(layout) <= set(found):
-            return layout
-    lacking = [[name for name in layout if name not in found] for layout in LAYOUTS[reader]]
-    fitting = [
-        name
+    lacking = {
+        name: [[column for column in layout.split() if column not in found] for layout in layouts]
         for name, layouts in LAYOUTS.items()
-        if any(set(layout) <= set(found) for layout in layouts)
-    ]
-    remedy = f"reader {' or '.join(fitting)} might fit" if fitting else "no reader fits"
+    }
+    for layout, missing in zip(LAYOUTS[reader], lacking[reader], strict=True):
+        if not missing:
+            return layout.split()
+    fitting = [name for name, missing in lacking.items() if [] in missing]
+    remedy = f"Reader {' or '.join(fitting)} might fit" if fitting else "No reader fits"
     raise ValueError(
-        f"{path} lacks {', '.join(min(lacking, key=len))} for reader {reader!r}; it has "
-        f"{', '.join(found[:40]) or 'no columns'}. {remedy[0].upper()}{remedy[1:]}: correct the "
-        "reader or the location in config/corpora.yaml."
+        f"{path} lacks {', '.join(min(lacking[reader], key=len))} for reader {reader!r}; it has "
+        f"{', '.join(found[:40]) or 'no columns'}. {remedy}: correct the reader or the location "
+        "in config/corpora.yaml."
     )
 
 
@@ -162,18 +99,13 @@ def file_columns(path: Path) -> list[str]:
         raise ValueError(unreadable_text(path, kind, error)) from error
     if kind == "jsonl":
         return list(dict.fromkeys(name for record in _json_lines(path) for name in record))
-    _require_commas(path, names)
-    return names
-
-
-def _require_commas(path: Path, names: Sequence[str]) -> None:
-    """Raise if the only column is a header whose names another separator keeps apart."""
     for separator, word in _SEPARATORS.items():
         if len(names) == 1 and separator in names[0]:
             raise ValueError(
                 f"{path} has {word} between its columns ({names[0]!r:.80}); export it with commas, "
                 "and decimals with a point"
             )
+    return names
 
 
 def _kind(path: Path) -> str:
@@ -237,23 +169,35 @@ def unreadable_text(path: Path, kind: str, error: Exception) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    number = 0
     try:
-        yield from _records(path)
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    kind = type(record).__name__
+                    raise ValueError(f"{path}, line {number}: {kind}, expected one object a line")
+                yield record
     except UnicodeDecodeError as error:
         raise ValueError(unreadable_text(path, "jsonl", error)) from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
 
 
-def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
-            if not isinstance(record, dict):
-                raise ValueError(
-                    f"{path}, line {number}: {type(record).__name__}, expected one object a line"
-                )
-            yield record
+def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Write files under passing names first, so that a failure changes nothing."""
+    parts = {path: path.with_name(f".{path.name}.{uuid.uuid4().hex}.part") for path in writers}
+    try:
+        for path, write in writers.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(parts[path])
+            with parts[path].open("rb") as written:
+                os.fsync(written.fileno())
+        for path, part in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts.values():
+            if part.exists():
+                part.unlink()

@@ -20,6 +20,8 @@ from judgeline.io.outcome_codes import (
     PLAIN,
     STATED_AS,
     USUAL,
+    WINNERS,
+    ArgumentError,
     outcomes_by_code,
     parse_codes,
     require_both_winners,
@@ -27,32 +29,30 @@ from judgeline.io.outcome_codes import (
     scores_of_verdicts,
     without_blanks,
 )
+from judgeline.io.schema import Fault, fault, set_aside
 from judgeline.io.scoring import score_battles
 from judgeline.io.softelo import read_softelo
+from judgeline.verdict import hard_outcome, sign_outcome
 
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
+VOTE = "winner"
+"""Column of votes by name of the winner, which stands for human_outcome where that is missing."""
 _TEXTS = ("verdict", "judge_verdict")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
-OPTIONAL_NUMBERS = (
-    "judge_outcome",
-    "recorded_outcome",
-    "difference_ab",
-    "difference_ba",
-    "length_a",
-    "length_b",
-)
+_ORDERED = ("difference_ab", "difference_ba")
+OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *_ORDERED, "length_a", "length_b")
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 OUTCOMES = {"human_outcome": 2, "judge_outcome": 4, "recorded_outcome": 4}
 """Columns of outcomes, by the steps of A's share of the win between 0 and 1."""
 _STATE_CODES = (
-    f"State the codes with --outcomes {{codes}} ({STATED_AS}), or convert the column; "
-    f"--outcomes {USUAL} sets rows of other codes aside"
+    f"State the codes with outcomes={{codes}} ({STATED_AS}), or convert the column; "
+    f"outcomes={USUAL} sets rows of other codes aside"
 )
 _STATE_VERDICTS = (
     f"Plain verdicts are {EXPECTED_VERDICTS}. Convert the column, or state the codes of all "
-    f"outcomes with --outcomes {{codes}} ({STATED_AS})"
+    f"outcomes with outcomes={{codes}} ({STATED_AS})"
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
 _GIVEN = Path("table")  # how messages name a table that came as one
@@ -77,6 +77,21 @@ class JudgedBattles(NamedTuple):
     plain: str = ""
 
 
+class _Source(NamedTuple):
+    """A file or table of our own battles: which columns hold votes and scores, and its codes."""
+
+    path: Path
+    columns: list[str]
+    read: Callable[[list[str]], pd.DataFrame]
+    stated: str | None
+    vote: str = "human_outcome"
+    score: str = "score_difference"
+
+    def place(self, column: str) -> str:
+        """Return how messages name a column of outcomes."""
+        return f"{self.path}: column {self.vote if column == 'human_outcome' else column}"
+
+
 def read_judged_battles(
     source: Path | pd.DataFrame, *, judge: str | None = None, outcomes: str | None = None
 ) -> JudgedBattles:
@@ -86,7 +101,8 @@ def read_judged_battles(
     ----------
     source : Path or DataFrame
         Soft-Elo annotations (CSV), or battles with scores or plain verdicts as CSV, Parquet,
-        JSON lines or a table.
+        JSON lines or a table. Votes are ``human_outcome`` (1, 0.5, 0) or ``winner`` (model_a,
+        model_b, tie, both_bad).
     judge : str, optional
         Which judge to rank by, where a file holds several.
     outcomes : str, optional
@@ -106,17 +122,15 @@ def read_judged_battles(
         what to do.
     """
     if isinstance(source, pd.DataFrame):
-        path, columns, read_table = _GIVEN, list(source.columns), partial(_given, source)
+        given = partial(_given, source)
+        found = _Source(_GIVEN, list(map(str, source.columns)), given, outcomes)
     else:
         _require_file(source)
-        path, columns, read_table = source, file_columns(source), partial(_table, source)
-    if set(ANNOTATION_COLUMNS) <= set(columns):
-        _refuse_stated(path, outcomes)
-        read = _annotations(path, judge)
-    else:
-        read = _scored(path, columns, read_table, judge, outcomes)
+        found = _Source(source, file_columns(source), partial(_table, source), outcomes)
+    is_annotated = set(ANNOTATION_COLUMNS) <= set(found.columns)
+    read = _annotations(found, judge) if is_annotated else _scored(found, judge)
     if read.scored.empty:
-        raise ValueError(_nothing_scored(path, read))
+        raise ValueError(_nothing_scored(found.path, read))
     return read
 
 
@@ -125,52 +139,51 @@ def _require_file(path: Path) -> None:
         return
     if path.exists():
         raise ValueError(f"{path} is not a file; name one CSV, Parquet or JSON lines file")
-    near = difflib.get_close_matches(path.name, _neighbours(path), n=1)
+    neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, neighbours, n=1)
     hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
     raise ValueError(f"no file at {path}; {hint}")
 
 
-def _neighbours(path: Path) -> list[str]:
-    return [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+def _with_columns_found(source: _Source) -> _Source:
+    """Return a source with the columns of its votes and scores: their own, or what stands for them.
 
-
-def _score_column(path: Path, columns: list[str]) -> str:
-    """Return the column that score differences come from: their own, or that of plain verdicts."""
-    missing = set(NEEDED_COLUMNS) - set(columns)
+    A file without score_difference that holds scores all the same leaves something to guess.
+    """
+    columns = source.columns
+    if "human_outcome" not in columns and VOTE in columns:
+        source = source._replace(vote=VOTE)
+    missing = set(NEEDED_COLUMNS) - {*columns, *(["human_outcome"] * (source.vote == VOTE))}
     if not missing:
-        return "score_difference"
+        return source
     plain = [name for name in PLAIN_COLUMNS if name in columns]
-    if missing != {"score_difference"} or not plain or _has_scores(columns):
-        raise ValueError(_wrong_columns(path, columns))
+    alike = [name for name in columns if "score" in name]
+    has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*_ORDERED} & set(
+        columns
+    )
+    if missing != {"score_difference"} or not plain or has_scores:
+        raise ValueError(_wrong_columns(source.path, columns, missing))
     if len(plain) > 1:
         raise ValueError(
-            f"{path} has no score_difference and {len(plain)} columns of verdicts: "
+            f"{source.path} has no score_difference and {len(plain)} columns of verdicts: "
             f"{', '.join(plain)}; leave the one to rate by, and drop or rename the other"
         )
-    return plain[0]
+    return source._replace(score=plain[0])
 
 
-def _has_scores(columns: list[str]) -> bool:
-    """Return whether a file without score_difference holds scores all the same."""
-    alike = [name for name in columns if "score" in name]
-    misspelt = difflib.get_close_matches("score_difference", alike, n=1)
-    return bool(misspelt or {"difference_ab", "difference_ba"} & set(columns))
-
-
-def _wrong_columns(path: Path, columns: list[str]) -> str:
-    missing = [name for name in NEEDED_COLUMNS if name not in columns]
+def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
+    lacking = [name for name in NEEDED_COLUMNS if name in missing]
     hints = [
         f"is {near[0]!r} meant as {name!r}?"
-        for name in missing
-        if (near := difflib.get_close_matches(name, [c for c in columns if c not in missing], n=1))
-        and near[0] not in NEEDED_COLUMNS
+        for name in lacking
+        if (near := difflib.get_close_matches(name, columns, n=1)) and near[0] not in NEEDED_COLUMNS
     ]
     return (
         f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
         f"({', '.join(NEEDED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
         f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
         f"({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
-        f"{', '.join(missing)}{'; ' if hints else ''}{' '.join(hints)}"
+        f"{', '.join(lacking)}{'; ' if hints else ''}{' '.join(hints)}"
     )
 
 
@@ -186,21 +199,20 @@ def _nothing_scored(path: Path, read: JudgedBattles) -> str:
     )
 
 
-def _refuse_stated(path: Path, outcomes: str | None) -> None:
-    if outcomes is not None:
-        raise ValueError(
-            f"{path} holds Soft-Elo annotations, whose codes are fixed: 0 where A wins, 0.5, 1. "
-            "Leave out --outcomes, and convert human_pref and judge_pref if they have others"
+def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
+    if source.stated is not None:
+        raise ArgumentError(
+            f"{source.path} holds Soft-Elo annotations, whose codes are fixed: 0 where A wins, "
+            "0.5, 1. Leave out 'outcomes', and convert human_pref and judge_pref if they have "
+            "others",
+            "outcomes",
         )
-
-
-def _annotations(path: Path, judge: str | None) -> JudgedBattles:
-    if path is _GIVEN:
+    if source.path is _GIVEN:
         raise ValueError(
             "the table holds Soft-Elo annotations, which are read from their file: name its path"
         )
-    battles, quarantine, verdicts = read_softelo([path])
-    chosen = _choose(judge, sorted(verdicts["judge"].unique()), path)
+    battles, quarantine, verdicts = read_softelo([source.path])
+    chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
     judged = battles[battles["battle_id"].isin(answers["battle_id"])]
     scored = score_battles(judged, answers)
@@ -215,110 +227,113 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     if judge in known:
         return str(judge)
     asked = f"no verdict of judge {judge!r}" if judge else f"verdicts of {len(known)} judges"
-    raise ValueError(f"{path} holds {asked}; choose one with --judge: {', '.join(known)}")
+    raise ArgumentError(
+        f"{path} holds {asked}; choose one with 'judge': {', '.join(known)}", "judge"
+    )
 
 
-def _scored(
-    path: Path,
-    columns: list[str],
-    read_table: Callable[[list[str]], pd.DataFrame],
-    judge: str | None,
-    outcomes: str | None,
-) -> JudgedBattles:
-    source = _score_column(path, columns)
-    wanted = dict.fromkeys([*NEEDED_COLUMNS, source, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT])
-    table = _plain_texts(read_table([name for name in wanted if name in columns]))
+def _scored(source: _Source, judge: str | None) -> JudgedBattles:
+    source = _with_columns_found(source)
+    wanted = [*NEEDED_COLUMNS, source.vote, source.score, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
+    table = source.read([name for name in dict.fromkeys(wanted) if name in source.columns])
+    table = table.rename(columns={source.vote: "human_outcome"})
+    coded = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
+    table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
-        **{name: _stripped(table[name]) for name in ("model_a", "model_b")},
+        # blanks around a name would make one model two
+        **{name: table[name].map(_stripped) for name in ("model_a", "model_b")},
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    chosen = judge or path.stem
+    chosen = judge or source.path.stem
     if "judge" in table:
-        chosen = _choose(judge, sorted(table["judge"].dropna().unique()), path)
+        chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
         table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]
-    as_numbers = table.assign(
+    read = table.assign(
         **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
     )
-    as_numbers = as_numbers.assign(**_outcomes(table, as_numbers, path, outcomes))
-    as_numbers = as_numbers.assign(**_scores_of(source, table, as_numbers, path, outcomes))
-    quarantine = _set_aside(table, as_numbers, path.name, outcomes, source)
-    kept = as_numbers.drop(index=quarantine["row"]).reset_index(drop=True)
-    plain = _said_of(source, as_numbers.drop(index=quarantine["row"])["score_difference"], table)
+    read = read.assign(**_outcomes(table, read, source))
+    read = read.assign(**_scores(table, read, source))
+    origin = table.assign(row=range(len(table)), file=source.path.name)
+    if "battle_id" not in table:
+        origin["battle_id"] = None
+    is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
+    plain = _plain_text(source.score, read["score_difference"][is_kept], table)
+    kept = read[is_kept].drop(columns=[name for name in _TEXTS if name in read])
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
-    completed = _completed(kept.drop(columns=[name for name in _TEXTS if name in kept]))
-    codes = "; ".join(filter(None, (outcomes or USUAL, plain)))
-    return JudgedBattles(chosen, completed, quarantine, 0, len(table), n_repeated, codes, plain)
+    codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
+    scored = _completed(kept.reset_index(drop=True))
+    return JudgedBattles(chosen, scored, quarantine, 0, len(table), n_repeated, codes, plain)
 
 
-def _outcomes(
-    table: pd.DataFrame, numbers: pd.DataFrame, path: Path, stated: str | None
-) -> dict[str, pd.Series]:
+def _outcomes(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict[str, pd.Series]:
     """Return A's share of the win by column, or raise where its codes have another meaning."""
     found = {}
-    for name in OUTCOMES:
+    for name, steps in OUTCOMES.items():
         if name not in table:
             continue
-        place = f"{path}: column {name}"
-        if stated in (None, USUAL):
-            found[name] = numbers[name].where(_on_scale(numbers[name], OUTCOMES[name]))
-        else:
-            found[name] = outcomes_by_code(table[name], parse_codes(stated))
-            require_both_winners(found[name], place, stated)
-        if stated is None:
-            require_known_codes(table[name], found[name].notna(), place, _STATE_CODES)
+        if source.stated not in (None, USUAL):
+            found[name] = outcomes_by_code(table[name], parse_codes(source.stated))
+            require_both_winners(found[name], source.place(name), source.stated)
+            continue
+        on_scale = (numbers[name] * steps).isin(range(steps + 1))
+        found[name] = numbers[name].where(on_scale)
+        if name == "human_outcome" and source.vote == VOTE:
+            found[name] = found[name].fillna(outcomes_by_code(table[name], WINNERS))
+        if source.stated is None:
+            is_known = found[name].notna()
+            require_known_codes(
+                table[name], is_known, source.place(name), _STATE_CODES, argument="outcomes"
+            )
     return found
 
 
-def _scores_of(
-    source: str, table: pd.DataFrame, numbers: pd.DataFrame, path: Path, stated: str | None
-) -> dict[str, pd.Series]:
+def _scores(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> dict[str, pd.Series]:
     """Return score differences of plain verdicts, and the outcomes that their texts stand for."""
-    if source == "score_difference":
+    if source.score == "score_difference":
         return {}
-    if source == "judge_outcome":
+    if source.score == "judge_outcome":
         return {"score_difference": 2 * numbers["judge_outcome"] - 1}
-    score = scores_of_verdicts(table[source])
-    place = f"{path}: column {source}"
-    if stated is not None:
-        outcome = outcomes_by_code(table[source], parse_codes(stated))
+    texts, place = table[source.score], source.place(source.score)
+    score = scores_of_verdicts(texts)
+    if source.stated is not None:
+        outcome = outcomes_by_code(texts, parse_codes(source.stated))
         if outcome.notna().any():
-            require_both_winners(outcome, place, stated)
+            require_both_winners(outcome, place, source.stated)
         score = (2 * outcome - 1).fillna(score)
-    require_known_codes(table[source], score.notna(), place, _STATE_VERDICTS)
+    require_known_codes(texts, score.notna(), place, _STATE_VERDICTS, argument="outcomes")
     return {"score_difference": score, "judge_outcome": (np.sign(score) + 1) / 2}
 
 
-def _said_of(source: str, scores: pd.Series, table: pd.DataFrame) -> str:
-    if source == "score_difference":
+def _plain_text(column: str, scores: pd.Series, table: pd.DataFrame) -> str:
+    """Return what is said of verdicts that stand for scores; empty where there are scores."""
+    if column == "score_difference":
         return ""
     levels = ", and a clear win (A>>B) as 2" if scores.abs().gt(1).any() else ""
-    ties = table.loc[scores.index[scores.eq(0)], source].astype(str)
+    ties = table.loc[scores.index[scores.eq(0)], column].astype(str)
     c = ", and C as a tie" if ties.str.strip(" []").str.upper().eq("C").any() else ""
     return f"the file holds {PLAIN}{levels}{c}"
 
 
-def _stripped(names: pd.Series) -> pd.Series:
-    """Return names without the blanks around them, which would make one model two."""
-    return names.map(lambda name: name.strip() if isinstance(name, str) else name)
-
-
-def _table(path: Path, columns: list[str]) -> pd.DataFrame:
-    kind = SUFFIXES[path.suffix.lower()]
-    read = {"csv": _csv, "parquet": pd.read_parquet, "jsonl": _json_lines}[kind]
-    try:
-        return read(path, columns=columns)
-    except (ValueError, OSError) as error:
-        raise ValueError(unreadable_text(path, kind, error)) from error
+def _stripped(name: Any) -> Any:
+    return name.strip() if isinstance(name, str) else name
 
 
 def _given(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return table[columns].reset_index(drop=True)
 
 
-def _plain_texts(table: pd.DataFrame) -> pd.DataFrame:
-    names = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
-    return table.astype(dict.fromkeys(names, "str"))
+def _table(path: Path, columns: list[str]) -> pd.DataFrame:
+    kind = SUFFIXES[path.suffix.lower()]
+    try:
+        if kind == "parquet":
+            return pd.read_parquet(path, columns=columns)
+        if kind == "csv":
+            return _csv(path, columns)
+        lines = {"dtype": False, "encoding": "utf-8-sig", "precise_float": True}
+        return pd.read_json(path, lines=True, **lines)[columns]
+    except (ValueError, OSError) as error:
+        raise ValueError(unreadable_text(path, kind, error)) from error
 
 
 def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
@@ -335,80 +350,38 @@ def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
     )
 
 
-def _json_lines(path: Path, columns: list[str]) -> pd.DataFrame:
-    table = pd.read_json(path, lines=True, dtype=False, encoding="utf-8-sig", precise_float=True)
-    return table[columns]
-
-
-def _set_aside(
-    table: pd.DataFrame, numbers: pd.DataFrame, file: str, outcomes: str | None, source: str
-) -> pd.DataFrame:
-    """Return one row per reason to leave a row out; the first reason of a row counts."""
-    found = pd.concat(
-        [
-            pd.DataFrame({"row": np.flatnonzero(wrong), "reason": reason, "detail": detail})
-            for wrong, reason, detail in _faults(table, numbers, outcomes, source)
-        ],
-        ignore_index=True,
-    )
-    found = found.drop_duplicates("row").sort_values("row", ignore_index=True)
-    ids = table["battle_id"] if "battle_id" in table else pd.Series(None, table.index, dtype=str)
-    return pd.DataFrame(
-        {
-            "row": found["row"].astype("int64"),
-            "file": file,
-            "battle_id": ids.iloc[found["row"]].to_numpy(),
-            "reason": found["reason"],
-            "detail": found["detail"],
-        }
-    )
-
-
-def _faults(
-    table: pd.DataFrame, numbers: pd.DataFrame, stated: str | None, source: str
-) -> Iterator[tuple[pd.Series, str, list[str]]]:
-    """Yield which rows are wrong, the reason and a sentence for each wrong row."""
+def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
+    """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        names = table[side]
-        wrong = ~names.map(lambda name: isinstance(name, str) and bool(name)).astype(bool)
-        yield wrong, "missing-model", _told(names[wrong], f"{side} is {{}}, expected a name")
+        wrong = [not (isinstance(name, str) and name) for name in table[side]]
+        yield fault(table, wrong, "missing-model", f"{side} is {{{side}!r}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
-    yield same, "self-battle", _told(table["model_a"][same], "{} is compared with itself")
-    yield _without_score(table, numbers, stated, source)
-    for name, parts in OUTCOMES.items():
+    yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
+    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
+    reason = "nan-score" if source.score == "score_difference" else "unknown-outcome"
+    known = {"score_difference": "a number", "judge_outcome": source.stated or _QUARTERS}
+    expected = known.get(source.score, EXPECTED_VERDICTS)
+    yield fault(table, wrong, reason, _sentence(source.score), expected=expected)
+    for name, steps in OUTCOMES.items():
         if name in table:
-            wrong = numbers[name].isna()
-            if name != "judge_outcome":
-                wrong &= table[name].notna()
-            scale = "1, 0.5, 0 or empty" if parts == 2 else _QUARTERS
-            told = _told(table[name][wrong], f"{name} is {{}}, expected {stated or scale}")
-            yield wrong, "unknown-outcome", told
-    for name in ("difference_ab", "difference_ba", "length_a", "length_b"):
+            wrong = numbers[name].isna() & (table[name].notna() | (name == "judge_outcome"))
+            scale = "1, 0.5, 0 or empty" if steps == 2 else _QUARTERS
+            shown = source.vote if name == "human_outcome" else name
+            if shown == VOTE:
+                scale = f"{', '.join(WINNERS)} or empty"
+            sentence = _sentence(name, shown)
+            yield fault(table, wrong, "unknown-outcome", sentence, expected=source.stated or scale)
+    for name in (*_ORDERED, "length_a", "length_b"):
         if name in table:
             wrong = table[name].notna() & numbers[name].isna()
-            told = _told(table[name][wrong], f"{name} is {{}}, expected a number or nothing")
-            yield wrong, "no-number", told
+            yield fault(table, wrong, "no-number", _sentence(name), expected="a number or nothing")
     if "battle_id" in table:
         again = table["battle_id"].notna() & table["battle_id"].duplicated()
-        yield again, "duplicate-battle", _told(table["battle_id"][again], "battle {} came before")
+        yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
 
 
-def _without_score(
-    table: pd.DataFrame, numbers: pd.DataFrame, stated: str | None, source: str
-) -> tuple[pd.Series, str, list[str]]:
-    wrong = ~np.isfinite(numbers["score_difference"].astype(float))
-    reason = "nan-score" if source == "score_difference" else "unknown-outcome"
-    known = {"score_difference": "a number", "judge_outcome": stated or _QUARTERS}
-    expected = known.get(source, EXPECTED_VERDICTS)
-    return wrong, reason, _told(table[source][wrong], f"{source} is {{}}, expected {expected}")
-
-
-def _on_scale(number: pd.Series, parts: int) -> "pd.Series[bool]":
-    return (number * parts).isin(range(parts + 1))
-
-
-def _told(values: pd.Series, sentence: str) -> list[str]:
-    return [sentence.format(repr(value)) for value in values.tolist()]
+def _sentence(column: str, shown: str | None = None) -> str:
+    return f"{shown or column} is {{{column}!r}}, expected {{expected}}"
 
 
 def _completed(kept: pd.DataFrame) -> pd.DataFrame:
@@ -427,11 +400,9 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
 
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
     """Return what the scores say: a tie where the two orders contradict each other."""
-    from judgeline.verdict import hard_outcome, sign_outcome
-
     outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
-    if {"difference_ab", "difference_ba"} <= set(kept):
-        orders = kept[["difference_ab", "difference_ba"]].to_numpy(dtype=float)
+    if {*_ORDERED} <= set(kept):
+        orders = kept[list(_ORDERED)].to_numpy(dtype=float)
         both = ~np.isnan(orders).any(axis=1)
         outcome[both] = hard_outcome(orders[both, 0], orders[both, 1])
     return outcome

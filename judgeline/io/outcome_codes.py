@@ -4,6 +4,7 @@ A code of another coding puts the usual codes in doubt: where -1 is a loss, 0 is
 such codes is refused, and read once its user states them, as in `1/-1/0`: A's, B's, those of ties.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,14 @@ MOST_LOST = 0.02
 
 PLAIN = "plain verdicts without scores: a win counts as a score difference of 1"
 """What tables and reports say of score differences that stand for wins, ties and losses."""
+WINNERS: dict[str, float] = {
+    "model_a": 1.0,
+    "model_b": 0.0,
+    "tie": 0.5,
+    "tie (bothbad)": 0.5,
+    "both_bad": 0.5,
+}
+"""A's share of the win by name of the winner, in a column of that name."""
 VERDICT_LEVELS: dict[str, int] = {
     "A>>B": 2,
     "A>B": 1,
@@ -55,6 +64,25 @@ _CODINGS = tuple(
 )
 _CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
 _MOST_SHOWN = 8
+
+
+class ArgumentError(ValueError):
+    """An error that another value of an argument mends; its message names the argument as Python.
+
+    ``outcomes=1/-1/0``, ``allow_quarantine=True`` or ``'judge'`` stand in the message.
+    """
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+    def as_option(self) -> str:
+        """Return the message as a command line says it: ``--outcomes 1/-1/0``, ``--judge``."""
+        if not self.argument:
+            return str(self)
+        option = f"--{self.argument.replace('_', '-')}"
+        text = str(self).replace(f"'{self.argument}'", option)
+        return re.sub(rf"\b{self.argument}=", f"{option} ", text).replace(f"{option} True", option)
 
 
 def parse_codes(text: str) -> dict[str, float]:
@@ -109,27 +137,14 @@ def scores_of_verdicts(published: pd.Series) -> pd.Series:
     return pd.Series([known.get(text) for text in texts], index=published.index, dtype="float64")
 
 
-def require_known_codes(published: pd.Series, known: pd.Series, place: str, remedy: str) -> None:
+def require_known_codes(
+    published: pd.Series, known: pd.Series, place: str, remedy: str, *, argument: str = ""
+) -> None:
     """Raise if a column of outcomes holds another coding than the one it is read by.
 
     A code is systematic if it repeats and either is in use in another coding or stands in more
-    than `MOST_LOST` of the votes.
-
-    Parameters
-    ----------
-    published : Series
-        Outcomes as the file has them, null where nobody voted.
-    known : Series of bool
-        Which of them the reader understands.
-    place : str
-        File and column.
-    remedy : str
-        A format that names the stated codes as ``{codes}``.
-
-    Raises
-    ------
-    ValueError
-        With all codes, their counts and the codes to state.
+    than `MOST_LOST` of the votes. `place` names file and column, `remedy` the stated codes as
+    ``{codes}``, and `argument` is where they can be stated.
     """
     votes = published.notna()
     if not (unread := votes & ~known).any():
@@ -140,10 +155,11 @@ def require_known_codes(published: pd.Series, known: pd.Series, place: str, reme
     )
     if is_systematic.any():
         counts = published[votes].map(code_of).value_counts()
-        raise ValueError(
+        raise ArgumentError(
             f"{place} holds {_counts_text(counts)}; unknown are "
             f"{', '.join(map(_shown, unknown.index[is_systematic][:_MOST_SHOWN]))}. "
-            f"{remedy.format(codes=_suggestion(list(counts.index)))}"
+            f"{remedy.format(codes=_suggestion(list(counts.index)))}",
+            argument,
         )
 
 
@@ -179,21 +195,22 @@ def _suggestion(found: Sequence[str]) -> str:
 
 
 def require_few_lost(
-    quarantine: pd.DataFrame, n_rows: int, reasons: Sequence[str], place: str, remedy: str
+    quarantine: pd.DataFrame,
+    n_rows: int,
+    reasons: Sequence[str],
+    place: str,
+    remedy: str,
+    *,
+    argument: str = "",
 ) -> None:
-    """Raise if more than `MOST_LOST` of a file's rows were set aside for some reasons.
-
-    Raises
-    ------
-    ValueError
-        With counts by reason, an example and what to do.
-    """
+    """Raise if more than `MOST_LOST` of a file's rows were set aside for some reasons."""
     lost = quarantine[quarantine["reason"].isin(reasons)]
     n_lost = len(lost.drop_duplicates(["file", "row"]))
     if n_lost <= MOST_LOST * n_rows:
         return
     counts = ", ".join(f"{n:,} {reason}" for reason, n in lost["reason"].value_counts().items())
-    raise ValueError(
+    raise ArgumentError(
         f"{place}: {n_lost / n_rows:.1%} of {n_rows:,} rows are lost ({counts}), such as: "
-        f"{lost['detail'].iloc[0]}. At most {MOST_LOST:.0%} may be. {remedy}"
+        f"{lost['detail'].iloc[0]}. At most {MOST_LOST:.0%} may be. {remedy}",
+        argument,
     )

@@ -1,9 +1,14 @@
-"""From verdicts to scored battles: replicates averaged, orders combined, outcomes derived."""
+"""From verdicts to scored battles; what the estimators read of those, and results as tables."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from judgeline.elo import VOTES_WAIT, HeldOutRatings, with_settled_votes
+from judgeline.elo.battles import CodedBattles, code_battles
 from judgeline.io.schema import SCORE_COLUMNS
 from judgeline.verdict import (
     CRITERIA,
@@ -13,22 +18,11 @@ from judgeline.verdict import (
     sign_outcome,
 )
 
-SCORED_COLUMNS: tuple[str, ...] = (
-    "battle_id",
-    "question_id",
-    "cluster_id",
-    "model_a",
-    "model_b",
-    "language",
-    "human_outcome",
-    "score_difference",
-    "judge_outcome",
-    "recorded_outcome",
-    "difference_ab",
-    "difference_ba",
-    "length_a",
-    "length_b",
+_SCORED = (
+    "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
+    "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b"
 )
+SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
 """Columns of the scored battles."""
 
 _ORDERS = ("AB", "BA", "mean")
@@ -41,18 +35,9 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     averaged them already (order ``mean``). Replicates are averaged within an order first. Plain
     verdicts, wins and ties without rubric scores, count as score differences of 1, 0 and -1.
 
-    Parameters
-    ----------
-    battles : DataFrame
-        Battles by ``battle_id``; lengths are in characters, null without text.
-    verdicts : DataFrame
-        Verdicts of one judge on them; those that failed, or on other battles, do not count.
-
-    Returns
-    -------
-    DataFrame
-        `SCORED_COLUMNS`, in the order of `battles`; differences are A minus B in rubric points,
-        outcomes A's share of the win.
+    The table has `SCORED_COLUMNS` in the order of `battles`: differences are A minus B in rubric
+    points, outcomes A's share of the win, lengths characters, null without text. Verdicts that
+    failed, or on other battles, do not count.
 
     Raises
     ------
@@ -76,10 +61,11 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
     outcome[both] = hard_outcome(first[both], second[both])
     score[published] = mean[published]
     outcome[published] = sign_outcome(mean[published])
+    recorded = verdicts.groupby("battle_id", sort=False)["recorded_outcome"].mean()
     table = battles.assign(
         score_difference=score,
         judge_outcome=outcome,
-        recorded_outcome=_recorded(verdicts).reindex(battles["battle_id"]).to_numpy(),
+        recorded_outcome=recorded.reindex(battles["battle_id"]).to_numpy(),
         difference_ab=first,
         difference_ba=second,
         length_a=_length(battles["completion_a"]),
@@ -126,10 +112,6 @@ def _wins_or_ties(parsed: pd.DataFrame) -> pd.Series:
     return (parsed["recorded_outcome"].astype(float) * 4).isin(range(5))
 
 
-def _recorded(verdicts: pd.DataFrame) -> pd.Series:
-    return verdicts.groupby("battle_id", sort=False)["recorded_outcome"].mean()
-
-
 def _length(texts: pd.Series) -> pd.Series:
     return texts.astype("string").str.len().astype("Int64")
 
@@ -167,3 +149,68 @@ def _require_one_form(by_order: pd.DataFrame) -> None:
             f"{int(mixed.sum())} battles have both an averaged verdict and single orders, the "
             f"first is {mixed.index[mixed][0]!r}; keep one of the two"
         )
+
+
+# What the estimators read, and their results as tables
+
+RANKS = ("rank", "best_rank", "worst_rank")
+
+
+def as_table(columns: NamedTuple) -> pd.DataFrame:
+    """Return a result of the core as a table with one column per field.
+
+    Places that a model without a rating does not have are null, not numbers.
+    """
+    table = pd.DataFrame(columns._asdict())
+    places = [name for name in RANKS if name in table]
+    return table.astype(dict.fromkeys(places, "Int64"))
+
+
+def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
+    """Return a column as floats, shape (n,), with NaN where a cell is null."""
+    return column.to_numpy(dtype=float, na_value=np.nan)
+
+
+def as_coded(
+    scored_battles: pd.DataFrame, hard_outcome: str, *, every_vote: bool = False
+) -> CodedBattles:
+    """Return scored battles as the estimators read them, without votes that settle nothing.
+
+    Models with too few votes count as models without, unless `every_vote` counts: `settled_models`
+    says from when on. `hard_outcome` is ``"derived"`` from the scores, or ``"recorded"`` as the
+    publisher of the verdicts states it; a battle without one is then a ValueError.
+    """
+    column = {"derived": "judge_outcome", "recorded": "recorded_outcome"}[hard_outcome]
+    outcome = as_numbers(scored_battles[column])
+    if np.isnan(outcome).any():
+        battle = scored_battles["battle_id"].iloc[int(np.argmax(np.isnan(outcome)))]
+        raise ValueError(
+            f"{int(np.isnan(outcome).sum())} of {outcome.size} scored battles have no {column}, "
+            f"the first is {battle!r}; set 'hard_outcome: derived' for this corpus"
+        )
+    coded = code_battles(
+        scored_battles["model_a"],
+        scored_battles["model_b"],
+        human_outcome=as_numbers(scored_battles["human_outcome"]),
+        judge_outcome=outcome,
+        score_difference=as_numbers(scored_battles["score_difference"]),
+    )
+    return coded if every_vote else with_settled_votes(coded)
+
+
+def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:
+    """Return ratings that say of some models that their votes wait, not that there are none."""
+    waits = np.isin(ratings.model, list(waiting))
+    flags = [
+        flags.replace("no-votes", VOTES_WAIT) if wait else flags
+        for flags, wait in zip(ratings.flags.tolist(), waits.tolist(), strict=True)
+    ]
+    return ratings._replace(flags=np.array(flags))
+
+
+def votes_that_wait(scored_battles: pd.DataFrame, coded: CodedBattles) -> dict[str, int]:
+    """Return how many votes there are on each model that has too few of them to count."""
+    voted = scored_battles[scored_battles["human_outcome"].notna()]
+    votes = pd.concat([voted["model_a"], voted["model_b"]]).value_counts()
+    counted = set(np.array(coded.models)[coded.voted_models()].tolist())
+    return {str(name): int(n) for name, n in votes.items() if name not in counted}

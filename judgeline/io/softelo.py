@@ -9,8 +9,9 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,14 +39,7 @@ RECORDED = "recorded"
 SCALE = (1.0, 10.0)
 _FIXED_CODES = "This layout has 0 where A wins, 0.5 and 1: convert the column"
 _LONGEST = 2000
-_OPTIONAL = (
-    "row_id",
-    "meta_lang",
-    "source_dataset",
-    "instruction_id_hash",
-    "language",
-    "parse_error",
-)
+_OPTIONAL = "row_id meta_lang source_dataset instruction_id_hash language parse_error"
 _SHARED = ("model_a", "model_b", "human_pref", "judge_pref", "scores_a", "scores_b")
 
 
@@ -64,11 +58,8 @@ def read_softelo(paths: Sequence[Path]) -> CorpusRead:
     ``parse_error``. A row whose human preference is unknown, or contradicts that of another
     judge's row, is quarantined with its verdict.
 
-    Raises
-    ------
-    ValueError
-        If the files hold battles of several corpora, two judges share a slug, or preferences are
-        of another coding.
+    ValueError if the files hold battles of several corpora, two judges share a slug, or preferences
+    are of another coding.
     """
     table = pd.concat([_published(path) for path in paths], ignore_index=True)
     _require_one_corpus(table)
@@ -171,34 +162,28 @@ def _battles(rows: pd.DataFrame) -> pd.DataFrame:
     return typed(rows.assign(**told).drop_duplicates("battle_id"), BATTLE_DTYPES)
 
 
-class _Scores(NamedTuple):
-    """Rubric scores of one side, and why a row has none (empty where it has)."""
-
-    points: np.ndarray
-    reason: np.ndarray
-
-
 def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    sides = {side: _parsed(rows[f"scores_{side}"]) for side in "ab"}
+    """Return verdicts, and the rows whose scores or preference could not be read."""
     recorded = _outcome(rows["judge_pref"], (0.0, 0.25, 0.5, 0.75, 1.0))
-    unknown = (rows["judge_pref"].notna() & recorded.isna()).to_numpy()
     marked = rows["parse_error"].to_numpy()
     unmarked = rows["judge_pref"].mask(marked)
     require_known_codes(unmarked, recorded.notna(), "column judge_pref", _FIXED_CODES)
-    faults = [
-        *_score_faults(rows, sides, ~marked),
-        fault(
-            rows,
-            unknown & ~marked,
-            "unknown-preference",
-            "judge_pref is {judge_pref!r}; expected 0 (A wins), 0.25, 0.5, 0.75 or 1",
-        ),
-    ]
-    told, quarantine = set_aside(rows, faults)
-    is_read = told & ~marked
-    points = np.hstack([sides[side].points for side in "ab"])
-    points[~is_read] = np.nan
-    verdicts = pd.DataFrame(points, columns=list(SCORE_COLUMNS)).assign(
+    points, faults = [], []
+    for side in "ab":
+        scores, reasons = _parsed(rows[f"scores_{side}"])
+        points.append(scores)
+        sentence = f"scores_{side} is {{scores_{side}!r:.200}}; expected six scores from 1 to 10"
+        faults += [
+            fault(rows, (reasons == reason) & ~marked, str(reason), sentence)
+            for reason in np.unique(reasons[reasons != ""])
+        ]
+    unknown = (unmarked.notna() & recorded.isna()).to_numpy()
+    sentence = "judge_pref is {judge_pref!r}; expected 0 (A wins), 0.25, 0.5, 0.75 or 1"
+    faults.append(fault(rows, unknown, "unknown-preference", sentence))
+    is_sound, quarantine = set_aside(rows, faults)
+    is_read = is_sound & ~marked
+    scores = np.where(is_read[:, None], np.hstack(points), np.nan)
+    verdicts = pd.DataFrame(scores, columns=list(SCORE_COLUMNS)).assign(
         battle_id=rows["battle_id"],
         judge=rows["judge"],
         order="mean",
@@ -210,28 +195,12 @@ def _verdicts(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return typed(verdicts, VERDICT_DTYPES), quarantine
 
 
-def _score_faults(
-    rows: pd.DataFrame, sides: dict[str, _Scores], counted: np.ndarray
-) -> list[Fault]:
-    return [
-        fault(
-            rows,
-            (scores.reason == reason) & counted,
-            str(reason),
-            f"scores_{side} is {{scores_{side}!r:.200}}; expected six scores from 1 to 10",
-        )
-        for side, scores in sides.items()
-        for reason in np.unique(scores.reason[scores.reason != ""])
-    ]
-
-
-def _parsed(published: pd.Series) -> _Scores:
-    """Return the scores of each row; each distinct text is parsed once."""
+def _parsed(published: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of each row, and why it has none; each distinct text is parsed once."""
     codes, texts = pd.factorize(published, use_na_sentinel=False)
     read = [_read_scores(text) for text in texts.tolist()]
     points = np.array([one[0] for one in read], dtype=float).reshape(-1, len(CRITERIA))
-    reasons = np.array([one[1] for one in read], dtype=object)
-    return _Scores(points[codes], reasons[codes])
+    return points[codes], np.array([one[1] for one in read], dtype=object)[codes]
 
 
 _UNREAD = (math.nan,) * len(CRITERIA)
@@ -246,35 +215,27 @@ def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
         found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
         return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
     points: list[Any] = [scores.get(criterion) for criterion in CRITERIA]
-    reason = _fault_of(points)
-    return (_UNREAD, reason) if reason else (tuple(points), "")
-
-
-def _fault_of(points: list[Any]) -> str:
     if None in points:
-        return "missing-score"
+        return _UNREAD, "missing-score"
     if not set(map(type, points)) <= {int, float}:
-        return "unreadable-scores"
+        return _UNREAD, "unreadable-scores"
     if math.isnan(sum(points)):
-        return "nan-score"
+        return _UNREAD, "nan-score"
     low, high = SCALE
-    return "" if low <= min(points) and max(points) <= high else "score-off-scale"
+    on_scale = low <= min(points) and max(points) <= high
+    return (tuple(points), "") if on_scale else (_UNREAD, "score-off-scale")
 
 
 def _literal(text: str) -> Any:
     """Return what JSON or a Python literal says, or None; the sample's dicts are the latter."""
     if len(text) > _LONGEST:
         return None
-    for parse in (_json, _python):
+    for parse in (partial(json.loads, object_pairs_hook=_once), _python):
         try:
             return parse(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue  # not this notation; None says that it is neither
     return None
-
-
-def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once)
 
 
 def _python(text: str) -> Any:

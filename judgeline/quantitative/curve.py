@@ -21,7 +21,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many, selecting
 from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
@@ -33,7 +33,6 @@ from judgeline.quantitative.penalty import (
 )
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SIZES: Sequence[int] = (100, 200, 500)
 """Votes in a training set, as published."""
@@ -158,22 +157,6 @@ def learning_curve(
     grid = require_grid(penalties)
     voted = _Votes.of(shown, base_outcome, outcome, question)
     splits = [_split(voted.question, draw) for draw in rng.spawn(n_sets)]
-    runs = [train[:size] for size in _filled(sizes, splits) for train, _ in splits]
-    where = coordinates(voted.shown.embeddings, voted.shown.base, voted.weights)
-    chosen_ones = [
-        _chosen_penalty(where, voted, train, (grid, n_folds, base_penalty), deal)
-        for train, deal in zip(runs, rng.spawn(len(runs)), strict=True)
-    ]
-    counted = np.column_stack([np.isin(voted.shown.battle, train) for train in runs])
-    ours, score_only = (
-        _predicted(where, voted, counted, gammas, base_penalty)
-        for gammas in (np.array(chosen_ones), np.full(len(runs), _SCORE_ONLY))
-    )
-    return _tabulated(voted, splits, runs, ours, score_only)
-
-
-def _filled(sizes: Sequence[int], splits: Sequence[tuple[Rows, Rows]]) -> list[int]:
-    """Return the sizes that every draw can fill, ascending."""
     most = min(train.size for train, _ in splits)
     filled = [size for size in sorted(sizes) if size <= most]
     if not filled:
@@ -181,7 +164,23 @@ def _filled(sizes: Sequence[int], splits: Sequence[tuple[Rows, Rows]]) -> list[i
             f"{most} votes on questions that are not tested on cannot fill a training set of "
             f"{min(sizes)}; add votes"
         )
-    return filled
+    runs = [train[:size] for size in filled for train, _ in splits]
+    where = coordinates(voted.shown.embeddings, voted.shown.base, voted.weights)
+    rough = selecting(where)
+    chosen_ones = [
+        _chosen_penalty(rough, voted, train, (grid, n_folds, base_penalty), deal)
+        for train, deal in zip(runs, rng.spawn(len(runs)), strict=True)
+    ]
+    counted = np.column_stack([np.isin(voted.shown.battle, train) for train in runs])
+    weights = voted.weights[:, None] * counted
+    ours, score_only = (
+        battle_outcomes(
+            expit(fit_many(where, weights, voted.target, gammas, base_penalty=base_penalty)),
+            voted.shown,
+        )
+        for gammas in (np.array(chosen_ones), np.full(len(runs), _SCORE_ONLY))
+    )
+    return _tabulated(voted, splits, runs, ours, score_only)
 
 
 def _split(question: NDArray[np.intp], rng: np.random.Generator) -> tuple[Rows, Rows]:
@@ -225,15 +224,6 @@ def _chosen_penalty(
     return chosen(grid, held_out.reshape(n_folds, grid.size).sum(axis=0)).penalty
 
 
-def _predicted(
-    where: Coordinates, voted: _Votes, counted: Mask, penalties: Floats, base_penalty: float
-) -> Floats:
-    """Return A's probability (n, F) of every battle by the judge of each training set."""
-    weights = voted.weights[:, None] * counted
-    logits = fit_many(where, weights, voted.target, penalties, base_penalty=base_penalty)
-    return battle_outcomes(expit(logits), voted.shown)
-
-
 def _tabulated(
     voted: _Votes,
     splits: Sequence[tuple[Rows, Rows]],
@@ -241,17 +231,14 @@ def _tabulated(
     ours: Floats,
     score_only: Floats,
 ) -> LearningCurve:
-    tests = [splits[number % len(splits)][1] for number in range(len(runs))]
-    measured = np.array(
-        [
-            [
-                _measured(share[test], voted.outcome[test])
-                for share in (ours[:, number], score_only[:, number], voted.base_outcome)
-            ]
-            for number, test in enumerate(tests)
-        ]
-    ).reshape(-1, len(splits), 3, len(METRICS))
-    n_sizes = measured.shape[0]
+    rows = []
+    for number in range(len(runs)):
+        test = splits[number % len(splits)][1]
+        for share in (ours[:, number], score_only[:, number], voted.base_outcome):
+            measures = preference_agreement(share[test], voted.outcome[test]).measures
+            rows.append([measures[metric] for metric in METRICS])
+    n_sizes = len(runs) // len(splits)
+    measured = np.array(rows).reshape(n_sizes, len(splits), 3, len(METRICS))
     mean, std_dev = measured.mean(axis=1), measured[:, :, 0].std(axis=1, ddof=len(splits) > 1)
     sizes = np.array([train.size for train in runs[:: len(splits)]])
     n_test = float(np.mean([test.size for _, test in splits]))
@@ -265,11 +252,6 @@ def _tabulated(
         np.full(n_sizes * len(METRICS), len(splits)),
         np.full(n_sizes * len(METRICS), n_test),
     )
-
-
-def _measured(prediction: Floats, human: Floats) -> list[float]:
-    measures = preference_agreement(prediction, human).measures
-    return [measures[metric] for metric in METRICS]
 
 
 # ------------------------------------------------------------------ measures of agreement

@@ -22,7 +22,7 @@ from judgeline.quantitative.inputs import (
     require_shares,
     require_votes,
 )
-from judgeline.quantitative.newton import Coordinates, coordinates, fit_many
+from judgeline.quantitative.newton import Coordinates, coordinates, fit_many, selecting
 from judgeline.quantitative.penalty import (
     BASE_PENALTY,
     N_FOLDS,
@@ -124,16 +124,23 @@ def cross_fitted_outcomes(
     For each model, fits without a pair of folds serve both: each is held out once while the
     penalty of the other is chosen. Every fit starts from zero in coordinates that no vote has
     touched, so a vote that must not count changes no bit of a prediction. Where penalties are
-    compared, rows that no fit of a model counts are left out: their weight is 0. Whether there
-    is a vote on a fold can thus reach the rounding of losses that are compared, not what they are.
+    compared, fits are in single precision, and rows that no fit of a model counts are left out:
+    their weight is 0. Whether there is a vote on a fold can thus reach the rounding of losses that
+    are compared, not what they are.
     """
-    grid = _grid_for(penalties, n_folds)
+    grid = require_grid(penalties)
+    if grid.size > 1 and n_folds < 3:
+        raise ValueError(
+            f"n_folds is {n_folds}: choosing among {grid.size} penalties without a battle's own "
+            "fold needs 3 folds or more; give one penalty or more folds"
+        )
     fold = question_folds(question, n_folds=n_folds, rng=rng)
     votes = _votes(shown, (model_a, model_b), outcome, fold, n_models)
     held_out, judge_of = _held_out(votes, n_models)
     where = coordinates(shown.embeddings, shown.base, votes.weights)
+    rough = selecting(where)
     chosen = np.array(
-        [_chosen_penalties(where, votes, m, n_folds, grid, base_penalty) for m in held_out]
+        [_chosen_penalties(rough, votes, m, n_folds, grid, base_penalty) for m in held_out]
     )
     counted = [votes.without(m) & (votes.fold != k) for m in held_out for k in range(n_folds)]
     logits = np.zeros((votes.weights.size, len(held_out)))
@@ -142,16 +149,6 @@ def cross_fitted_outcomes(
         logits[votes.fold == k, group] = scores[votes.fold == k]
     outcomes = battle_outcomes(expit(logits), shown).T
     return CrossFitted(outcomes[judge_of], chosen[judge_of], fold)
-
-
-def _grid_for(penalties: Sequence[float], n_folds: int) -> Floats:
-    grid = require_grid(penalties)
-    if grid.size > 1 and n_folds < 3:
-        raise ValueError(
-            f"n_folds is {n_folds}: choosing among {grid.size} penalties without a battle's own "
-            "fold needs 3 folds or more; give one penalty or more folds"
-        )
-    return grid
 
 
 def _votes(

@@ -210,9 +210,23 @@ class Presentations(NamedTuple):
 def presentations(
     embeddings: ArrayLike, base: ArrayLike, battle: ArrayLike, swapped: ArrayLike
 ) -> Presentations:
-    """Return presentations for BTL, one rationale each, after checking them.
+    """Return presentations for BTL, one rationale each; a battle may have any number of them.
 
-    A battle may have any number of presentations; shapes and units are those of `Presentations`.
+    Parameters
+    ----------
+    embeddings : array_like, shape (r, d)
+        Embeddings of the rationales.
+    base : array_like, shape (r,)
+        Logit, or score, that favours the answer shown first when positive.
+    battle : array_like of int, shape (r,)
+        Position of the battle, from 0.
+    swapped : array_like of bool, shape (r,)
+        Whether B was shown first.
+
+    Raises
+    ------
+    ValueError
+        If shapes or types differ from these, or a number is missing.
     """
     features, scores = require_rows(embeddings, base)
     place, order = np.asarray(battle), np.asarray(swapped)
@@ -234,9 +248,20 @@ def two_headed(
     """Return presentations for BTL2: two rationales about single answers, in both orders.
 
     Features are ``phi(e1) - phi(e2)``, the base is the logit of ``b1 / (b1 + b2)``. Every
-    battle stands there both ways round, so that no fit can tell A from B: its population
-    bias comes out as 0, and a swap mirrors its prediction. Embeddings (n, d) and scores (n,), in
-    points above 0, make 2 n rows: battles 0 to n - 1 with A first, then again with B first.
+    battle stands there both ways round, battles 0 to n - 1 with A first, then again with B first:
+    no fit can tell A from B.
+
+    Parameters
+    ----------
+    embeddings_a, embeddings_b : array_like, shape (n, d)
+        Embeddings of the rationales about either answer.
+    score_a, score_b : array_like, shape (n,)
+        Scores of either answer, in points above 0.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a number is missing or a score is not positive.
     """
     first, second = require_embeddings(embeddings_a), require_embeddings(embeddings_b)
     if first.shape != second.shape or first.ndim != 2:

@@ -81,6 +81,7 @@ def _plackett_luce(scores: Floats, ranking: Rows, weight: Floats) -> Curve:
         remaining[rows, place] = -np.inf
 
     def bend(along: Floats) -> Floats:
+        """Return the curvature along a change of scores, summed over the places."""
         parts = [p * (along - (p * along).sum(axis=1, keepdims=True)) for p in stages]
         return np.asarray(weight[:, None] * sum(parts))
 
@@ -224,11 +225,13 @@ def fit_judge(
     precision = FORMS[form].base_penalty if base_penalty is None else base_penalty
 
     def fit(rows: Rows, gamma: float) -> QuantitativeJudge:
+        """Return the judge of some rows and one penalty."""
         _require_target(form, targets[rows], columns[rows].shape)
         data = (features[rows], columns[rows], targets[rows], weights[rows])
         return _fitted(form, *data, gamma, precision)
 
     def loss(judge: QuantitativeJudge, rows: Rows) -> float:
+        """Return the summed loss of a judge on some rows; squared errors whole, not half."""
         scores = features[rows] @ judge.weights + columns[rows] @ judge.base_weights + judge.bias
         value = FORMS[form].loss(scores, targets[rows], weights[rows]).value
         return 2 * value if form == "ls" else value
@@ -293,6 +296,7 @@ def _fitted(
     shape = base.shape[:-1] + outputs
 
     def curve(coefficients: Floats) -> Curve:
+        """Return the loss at some coefficients."""
         return loss((design @ coefficients).reshape(shape), target, weight)
 
     found = _minimum(curve, design, penalty.reshape(-1, *[1] * len(outputs)), outputs)
@@ -316,6 +320,7 @@ def _minimum(
             return at
 
         def bent(along: Floats, now: Curve = now) -> Floats:
+            """Return the curvature of loss and penalty along a step."""
             scores = (design @ along).reshape(now.slope.shape)
             return np.asarray(
                 design.T @ now.bend(scores).reshape(len(design), *outputs) + penalty * along

@@ -6,7 +6,7 @@ all rows is diagonal. A column is frozen once it has converged and none ever lea
 so that what one fit does cannot change another, not even in its last bit.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,25 @@ def coordinates(embeddings: Floats, base: Floats, weights: Floats) -> Coordinate
     return Coordinates(columns, weights @ columns**2, mixing)
 
 
+def selecting(where: Coordinates) -> Coordinates:
+    """Return coordinates that are enough to compare penalties: in single precision, and shorter.
+
+    Directions in which no row differs become the single one of them that moves the score's weight:
+    exactly the same fits. Hashed words have many such directions.
+    """
+    empty = where.squares <= 1e-12 * where.squares.max()
+    left = float(np.linalg.norm(where.mixing[empty]))
+    columns = np.column_stack([np.zeros(len(where.columns)), where.columns[:, ~empty]])
+    squares, mixing = np.r_[0.0, where.squares[~empty]], np.r_[left, where.mixing[~empty]]
+    single: list[Any] = [part.astype(np.float32) for part in (columns, squares, mixing)]
+    return Coordinates(*single)
+
+
 class _Fits:
-    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,), base penalty."""
+    """Objective of F fits: weights (r, F), outcomes (r,), penalties (F,), base penalty.
+
+    It is computed in the precision of the coordinates.
+    """
 
     def __init__(
         self,
@@ -66,26 +83,31 @@ class _Fits:
         penalties: Floats,
         base_penalty: float,
     ) -> None:
+        kind = where.columns.dtype
         self.columns, self.mixing = where.columns, where.mixing[:, None]
-        self.weights, self.outcome = weights, outcome[:, None]
+        self.weights, self.outcome = weights.astype(kind), outcome[:, None].astype(kind)
         self.base_penalty = base_penalty
-        self.penalties = np.zeros((where.squares.size, penalties.size))
+        self.slack = 1e-12 if kind == np.float64 else 1e-5
+        self.penalties = np.zeros((where.squares.size, penalties.size), dtype=kind)
         self.penalties[:-2] = penalties
-        share = weights.sum(axis=0) / where.squares[-1]
+        share = self.weights.sum(axis=0) / where.squares[-1]
         curvature = where.squares[:, None] * share / 4 + self.penalties
         self.curvature = curvature + base_penalty * self.mixing**2
 
     def penalised(self, coefficients: Floats) -> Floats:
+        """Return the slopes of the penalties."""
         score_weight = (self.mixing * coefficients).sum(axis=0)
         return np.asarray(
             self.penalties * coefficients + self.base_penalty * self.mixing * score_weight
         )
 
     def gradient(self, coefficients: Floats, chance: Floats) -> Floats:
+        """Return the slopes of the objective (p, F) at probabilities (r, F)."""
         slope = self.columns.T @ (self.weights * (chance - self.outcome))
         return np.asarray(slope + self.penalised(coefficients))
 
     def value(self, coefficients: Floats, scores: Floats) -> Floats:
+        """Return the objective (F,)."""
         loss = np.logaddexp(0, scores) - self.outcome * scores
         penalty = (coefficients * self.penalised(coefficients)).sum(axis=0) / 2
         return np.asarray((self.weights * loss).sum(axis=0) + penalty)
@@ -129,7 +151,7 @@ class _Fits:
         for _ in range(_HALVINGS):
             moved = self.value(at[0] + length * step[0], at[1] + length * step[1])
             # rounding in a sum of losses must not stop a step that is all but the last
-            too_far = moved > value + 1e-4 * length * slope + 1e-12 * np.abs(value)
+            too_far = moved > value + 1e-4 * length * slope + self.slack * np.abs(value)
             if not too_far.any():
                 break
             length = np.where(too_far, length / 2, length)
@@ -154,7 +176,7 @@ def fit_many(
     """
     fits = _Fits(where, weights, outcome, penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
-    scores = np.zeros_like(weights)
+    scores = np.zeros_like(fits.weights)
     for _ in range(_MAX_STEPS):
         chance = expit(scores)
         gradient = fits.gradient(coefficients, chance)

@@ -50,13 +50,21 @@ def anchored_elo(
     """Return Elo gaps to the reference with Jeffreys-Beta credible intervals.
 
     The posterior of the win share is ``Beta(a, b)``, ``a = W + T/2 + 1/2`` and ``b = L + T/2 +
-    1/2``: each prompt is taken for one independent win or loss. That is exact without ties. Ties
-    and soft preferences vary less than wins and losses of the same mean, so that for them interval
-    and standard error are too wide; `anchored_elo_of_preferences` measures their spread instead.
-    The gap is ``(400 / ln 10) logit(a / (a + b))``; the interval from the quantiles of the Beta,
-    half of the `miscoverage` on either side; the error by the delta method. Counts are of one
-    shape, usually (models,), and not necessarily whole (`soft_counts`); one that is negative or not
-    finite, or a model without prompts, is a `ValueError`.
+    1/2``: each prompt counts as one independent win or loss, which is exact without ties. With
+    ties or soft preferences the interval is too wide; see `anchored_elo_of_preferences`. The gap is
+    ``(400 / ln 10) logit(a / (a + b))``, its error by the delta method.
+
+    Parameters
+    ----------
+    wins, ties, losses : array_like, one shape
+        Prompts of each model, not necessarily whole (`soft_counts`); at least one a model.
+    miscoverage : float
+        Probability outside of the interval, in (0, 1), half of it on either side.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not finite, shapes differ, or a model has no prompt.
 
     References
     ----------
@@ -64,10 +72,12 @@ def anchored_elo(
     Proportion", Statistical Science 16(2), section 3.2, for the Jeffreys interval; "Robust
     LLM-based Scoring via Reference-Anchored Elo Estimation" (2025) for its use on Elo gaps.
     """
-    won, tied, lost = (
-        _counted(values, name)
-        for values, name in ((wins, "wins"), (ties, "ties"), (losses, "losses"))
-    )
+    counts = {"wins": wins, "ties": ties, "losses": losses}
+    won, tied, lost = (np.asarray(values, dtype=float) for values in counts.values())
+    for name, values in zip(counts, (won, tied, lost), strict=True):
+        wrong = values[~(np.isfinite(values) & (values >= 0))]
+        if wrong.size:
+            raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
     if not won.shape == tied.shape == lost.shape:
         raise ValueError(
             f"wins, ties and losses must share a shape, got {won.shape}, {tied.shape}, {lost.shape}"
@@ -108,7 +118,13 @@ def anchored_elo_of_preferences(preference: ArrayLike, *, miscoverage: float = 0
     values = _preferences(preference)
     n_prompts = np.isfinite(values).sum(axis=-1).astype(float)
     _require_prompts(n_prompts >= 2, "two prompts with a verdict, to show their spread")
-    _require_spread(values)
+    level = np.argwhere(np.nanmax(values, axis=-1) == np.nanmin(values, axis=-1))
+    if len(level):
+        value = np.nanmax(values[tuple(level[0])])
+        raise ValueError(
+            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; leave "
+            "the model out (is it the reference itself?) or use anchored_elo on its counts"
+        )
     wins, _, losses = soft_counts(values)
     total = n_prompts + 2 * JEFFREYS
     share = (wins + JEFFREYS) / total
@@ -216,14 +232,6 @@ def _from_beta(
     )
 
 
-def _counted(counts: ArrayLike, name: str) -> Floats:
-    values = np.asarray(counts, dtype=float)
-    wrong = values[~(np.isfinite(values) & (values >= 0))]
-    if wrong.size:
-        raise ValueError(f"{name} holds {wrong[0]:g}; counts are finite and at least 0")
-    return values
-
-
 def _preferences(preference: ArrayLike) -> Floats:
     values = np.asarray(preference, dtype=float)
     if not values.ndim:
@@ -241,16 +249,6 @@ def _require_prompts(enough: NDArray[np.bool_], need: str) -> None:
     if len(short):
         raise ValueError(
             f"{_model_at(short[0])} has too few prompts: an estimate needs at least {need}"
-        )
-
-
-def _require_spread(preference: Floats) -> None:
-    level = np.argwhere(np.nanmax(preference, axis=-1) == np.nanmin(preference, axis=-1))
-    if len(level):
-        value = float(np.nanmax(preference[tuple(level[0])]))
-        raise ValueError(
-            f"all preferences of {_model_at(level[0])} equal {value:g}: they show no spread; "
-            "leave the model out (is it the reference itself?) or use anchored_elo on its counts"
         )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from judgeline.elo.summary import kendall
+from judgeline.elo.ratings import kendall
 from judgeline.reference.gaps import anchored_elo, soft_counts
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
 
     Win shares are the Jeffreys ones of `preference` (models, prompts), of every model over its
     prompts and of every prompt over its models. Preferences outside [0, 1], and a model or prompt
-    with NaN throughout, are a `ValueError`.
+    with NaN throughout, are a `ValueError`. Source: "Robust LLM-based Scoring" (2025).
     """
     values = np.asarray(preference, dtype=float)
     if values.ndim != 2:
@@ -80,15 +80,13 @@ def diagnose_reference(preference: ArrayLike) -> ReferenceReach:
         silent = np.flatnonzero(np.isnan(values).all(axis=1 - axis))
         if silent.size:
             raise ValueError(f"{name} {silent[0]} has no verdict; leave it out")
-    models, prompts = (anchored_elo(*soft_counts(side)) for side in (values, values.T))
-    return ReferenceReach(_within_reach(models.win_share), _within_reach(prompts.win_share))
-
-
-def _within_reach(win_share: Floats) -> Reach:
-    """Return which shares lie in `REACH`, as "Robust LLM-based Scoring" (2025) asks for."""
-    within = (win_share >= REACH[0]) & (win_share <= REACH[1])
-    share = float(within.mean())
-    return Reach(within, share, share >= LEAST_WITHIN)
+    found = []
+    for side in (values, values.T):
+        win_share = anchored_elo(*soft_counts(side)).win_share
+        within = (win_share >= REACH[0]) & (win_share <= REACH[1])
+        share = float(within.mean())
+        found.append(Reach(within, share, share >= LEAST_WITHIN))
+    return ReferenceReach(*found)
 
 
 def compare_references(gap: ArrayLike) -> ReferenceComparison:
@@ -130,21 +128,6 @@ def abstain(preference: ArrayLike, *, max_spread: float) -> Abstention:
         )
     if not max_spread >= 0:
         raise ValueError(f"max_spread must be at least 0, got {max_spread}")
-    judged = _judged(values)
-    # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
-    # of prompts without a verdict, compare as False: they are not kept.
-    spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
-    kept = spread <= max_spread
-    _require_some(kept, judged, max_spread)
-    mean = values.mean(axis=2)
-    before = anchored_elo(*soft_counts(mean)).gap
-    gap = anchored_elo(*soft_counts(np.where(kept, mean, np.nan))).gap
-    shift = gap - before
-    coverage = kept.sum(axis=1) / judged.sum(axis=1)
-    return Abstention(kept, coverage, gap, shift, shift - shift.mean())
-
-
-def _judged(values: Floats) -> NDArray[np.bool_]:
     missing = np.isnan(values)
     partial = np.argwhere(missing.any(axis=2) & ~missing.all(axis=2))
     if partial.size:
@@ -153,13 +136,20 @@ def _judged(values: Floats) -> NDArray[np.bool_]:
             f"model {model} misses some runs of prompt {prompt} ({len(partial)} such prompts in "
             "all); judge it again or leave the prompt out"
         )
-    return np.logical_not(missing.all(axis=2))
-
-
-def _require_some(kept: NDArray[np.bool_], judged: NDArray[np.bool_], max_spread: float) -> None:
+    n_judged = (~missing.all(axis=2)).sum(axis=1)
+    # Equal runs have no spread, where a rounded mean would leave them one of 1e-17. NaN spreads,
+    # of prompts without a verdict, compare as False: they are not kept.
+    spread = np.where(np.ptp(values, axis=2) == 0, 0, values.std(axis=2, ddof=1))
+    kept = spread <= max_spread
     bare = np.flatnonzero(~kept.any(axis=1))
     if bare.size:
         raise ValueError(
-            f"model {bare[0]} keeps none of its {int(judged[bare[0]].sum())} prompts at "
-            f"max_spread {max_spread:g}; raise it, or leave the model out"
+            f"model {bare[0]} keeps none of its {int(n_judged[bare[0]])} prompts at max_spread "
+            f"{max_spread:g}; raise it, or leave the model out"
         )
+    mean = values.mean(axis=2)
+    before = anchored_elo(*soft_counts(mean)).gap
+    gap = anchored_elo(*soft_counts(np.where(kept, mean, np.nan))).gap
+    shift = gap - before
+    coverage = kept.sum(axis=1) / n_judged
+    return Abstention(kept, coverage, gap, shift, shift - shift.mean())

@@ -111,6 +111,18 @@ def detect_drift(
     runs : array_like, shape (n, k), optional
         Score differences of runs of the time of the baseline, its own the first, in rubric
         points; NaN where a battle was not judged so often.
+    false_alarm : float
+        Tolerated probability of any alarm without a change, in (0, 1).
+
+    Returns
+    -------
+    Drift
+        One row per statistic, in the order of `UNITS`.
+
+    Raises
+    ------
+    ValueError
+        If `false_alarm` is outside (0, 1), or the columns differ in length.
     """
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
@@ -131,20 +143,20 @@ def _changes(
     both = baseline, now
     scores = [(one.difference_ab + one.difference_ba) / 2 for one in both]
     yield "beta", _with_votes(votes, beta_change(scores[0], scores[1], votes))
-    yield "flip_rate", share_change(*(_flips(one) for one in both))
+    products = [one.difference_ab * one.difference_ba for one in both]
+    flips = [np.where(np.isnan(product), np.nan, product < 0) for product in products]
+    yield "flip_rate", share_change(*flips)
     yield "agreement", _with_votes(votes, share_change(*(_agrees(one, votes) for one in both)))
     yield "mean_absolute_score", mean_change(*(np.abs(score) for score in scores))
     yield "score_level", mean_change(*(one.level for one in both))
     leads = [(one.difference_ab - one.difference_ba) / 2 for one in both]
     yield "position_effect", mean_change(*leads)
     yield "scored_share", share_change(*(np.isfinite(score) for score in scores))
-    yield "run_distance", _distance(scores[1], runs)
+    distance = refused(NO_RUNS, 0) if runs is None else repeat_change(scores[1], runs)
+    if runs is not None and distance.n_battles < LEAST_BATTLES:
+        distance = refused(f"{distance.note}, in every run of the panel too", distance.n_battles)
+    yield "run_distance", distance
     yield "call_distance", call_change(*(column for one in both for column in one[:2]))
-
-
-def _flips(judged: Judgement) -> Floats:
-    product = judged.difference_ab * judged.difference_ba
-    return np.where(np.isnan(product), np.nan, product < 0)
 
 
 def _agrees(judged: Judgement, votes: Floats) -> Floats:
@@ -158,15 +170,6 @@ def _agrees(judged: Judgement, votes: Floats) -> Floats:
 
 def _with_votes(votes: Floats, change: PairedChange) -> PairedChange:
     return change if np.isfinite(votes).any() else refused("no battle has a vote", 0)
-
-
-def _distance(now: Floats, runs: ArrayLike | None) -> PairedChange:
-    if runs is None:
-        return refused(NO_RUNS, 0)
-    change = repeat_change(now, runs)
-    if change.n_battles < LEAST_BATTLES:
-        return refused(f"{change.note}, in every run of the panel too", change.n_battles)
-    return change
 
 
 def _require_alike(baseline: Judgement, now: Judgement, votes: Floats) -> None:

@@ -1,7 +1,7 @@
 """The judge gate: criteria with limits, and the measurements of a judge against them."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -92,32 +92,18 @@ def hold_to(
     """
     limits = {name: criterion.threshold for name, criterion in CRITERIA.items()}
     limits |= {name: math.nan if t is None else t for name, t in (thresholds or {}).items()}
-    _require_known([*measured, *limits, *withhold])
-    if infinite := [name for name, limit in limits.items() if math.isinf(limit)]:
-        raise ValueError(f"the threshold of {infinite[0]} is infinite; set it to null for no limit")
-    rows = [
-        _row(name, measured.get(name, _ABSENT), limits[name], name in withhold) for name in CRITERIA
-    ]
+    for name in (*measured, *limits, *withhold):
+        if name not in CRITERIA:
+            raise ValueError(f"{name!r} is no criterion; the criteria are {', '.join(CRITERIA)}")
+        if math.isinf(limits[name]):
+            raise ValueError(f"the threshold of {name} is infinite; set it to null for no limit")
+    rows = []
+    for name, (direction, _) in CRITERIA.items():
+        value, note = measured.get(name, Measurement(math.nan, "not measured"))
+        beyond = value - limits[name] if direction == AT_LEAST else limits[name] - value
+        passed = math.nan if math.isnan(beyond) else float(beyond >= 0)
+        rows.append((name, value, limits[name], direction, passed, name in withhold, note))
     return Gate(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-_ABSENT = Measurement(math.nan, "not measured")
-
-
-def _require_known(names: Collection[str]) -> None:
-    if unknown := [name for name in names if name not in CRITERIA]:
-        raise ValueError(f"{unknown[0]!r} is no criterion; the criteria are {', '.join(CRITERIA)}")
-
-
-def _row(
-    name: str, measurement: Measurement, threshold: float, withholds: bool
-) -> tuple[str, float, float, str, float, bool, str]:
-    value, note = measurement
-    direction = CRITERIA[name].direction
-    if math.isnan(value) or math.isnan(threshold):
-        return name, value, threshold, direction, math.nan, withholds, note
-    passed = value >= threshold if direction == AT_LEAST else value <= threshold
-    return name, value, threshold, direction, float(passed), withholds, note
 
 
 def failures(gate: Gate, *, withholding: bool) -> str:
@@ -157,15 +143,16 @@ def panel_measurements(score_difference: ArrayLike, outcome: ArrayLike) -> dict[
     names = ("icc_average", "single_run_reliability", "run_kappa")
     if whole.sum() < 2 or n_runs < 2:
         return dict.fromkeys(names, Measurement(math.nan, f"too few scores: {basis}"))
-    measured: dict[str, Measurement] = {}
-    try:
-        average = icc_average(scores[whole])
-        single = single_run_reliability(average, n_runs)
-        measured |= {names[0]: Measurement(average, basis), names[1]: Measurement(single, basis)}
-    except ValueError as reason:
-        measured |= dict.fromkeys(names[:2], Measurement(math.nan, str(reason)))
-    try:
-        measured[names[2]] = Measurement(mean_pairwise_kappa(outcomes[whole].T), basis)
-    except ValueError as reason:
-        measured[names[2]] = Measurement(math.nan, str(reason))
+    scores, outcomes = scores[whole], outcomes[whole]
+    figures: tuple[Callable[[], float], ...] = (
+        lambda: icc_average(scores),
+        lambda: single_run_reliability(icc_average(scores), n_runs),
+        lambda: mean_pairwise_kappa(outcomes.T),
+    )
+    measured = {}
+    for name, figure in zip(names, figures, strict=True):
+        try:
+            measured[name] = Measurement(figure(), basis)
+        except ValueError as reason:
+            measured[name] = Measurement(math.nan, str(reason))
     return measured

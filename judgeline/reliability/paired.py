@@ -55,15 +55,25 @@ def mean_change(before: ArrayLike, after: ArrayLike, *, only_rises: bool = False
     there is no p-value, else it is that of their signs. B. Efron (1969), JASA 64(328): differences
     that are symmetric about zero, however distributed, keep the tails of t from growing.
     """
-    first, second = _paired(before, after)
-    if first.size < LEAST_BATTLES:
-        return too_few(first.size)
-    centre, difference = (float(first.mean()), float(second.mean())), second - first
+    known = known_in_all(before, after)
+    first, second = (np.asarray(one, dtype=float)[known] for one in (before, after))
+    n, difference = first.size, second - first
+    if n < LEAST_BATTLES:
+        return too_few(n)
+    centre = float(first.mean()), float(second.mean())
+    if not difference.any():
+        note = "nothing differs from the baseline"
+        return PairedChange(*centre, 0.0, 0.0, math.nan, math.nan, n, note)
     if np.ptp(difference) <= _ROUNDING * np.abs(difference).max():
-        return _alike(*centre, difference, only_rises)
+        note = "every battle changed by the same: a change without spread has no standard error"
+        p_value = _sign_test(difference, only_rises)
+        return PairedChange(*centre, centre[1] - centre[0], 0.0, math.nan, p_value, n, note)
     change = float(difference.mean())
-    std_error = float(difference.std(ddof=1)) / math.sqrt(first.size)
-    return _tested(*centre, change, std_error, first.size, only_rises)
+    std_error = float(difference.std(ddof=1)) / math.sqrt(n)
+    z = change / std_error
+    tail = float(stdtr(n - 1, -z if only_rises else -abs(z)))
+    p_value = tail if only_rises else min(1.0, 2 * tail)
+    return PairedChange(*centre, change, std_error, z, p_value, n, "")
 
 
 def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
@@ -72,25 +82,22 @@ def share_change(before: ArrayLike, after: ArrayLike) -> PairedChange:
     A battle (n,) counts, 1, or not, 0; NaN is left out. `p_value` is McNemar's in its exact form,
     doubled for both directions: Q. McNemar (1947), Psychometrika 12(2).
     """
-    first, second = _paired(before, after)
-    values = np.concatenate([first, second])
-    if not np.isin(values, (0, 1)).all():
-        odd = float(values[~np.isin(values, (0, 1))][0])
+    test = mean_change(before, after)
+    known = known_in_all(before, after)
+    first, second = (np.asarray(one, dtype=float)[known] for one in (before, after))
+    for odd in np.setdiff1d([first, second], (0, 1))[:1]:
         raise ValueError(f"a share is of battles that count, 1, or do not, 0; got {odd}")
-    test = mean_change(first, second)
     if math.isnan(test.z):
         return test
     return test._replace(p_value=_sign_test(second - first, only_rises=False))
 
 
 def repeat_change(now: ArrayLike, runs: ArrayLike) -> PairedChange:
-    """Return how much further the judge is from its earlier runs than those from each other.
+    """Return how much further now (n,) is from earlier runs (n, k) than those from each other.
 
-    Rubric points between two judgements of one battle: between runs (n, k) as the baseline, to the
-    score differences of now (n,). Without a change the runs and now are exchangeable, battle by
-    battle, so that the mean distance from now to the runs is expected to be the mean distance
-    between two of them. Only a larger one counts. Its differences are skewed to the right, which
-    makes t too small rather than too large.
+    The baseline is the mean distance between two runs, in rubric points. Without a change runs and
+    now are exchangeable, and the mean distance from now to the runs is expected to be the same.
+    Only a larger one counts. Its differences are skewed to the right: t is then rather too small.
     """
     latest, earlier = np.asarray(now, dtype=float), np.asarray(runs, dtype=float)
     if earlier.ndim != 2 or earlier.shape[1] < 2 or latest.shape != earlier.shape[:1]:
@@ -108,13 +115,12 @@ def call_change(
 ) -> PairedChange:
     """Return how much further two calls of a battle are apart over time than at one time.
 
-    Each battle was called in both orders, at the baseline and now. Its calls in different orders
-    are compared: of one time, and of different times. Without a change, exchanging the battle's
-    two calls in one order exchanges the two distances, so that their difference is symmetric
-    about zero. It is an energy distance and not negative in expectation, so that only a larger
-    one counts. What is the same in all calls, such as a lead of the first position, cancels.
-    Source: G. J. Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on
-    distances", Journal of Statistical Planning and Inference 143(8).
+    Calls in different orders are compared: of one time, and of both times. Without a change,
+    exchanging the battle's two calls in one order exchanges the two distances, so that their
+    difference is symmetric about zero. It is an energy distance, not negative in expectation: only
+    a larger one counts. A lead of the first position, the same in all calls, cancels. Source: G. J.
+    Szekely and M. L. Rizzo (2013), "Energy statistics: A class of statistics based on distances",
+    Journal of Statistical Planning and Inference 143(8).
     """
     known_in_all(ab_before, ba_before, ab_after, ba_after)
     first, turned, latest, latest_turned = (
@@ -132,18 +138,16 @@ def beta_change(
     """Return the change of a judge's slope on the same votes, in logits per rubric point.
 
     Unlike the slope that calibrates ratings, this one may be negative: a judge that turned against
-    people has changed as far as a judge can, and no alarm may hang on its slope being above zero.
-    The test is a score test: with the margin ``m = s (2 y - 1)`` and the one slope ``b`` that fits
-    both judgements together, a battle's pull on it is ``m sigma(-b m)``, and without a change the
-    pulls of its two judgements have one mean. Exchanging a battle's judgements leaves ``b`` as it
-    is and turns the sign of the difference, which is thus exactly symmetric, whatever the number of
-    battles; neither slope needs to exist. `std_error` is that of the sum of differences times the
-    change per unit of that sum, the mean inverse information of both fits between ``b`` and their
-    slopes, so that `z` is the score's and ``change / std_error`` at once.
+    people has changed as far as a judge can. The test is a score test: with the margin
+    ``m = s (2 y - 1)`` and the one slope ``b`` that fits both judgements together, a battle's pull
+    is ``m sigma(-b m)``, and without a change the pulls of its two judgements have one mean.
+    Exchanging the judgements leaves ``b`` and turns the sign of the difference, which is exactly
+    symmetric; neither slope needs to exist. `std_error` is that of the sum of differences times the
+    change per unit of that sum, so that `z` is the score's and ``change / std_error`` at once.
 
-    Only decisive votes, 1 and 0, count. A slope that has no end, since scores predict every vote or
-    contradict every one, is NaN with a note, and so are change and error; the test stands. Where
-    that is so both times, in one direction, there is no test, nor where all scores are equal.
+    Only decisive votes, 1 and 0, count. A slope without an end, since scores predict or contradict
+    every vote, is NaN with a note, as are change and error; the test stands. There is no test where
+    that is so both times in one direction, or where all scores are equal.
 
     Sources: D. D. Boos (1992), "On Generalized Score Tests", The American Statistician 46(4);
     B. Efron (1969), JASA 64(328), on t under symmetry.
@@ -161,14 +165,17 @@ def beta_change(
     note = _without_slope(slopes)
     if not math.isfinite(common.beta) or not all(margin.any() for margin in margins):
         return refused(note, n_battles, slopes[0].beta)
-    test = mean_change(*(_pull(common.beta, margin) for margin in margins))
+    test = mean_change(*(margin * expit(-common.beta * margin) for margin in margins))
     change = slopes[1].beta - slopes[0].beta
-    std_error = test.std_error * _per_pull(slopes, test, change)
+    if abs(test.z) > _NO_CHANGE:
+        per_pull = change / test.change
+    else:  # the limit at no change
+        per_pull = test.n_battles * sum(fit.std_error**2 for fit in slopes) / 2
     return test._replace(
         baseline=slopes[0].beta,
         now=slopes[1].beta,
         change=change,
-        std_error=std_error,
+        std_error=test.std_error * per_pull,
         note="; ".join(filter(None, [note, test.note])),
     )
 
@@ -198,24 +205,6 @@ def _without_slope(slopes: list[BetaFit]) -> str:
     )
 
 
-def _pull(beta: float, margin: Floats) -> Floats:
-    """Return what each battle adds to the slope of the likelihood at a slope."""
-    pull: Floats = margin * expit(-beta * margin)
-    return pull
-
-
-def _per_pull(slopes: list[BetaFit], test: PairedChange, change: float) -> float:
-    """Return by how much slopes differ for a difference of one between mean pulls."""
-    if abs(test.z) > _NO_CHANGE:
-        return change / test.change
-    return test.n_battles * sum(fit.std_error**2 for fit in slopes) / 2  # the limit at no change
-
-
-def _paired(before: ArrayLike, after: ArrayLike) -> tuple[Floats, Floats]:
-    known = known_in_all(before, after)
-    return np.asarray(before, dtype=float)[known], np.asarray(after, dtype=float)[known]
-
-
 def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
     """Return the battles that are finite in every column; the columns must be of one length."""
     arrays = [np.asarray(column, dtype=float) for column in columns]
@@ -223,27 +212,6 @@ def known_in_all(*columns: ArrayLike) -> NDArray[np.bool_]:
         raise ValueError(f"columns of battles differ: {[array.shape for array in arrays]}")
     known: NDArray[np.bool_] = np.isfinite(np.stack(arrays)).all(axis=0)
     return known
-
-
-def _tested(
-    baseline: float, now: float, change: float, std_error: float, n: int, only_rises: bool
-) -> PairedChange:
-    z = change / std_error
-    tail = float(stdtr(n - 1, -z if only_rises else -abs(z)))
-    p_value = tail if only_rises else min(1.0, 2 * tail)
-    return PairedChange(baseline, now, change, std_error, z, p_value, n, "")
-
-
-def _alike(baseline: float, now: float, difference: Floats, only_rises: bool) -> PairedChange:
-    """Return the change where all differences are equal, so that they have no spread."""
-    n = difference.size
-    if not difference.any():
-        return PairedChange(
-            baseline, now, 0.0, 0.0, math.nan, math.nan, n, "nothing differs from the baseline"
-        )
-    note = "every battle changed by the same: a change without spread has no standard error"
-    change, p_value = now - baseline, _sign_test(difference, only_rises)
-    return PairedChange(baseline, now, change, 0.0, math.nan, p_value, n, note)
 
 
 def _sign_test(difference: Floats, only_rises: bool) -> float:

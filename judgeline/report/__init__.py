@@ -3,10 +3,8 @@
 The report of a corpus and the report of `judgeline rank` are the same page with other tables.
 """
 
-from judgeline.report.browser import MOST_PER_SIDE
-from judgeline.report.companion_sections import COMPANIONS
-from judgeline.report.costs import COST_COLUMNS
-from judgeline.report.evidence import Evidence, Reading, evidence_of, strongest
+from judgeline.report.battles import MOST_PER_SIDE, Evidence, Reading, evidence_of, strongest
+from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.figures import leaderboard_figure_png
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables

@@ -1,10 +1,18 @@
-"""A part of the page of one form: a title, sentences, tables and figures, each if there are any."""
+"""Sections of the companion methods and the table of costs, each from its own tables.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+A part of the page has a title, sentences, tables and figures.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from judgeline.report.figures import Illustration
-from judgeline.report.grid import Grid
+from judgeline.report.grid import Grid, make_grid
+from judgeline.report.wording import count, method_words, percent
+from judgeline.winrate import HEADLINE_RULE
 
 FOLDED_FROM = 15
 """Rows from which a table is folded away until a reader asks for it."""
@@ -26,21 +34,270 @@ class Table:
 
 @dataclass(frozen=True)
 class Companion:
-    """What the page says of one method beside calibrated Elo.
-
-    Attributes
-    ----------
-    title : str
-        Heading.
-    sentences : sequence of str
-        What the tables show, or why there are none.
-    tables : sequence of Table
-        In the order of reading.
-    figures : sequence of Illustration
-        Before the tables.
-    """
+    """What the page says of one method beside calibrated Elo; figures stand before tables."""
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
-    figures: Sequence[Illustration] = field(default_factory=tuple)
+    figures: Sequence[Illustration] = ()
+
+
+class _Part(NamedTuple):
+    """One table of a section: the asset it is, its caption, its columns, which rows and marks.
+
+    Several parts of one asset are told apart by `suffix`.
+    """
+
+    asset: str
+    caption: str
+    columns: str
+    rows: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    marked: Callable[[Any], bool] = lambda _row: False
+    suffix: str = ""
+
+
+class _Section(NamedTuple):
+    """One method's part of the page; one that places models is not of a withheld judge."""
+
+    title: str
+    sentence: str
+    parts: tuple[_Part, ...]
+    places_models: bool = False
+
+
+def _is(field: str, value: bool) -> Callable[[Any], bool]:
+    """Return whether a row's answer is known and this one."""
+    return lambda row: pd.notna(cell := getattr(row, field)) and bool(cell) is value
+
+
+_GATE = _Part(
+    "judge_gate",
+    "One row per criterion; marked where the judge fails it",
+    "criterion; value; direction; threshold: ~significant; passed; withholds; note",
+    marked=_is("passed", False),
+)
+_MEASURES = (
+    "measure; source; scores; size; category; dimension; n: Counted | pairs or subsets; ratio; "
+    "circular; equality"
+)
+
+
+def _is_whole(table: pd.DataFrame) -> pd.Series:
+    return table["category"].eq("all") & table["dimension"].eq("overall")
+
+
+_CONSISTENCY = _Part(
+    "consistency",
+    "One row per measure and source, over everything",
+    _MEASURES,
+    rows=lambda table: table[_is_whole(table)],
+)
+_CONSISTENCY_PARTS = _Part(
+    "consistency",
+    "One row per measure, source, category and criterion that was counted",
+    _MEASURES,
+    rows=lambda table: table[~_is_whole(table) & table["n"].gt(0)],
+    suffix="-parts",
+)
+_WIN_RATES = _Part(
+    "adjusted_win_rates",
+    "One row per model: the win rate in people's eyes, the judge's own, and people's votes",
+    "model; win_rate; win_rate_lower; win_rate_upper; estimator; naive_win_rate; human_win_rate; "
+    "n_votes; n_battles; n_labelled; calibration; status; note",
+    rows=lambda table: table[table["headline"].astype(bool)],
+    marked=lambda row: row.status != "ok",
+)
+_PUBLISHED = _Part(
+    "adjusted_win_rates",
+    "The published corrections, valid under label shift with a judge that errs alike on all models",
+    "model; estimator; win_rate: Corrected | share; win_rate_lower; win_rate_upper; "
+    "human_win_rate | as the row treats ties; sensitivity; specificity; calibration; status; note",
+    rows=lambda table: table[table["estimator"].isin(_CORRECTIONS)],
+    suffix="-published",
+)
+_CORRECTIONS = ("mean-outcome", "ternary", "binary", "binary-by-length")
+_COVERAGE = _Part(
+    "adjustment_coverage",
+    "One row per estimator: each voted model left out, as if it were new; or a third of them left "
+    "out of the threshold alone",
+    "estimator; left_out; truth; bias: Bias | share ~three; mean_absolute_error; mean_width; "
+    "win_rate_coverage; n_models | with an estimate; n_without",
+    rows=lambda table: table[table["grouping"].eq("all")] if "grouping" in table else table,
+)
+_PLAN = _Part(
+    "label_plan",
+    "One row per model, or for the corpus, and way of choosing",
+    "level: Model; chosen_by; win_rate_half_width; wanted_half_width; n_more_won; n_more_lost; "
+    "plan",
+)
+_REFERENCE = _Part(
+    "reference_ratings",
+    "One row per model: its gap to the reference in the judge's eyes, no votes needed",
+    "rank; model; gap; lower; upper; win_share; n_prompts; flags",
+)
+_REACH = _Part(
+    "reference_diagnostics",
+    "One row per diagnostic; marked where the reference fails it",
+    "diagnostic; level; value; unit; threshold | ~significant; passed; note",
+    marked=_is("passed", False),
+)
+_LEARNT = _Part(
+    "quantitative_judges",
+    "One row per method, size of training set and measure; the base judge beside",
+    "method; n_train; metric; value: Quantitative judge ~three; score_only; base; std_dev",
+)
+_CONTROLS = _Part(
+    "attack_controls",
+    "One row per attack control; marked where it rose above its bound",
+    "control; model: Name; rating; lower; upper; bound; rise; n_battles; bound_is; note",
+    marked=lambda row: pd.notna(row.rise) and row.rise > 0,
+)
+_PREDICTIONS = _Part(
+    "predictions",
+    "One row per model that stood here without votes, one more once it had some; marked where its "
+    "interval missed",
+    "model; predicted_at; method; rating; lower; upper; human_rating; origin_shift; residual; "
+    "n_votes | human; covered; scored_at",
+    marked=_is("covered", False),
+)
+_DRIFT = _Part(
+    "judge_drift",
+    "One row per statistic, from the latest answers; marked where it moved",
+    "statistic; baseline; now; change; std_error | of the change ~significant; z; "
+    "n_battles | asked again; epoch; asked_at; moved",
+    rows=lambda table: table[table["epoch"].eq(table["epoch"].max())],
+    marked=_is("moved", True),
+)
+_COSTS = "judge asset n_calls n_failed prompt_tokens completion_tokens price currency n_bought"
+COST_COLUMNS = tuple(_COSTS.split())
+"""One row per judge and table of verdicts; prices are of these tokens at the configured price."""
+
+SECTIONS = (
+    _Section(
+        "Attack controls",
+        "Contestants that try to win without answering: a constant answer, an instruction to the "
+        "judge, a copy of the opponent. They stand apart from the leaderboard. A judge that rates "
+        "one above its bound can be gamed that way.",
+        (_CONTROLS,),
+        places_models=True,
+    ),
+    _Section(
+        "Predictions kept",
+        "What was said of models before people voted on them, and what people said then. A row is "
+        "never rewritten.",
+        (_PREDICTIONS,),
+        places_models=True,
+    ),
+    _Section(
+        "Drift of the judge",
+        "A fixed set of battles, put to the judge again from time to time.",
+        (_DRIFT,),
+    ),
+    _Section(
+        "Judge gate",
+        "A judge that fails a criterion that withholds has no ratings here. What could not be "
+        "measured is said and withholds nothing.",
+        (_GATE,),
+    ),
+    _Section(
+        "Adjusted win rates",
+        "How often people would prefer each model to its opponents: the judge's outcomes plus the "
+        f"mean of vote minus judge's outcome. {HEADLINE_RULE} The former takes it from votes on "
+        "the model, the latter from votes on the other models, whose own errors make the interval.",
+        (_WIN_RATES, _COVERAGE, _PUBLISHED, _PLAN),
+        places_models=True,
+    ),
+    _Section(
+        "Against a reference",
+        "Elo gaps to one model in the eyes of this judge: a ranking without votes, which inherits "
+        "all of its errors.",
+        (_REFERENCE, _REACH),
+        places_models=True,
+    ),
+    _Section(
+        "Consistency",
+        "Whether single scores and choices agree, and whether choices can be put in an order.",
+        (_CONSISTENCY, _CONSISTENCY_PARTS),
+    ),
+    _Section(
+        "Quantitative judges",
+        "Regressions of votes on what the judge wrote, tested on questions that they did not see.",
+        (_LEARNT,),
+    ),
+)
+"""The companions, in the order of the page."""
+
+COMPANIONS: tuple[str, ...] = tuple(
+    dict.fromkeys(part.asset for one in SECTIONS for part in one.parts)
+)
+"""Assets whose tables are shown where a judge has them."""
+
+PLACING: frozenset[str] = frozenset(
+    part.asset for one in SECTIONS if one.places_models for part in one.parts
+)
+"""Those that place models, so that nothing of them is shown of a withheld judge."""
+
+
+def companions_of(
+    tables: Mapping[str, pd.DataFrame], key: str, *, withheld: bool = False
+) -> list[Companion]:
+    """Return the companion sections of a judge, those of which it has tables."""
+    shown = [section for section in SECTIONS if not (withheld and section.places_models)]
+    made = [(section, _tables(section.parts, tables, key)) for section in shown]
+    return [
+        Companion(section.title, [section.sentence, *_particulars(section, tables)], grids)
+        for section, grids in made
+        if grids
+    ]
+
+
+def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return what has to be said of this corpus: to whom gaps are, how predictions fared."""
+    asset = section.parts[0].asset
+    if asset == "reference_ratings":
+        names = ", ".join(tables[asset]["reference_model"].unique())
+        return [f"The reference is {names}; another one gives other gaps."]
+    if asset == "predictions":
+        by_method = tables[asset].groupby("method", sort=True)
+        return [" ".join(_coverage_by(method_words(str(name)), rows) for name, rows in by_method)]
+    return []
+
+
+def _coverage_by(method: str, table: pd.DataFrame) -> str:
+    scored, by = table[table["covered"].notna()], f"By {method}"
+    if scored.empty:
+        return f"{by}: none of {count(len(table))} predictions could be held against votes yet."
+    held, asked = scored["covered"].astype(bool).mean(), 1 - scored["miscoverage"].astype(float)
+    return (
+        f"{by}: {count(len(scored))} of {count(len(table))} predictions could be held against "
+        f"votes: {percent(held)} of their intervals held the human rating, "
+        f"{percent(asked.mean())} was asked for."
+    )
+
+
+def _tables(parts: Sequence[_Part], tables: Mapping[str, pd.DataFrame], key: str) -> list[Table]:
+    found = [
+        (part, part.rows(tables[part.asset]))
+        for part in parts
+        if part.asset in tables and len(tables[part.asset])
+    ]
+    return [
+        Table(
+            f"{key}-{part.asset.replace('_', '-')}{part.suffix}",
+            make_grid(rows, part.caption, part.columns, marked=part.marked, mark="warns"),
+        )
+        for part, rows in found
+        if len(rows)
+    ]
+
+
+def cost_grid(costs: pd.DataFrame | None) -> Grid | None:
+    """Return what judging cost, in `COST_COLUMNS`, or None where nothing was asked."""
+    if costs is None or costs.empty:
+        return None
+    return make_grid(
+        costs,
+        "One row per judge and table of verdicts",
+        "judge; asset: Asked for; n_calls; n_failed | of them; prompt_tokens; "
+        "completion_tokens: Answer tokens; price; currency; n_bought",
+    )

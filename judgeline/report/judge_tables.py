@@ -6,73 +6,30 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from judgeline.intervals import withheld_reason
-from judgeline.report.evidence import Evidence
+from judgeline.report.battles import Evidence
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "leaderboard": (
-        "rank",
-        "model",
-        "method",
-        "rating",
-        "std_error",
-        "lower",
-        "upper",
-        "human_rating",
-        "n_battles",
-        "n_votes",
-        "flags",
-    ),
-    "heldout_ratings": ("model", "method", "rating", "human_rating", "residual"),
-    "beta_folds": ("held_out_model", "beta", "std_error", "n_battles", "status"),
-    "conformal_calibration": (
-        "method",
-        "miscoverage",
-        "threshold",
-        "n_models",
-        "n_splits",
-        "n_calibration",
-        "n_test",
-        "coverage",
-        "median_width",
-        "width_min",
-        "width_max",
-        "note",
-    ),
-    "summary": ("method", "n_models", "mae", "spearman", "kendall", "mean_beta"),
-    "judge_diagnostics": ("diagnostic", "level", "value", "unit", "n"),
-    "scored_battles": ("battle_id", "human_outcome", "score_difference"),
-    "missingness": ("grouping", "level", "status", "n_battles", "share", "n_verdicts"),
-    "missing_bounds": (
-        "model",
-        "method",
-        "rating",
-        "worst_rating",
-        "best_rating",
-        "half_width",
-        "n_battles",
-        "n_missing",
-        "n_missing_other",
-    ),
-    "checks": ("name", "passed", "observed", "remedy"),
+COLUMNS: dict[str, str] = {
+    "leaderboard": "rank model method rating std_error lower upper human_rating n_battles n_votes "
+    "flags",
+    "heldout_ratings": "model method rating human_rating residual",
+    "beta_folds": "held_out_model beta std_error n_battles status",
+    "conformal_calibration": "method miscoverage threshold n_models n_splits n_calibration n_test "
+    "coverage median_width width_min width_max note",
+    "summary": "method n_models mae spearman kendall mean_beta",
+    "judge_diagnostics": "diagnostic level value unit n",
+    "scored_battles": "battle_id human_outcome score_difference",
+    "missingness": "grouping level status n_battles share n_verdicts",
+    "missing_bounds": "model method rating worst_rating best_rating half_width n_battles n_missing "
+    "n_missing_other",
+    "checks": "name passed observed remedy",
 }
 """Columns that the report reads of each table; others are welcome and ignored."""
 
-COMPARISON_COLUMNS = (
-    "judge",
-    "method",
-    "n_models",
-    "mae",
-    "spearman",
-    "kendall",
-    "mean_beta",
-    "threshold",
-    "coverage",
-    "median_width",
-    "kappa",
-    "n_verdicts",
-    "n_failed",
-    "n_scored",
+_COMPARISON = (
+    "judge method n_models mae spearman kendall mean_beta threshold coverage median_width kappa "
+    "n_verdicts n_failed n_scored"
 )
+COMPARISON_COLUMNS = tuple(_COMPARISON.split())
 """Columns of the comparison table, one row per judge and method."""
 
 
@@ -130,7 +87,7 @@ class JudgeTables:
         for name, columns in COLUMNS.items():
             table = getattr(self, name)
             if table is not None:
-                require_columns(table, columns, f"{name} of judge {self.judge!r}")
+                require_columns(table, columns.split(), f"{name} of judge {self.judge!r}")
         if self.leaderboard.empty:
             raise ValueError(f"leaderboard of judge {self.judge!r} is empty; rate models first")
 
@@ -145,7 +102,7 @@ class JudgeTables:
         return withheld_reason(str(self.leaderboard["flags"].iloc[0]))
 
 
-def require_columns(table: pd.DataFrame, columns: tuple[str, ...], where: str) -> None:
+def require_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
     """Raise unless the table has the columns."""
     missing = [column for column in columns if column not in table.columns]
     if missing:

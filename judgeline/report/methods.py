@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from judgeline.report.charts import name_rows, rows_height
 from judgeline.report.companions import Companion, Table
 from judgeline.report.drawing import Palette, draw_svg
-from judgeline.report.figures import Illustration
-from judgeline.report.grid import HALVES, Column, make_grid
+from judgeline.report.figures import Illustration, name_rows, rows_height
+from judgeline.report.grid import make_grid
 from judgeline.report.wording import count, method_words, number
 
 if TYPE_CHECKING:
@@ -31,31 +30,13 @@ MEANINGS: dict[str, str] = {
 """What each scoring method is, in a few words, in the order in which they are shown."""
 
 _one = partial(number, digits=1)
-_two = partial(number, digits=2)
-_three = partial(number, digits=3)
 
-_COLUMNS = (
-    Column("named", "Judge", "", numeric=False),
-    Column("method", "Method", "", method_words, numeric=False),
-    Column("meaning", "What scores a battle", "", numeric=False),
-    Column("n_models", "Models", "with votes", count),
-    Column("mae", "Mean absolute error", "Elo", _one),
-    Column("mae_rescaled", "the same, on a fitted ruler", "Elo", _one),
-    Column("stretch", "Stretch", "judge Elo per human Elo", _two),
-    Column("spearman", "Spearman", "correlation", _three),
-    HALVES,
-    Column("median_width", "Median width", "Elo", number),
-    Column("n_calls", "Calls", "of the judge", count),
-    Column("prompt_tokens", "Tokens read", "", count),
-    Column("completion_tokens", "Tokens written", "", count),
-    Column("n_battles", "Battles", "common to all", count),
+_RATED = (
+    "named; method; meaning: What scores a battle; n_models; mae; mae_rescaled; stretch; spearman; "
+    "coverage; median_width; n_calls | of the judge; prompt_tokens: Tokens read; "
+    "completion_tokens: Tokens written; n_battles | common to all"
 )
-_ABSENT_COLUMNS = (
-    Column("named", "Judge", "", numeric=False),
-    Column("method", "Method", "", method_words, numeric=False),
-    Column("meaning", "What would score a battle", "", numeric=False),
-    Column("note", "Why it is not here", "", numeric=False),
-)
+_ABSENT = "named; method; meaning: What would score a battle; note: Why it is not here"
 
 
 def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Companion:
@@ -73,13 +54,13 @@ def methods_section(comparison: pd.DataFrame, names: Mapping[str, str]) -> Compa
             rated.reset_index(),
             "One row per judge and scoring method, the smallest error first; each judge's best is "
             "marked",
-            _COLUMNS,
+            _RATED,
             marked=lambda row: row.index in best,
         )
         tables.append(Table("methods-table", grid, is_central=True))
     if len(absent):
         caption = "One row per scoring method without numbers"
-        tables.append(Table("methods-absent", make_grid(absent, caption, _ABSENT_COLUMNS)))
+        tables.append(Table("methods-absent", make_grid(absent, caption, _ABSENT)))
     figures = [_figure(rated)] if len(rated) else []
     return Companion("Scoring methods", _sentences(rated), tables, figures)
 

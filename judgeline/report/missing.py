@@ -7,44 +7,17 @@ import numpy as np
 import pandas as pd
 
 from judgeline.diagnostics import MAX_WIDTH, SCORED, width_limit
-from judgeline.report.grid import Column, Grid, make_grid
-from judgeline.report.wording import MISSING, count, method_words, number, status_words
+from judgeline.report.grid import FORMATS, Grid, make_grid
+from judgeline.report.wording import count, method_words, number, status_words
 
 _ALL = "all"
 
 
-def _share(value: Any) -> str:
-    return MISSING if pd.isna(value) else f"{number(100 * value, 1)} %"
-
-
-def _one(value: Any) -> str:
-    return number(value, 1)
-
-
-_CLASS_COLUMNS = (
-    Column("status", "Class", "", status_words, numeric=False),
-    Column("n_battles", "Battles", "without a score", count),
-    Column("share", "Share", "of sampled battles", _share),
-    Column("n_verdicts", "Verdicts", "of that class", count),
-)
-_LEVEL_COLUMNS = (
-    Column("grouping", "By", "", status_words, numeric=False),
-    Column("level", "Group", "", numeric=False),
-    Column("n_battles", "Battles", "sampled", count),
-    Column("n_missing", "Missing", "battles", count),
-    Column("share", "Share", "of sampled battles", _share),
-    Column("classes", "Classes", "battles", numeric=False),
-)
-_BOUND_COLUMNS = (
-    Column("model", "Model", "", numeric=False),
-    Column("method", "Method", "", method_words, numeric=False),
-    Column("rating", "Rating", "Elo", _one),
-    Column("worst_rating", "Worst case", "Elo", _one),
-    Column("best_rating", "Best case", "Elo", _one),
-    Column("width", "Apart", "Elo", _one),
-    Column("half_width", "Interval", "Elo to either side", _one),
-    Column("n_missing", "Missing", "against voted models", count),
-    Column("n_battles", "Scored", "against voted models", count),
+_CLASSES = "status: Class; n_battles | without a score; share; n_verdicts | of that class"
+_LEVELS = "grouping: By; level: Group; n_battles | sampled; n_missing; share; classes | battles"
+_BOUNDS = (
+    "model; method; rating; worst_rating; best_rating; width; half_width; "
+    "n_missing | against voted models; n_battles: Scored | against voted models"
 )
 
 
@@ -70,10 +43,11 @@ def missing_section(
     if not failed["n_battles"].any():
         return MissingSection([_complete(n_battles, int(failed["n_verdicts"].sum()))], *[None] * 3)
     n_missing = int(failed["n_battles"].sum())
+    share = FORMATS["share"](n_missing / n_battles)
     told = [
         f"{count(n_missing)} of {count(n_battles)} sampled battles "
-        f"({_share(n_missing / n_battles)}) have no score. They count as nothing, neither a tie "
-        "nor a loss; a battle takes the class of its first order that failed."
+        f"({share}) have no score. They count as nothing, neither a tie nor a loss; a battle takes "
+        "the class of its first order that failed."
     ]
     absent = {"language", "length"} - set(missingness["grouping"])
     if absent:
@@ -81,7 +55,7 @@ def missing_section(
     bounds = None if missing_bounds is None else _bounds(missing_bounds)
     return MissingSection(
         told + _bound_sentences(bounds),
-        make_grid(failed, "One row per class of battles without a score", _CLASS_COLUMNS),
+        make_grid(failed, "One row per class of battles without a score", _CLASSES),
         _levels(missingness),
         None if bounds is None or bounds.empty else _bound_grid(bounds),
     )
@@ -109,7 +83,7 @@ def _levels(missingness: pd.DataFrame) -> Grid:
     table = table.join(totals).reset_index()
     table = table.assign(share=table["n_missing"] / table["n_battles"])
     caption = "One row per group with missing battles; by model, a battle counts for both models"
-    return make_grid(table, caption, _LEVEL_COLUMNS)
+    return make_grid(table, caption, _LEVELS)
 
 
 def _bounds(missing_bounds: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +128,7 @@ def _bound_grid(bounds: pd.DataFrame) -> Grid:
         "One row per model with missing battles, by hard and by soft ratings; marked where the "
         "range exceeds what "
         f"the interval reaches to either side, or {MAX_WIDTH:g} Elo where that is unbounded",
-        _BOUND_COLUMNS,
+        _BOUNDS,
         marked=outweighs,
         mark="warns",
     )

@@ -15,8 +15,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from judgeline.report.browser import MOST_PER_PAGE
-from judgeline.report.costs import cost_grid
+from judgeline.report.battles import MOST_PER_PAGE
+from judgeline.report.companions import cost_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from judgeline.report.methods import methods_section
@@ -46,33 +46,10 @@ def write_report(
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
-    Parameters
-    ----------
-    path : Path
-        File to write; its folder is made if need be.
-    title, corpus_name : str
-        Headings; any text, it is escaped.
-    simulated : bool
-        Whether the corpus is generated: the page then says so at every point of it.
-    judges : sequence of JudgeTables
-        Sections follow this order; at least one, unless there are methods to show.
-    provenance : mapping of str to str
-        Where the numbers came from, shown at the end in this order.
-    comparison : DataFrame or None
-        One row per judge and method.
-    methods : DataFrame or None
-        One row per judge and scoring method, all on the same battles.
-    costs : DataFrame or None
-        One row per judge and table of answers; `judgeline.report.costs` has its columns.
-    left_out : sequence of str
-        Judges that have a leaderboard and no section here, as their last run did not get through.
-    pooled : DataFrame or None
-        The board of all judges together, one row per model; for no section, None.
-
-    Returns
-    -------
-    Path
-        The path written; equal arguments give an equal file.
+    The page says at every point of it whether the corpus is simulated. Sections follow the order of
+    the judges, of which there is one at least unless there are `methods` to show; `left_out` are
+    judges with a leaderboard and no section, since their last run did not get through, `pooled` is
+    the board of all together. Provenance stands at the end. Equal arguments give an equal file.
 
     Raises
     ------

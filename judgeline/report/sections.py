@@ -1,15 +1,16 @@
-"""The page's section on one judge: its tables as grids, its figures, its findings."""
+"""The page's section on one judge: its standings, findings, tables as grids, and figures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from judgeline.intervals import kept_intervals, kept_text
-from judgeline.report.browser import MOST_PER_PAGE, Browser, browser_of
-from judgeline.report.companion_sections import PLACING, companions_of
-from judgeline.report.companions import Companion
+from judgeline.elo import VOTES_WAIT
+from judgeline.intervals import kept_intervals, kept_text, missed
+from judgeline.report.battles import MOST_PER_PAGE, browser_of
+from judgeline.report.companions import PLACING, companions_of
 from judgeline.report.figures import (
     Illustration,
     beta_figure,
@@ -19,144 +20,177 @@ from judgeline.report.figures import (
     residual_figure,
     ruler_figure,
 )
-from judgeline.report.findings import Finding, findings_of
-from judgeline.report.grid import HALVES, Column, Grid, make_grid
+from judgeline.report.grid import Grid, make_grid, sort_key
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
-from judgeline.report.missing import MissingSection, missing_section
-from judgeline.report.standings import Standing, standings_of
+from judgeline.report.missing import missing_section
 from judgeline.report.wording import (
     basis_text,
     count,
+    flag_words,
+    groups_text,
     method_words,
     number,
     percent,
-    significant,
+    rank_text,
     span,
     status_words,
+    surrogacy_text,
 )
 
-_one = partial(number, digits=1)
-_two = partial(number, digits=2)
-_three = partial(number, digits=3)
-_signed = partial(number, digits=1, signed=True)
-
-
-def _consequence(blocking: bool) -> str:
-    return "what follows stops" if blocking else "a warning"
-
-
-_METHOD = Column("method", "Method", "", method_words, numeric=False)
-
-_ERROR_COLUMNS = (
-    Column("n_models", "Models", "with votes", count),
-    Column("mae", "Mean absolute error", "Elo", _one),
-    Column("bias", "Mean residual", "Elo", _signed),
-    Column("stretch", "Stretch", "judge Elo per human Elo", _two),
-    Column("spearman", "Spearman", "correlation", _three),
-    Column("kendall", "Kendall", "correlation", _three),
-    Column("mean_beta", "Mean beta", "logits per rubric point", _three),
+_ERRORS = "n_models; mae; bias; stretch; spearman; kendall; mean_beta"
+_COVERAGE = (
+    "method; target; threshold; excess_sd; n_models | behind it; coverage; structured_coverage; "
+    "structured; median_width; width_range; split"
 )
-
-_COVERAGE_COLUMNS = (
-    _METHOD,
-    Column("target", "Target", "coverage", percent),
-    Column("threshold", "Threshold", "times the spread", _two),
-    Column("excess_sd", "Excess", "Elo, beyond sampling", _one),
-    Column("n_models", "Models", "behind it", count),
-    HALVES,
-    Column("structured_coverage", "Coverage", "of groups set apart", percent),
-    Column("structured", "Held, by group", "⚠ less often than chance allows", numeric=False),
-    Column("median_width", "Median width", "Elo", number),
-    Column("width_range", "from – to", "Elo, over splits"),
-    Column("split", "Splits", "calibration + test"),
-)
-
-_BETA_COLUMNS = (
-    Column("held_out_model", "Held-out model", "", numeric=False),
-    Column("beta", "Beta", "logits per rubric point", _three),
-    Column("std_error", "Standard error", "logits per rubric point", _three),
-    Column("n_battles", "Decisive votes", "", count),
-    Column("status", "Status", "", status_words, numeric=False),
-)
-
-_DIAGNOSTIC_COLUMNS = (
-    Column("diagnostic", "Diagnostic", "", status_words, numeric=False),
-    Column("level", "Level", "", numeric=False),
-    Column("value", "Value", "", significant),
-    Column("unit", "Unit", "", numeric=False),
-    Column("n", "Rows", "", count),
-)
-
-_CHECK_COLUMNS = (
-    Column("asset", "Of", "", status_words, numeric=False),
-    Column("name", "Check", "", status_words, numeric=False),
-    Column("passed", "Result", "", lambda passed: "passed" if passed else "failed", numeric=False),
-    Column("blocking", "If it fails", "", _consequence, numeric=False),
-    Column("observed", "Observed", "", numeric=False),
-    Column("remedy", "What to do", "", numeric=False),
-)
-
-_RUN_COLUMNS = (
-    Column("asset", "Table", "", status_words, numeric=False),
-    Column("made_at", "Made", "UTC", numeric=False),
-    Column("run_id", "Run", "", numeric=False),
-    Column("code_version", "Code version", "", numeric=False),
-)
-
-_COMPARISON_COLUMNS = (
-    Column("judge", "Judge", "", numeric=False),
-    _METHOD,
-    *_ERROR_COLUMNS,
-    Column("threshold", "Threshold", "times the spread", _two),
-    HALVES,
-    Column("median_width", "Median width", "Elo", number),
-    Column("kappa", "Cohen's kappa", "judge and humans", _three),
-    Column("n_verdicts", "Verdicts", "", count),
-    Column("n_failed", "Failed", "verdicts", count),
-    Column("n_scored", "Scored", "battles", count),
+_BETAS = "held_out_model; beta; std_error; n_battles: Decisive votes; status"
+_DIAGNOSTICS = "diagnostic; level; value; unit; n"
+_CHECKS = "asset; name; passed; blocking; observed; remedy"
+_RUNS = "asset: Table; made_at; run_id; code_version"
+_COMPARED = (
+    f"judge; method; {_ERRORS}; threshold; coverage; median_width; kappa; n_verdicts; n_failed; "
+    "n_scored"
 )
 
 
-@dataclass(frozen=True)
-class JudgeSection:
-    """The page's section on one judge."""
-
-    key: str
-    name: str
-    slug: str
-    coverage: str
-    basis: str
-    findings: list[Finding]
-    headline: list[tuple[str, str, str]]  # value, unit, what it is
-    standings: list[Standing]
-    illustrations: list[Illustration]
-    intervals: Illustration | None
-    methods: Grid
-    conformal: Grid
-    notes: list[str]
-    betas: Grid
-    diagnostics: Grid
-    levels: Grid
-    missing: MissingSection | None
-    companions: list[Companion]
-    checks: Grid | None
-    failed: Grid | None
-    browser: Browser | None
-    origin: dict[str, str]
-    runs: Grid | None
-    withheld: str
+_NO_VOTES = "no human votes"
 
 
-def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> JudgeSection:
-    """Return the section of a judge."""
+def standings_of(leaderboard: pd.DataFrame) -> list[SimpleNamespace]:
+    """Return one standing per row of the leaderboard, in its order."""
+    shown = leaderboard[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
+    shown = shown[np.isfinite(shown)]
+    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 0.0)
+    reach = (high - low) or 1.0
+    rows = zip(leaderboard.to_dict("records"), missed(leaderboard).tolist(), strict=True)
+    return [_standing(row, is_missed, low, reach) for row, is_missed in rows]
+
+
+def _standing(row: Mapping[str, Any], is_missed: bool, low: float, reach: float) -> SimpleNamespace:
+    def place(rating: float) -> float | None:
+        return round(100 * (rating - low) / reach, 2) if np.isfinite(rating) else None
+
+    left, right = place(row["lower"]), place(row["upper"])
+    new = bool(pd.isna(row["human_rating"])) and VOTES_WAIT not in row["flags"].split(";")
+    flags = [word for word in flag_words(row["flags"]) if word != _NO_VOTES]  # it has a badge
+    return SimpleNamespace(
+        rank=rank_text(row),
+        model=str(row["model"]),
+        new=new,
+        rating=number(row["rating"]),
+        interval=span(row["lower"], row["upper"]),
+        missed=is_missed,
+        human_rating=number(row["human_rating"]),
+        together=number(row.get("judge_and_votes", np.nan)),
+        together_interval=span(
+            row.get("judge_and_votes_lower", np.nan), row.get("judge_and_votes_upper", np.nan)
+        ),
+        n_votes=count(row["n_votes"]),
+        n_battles=count(row["n_battles"]),
+        flags=", ".join(flags),
+        keys=_keys(row),
+        dot=place(row["rating"]),
+        bar=(0.0, 100.0) if left is None or right is None else (left, round(right - left, 2)),
+        diamond=place(row["human_rating"]),
+        unbounded=left is None or right is None,
+    )
+
+
+def _keys(row: Mapping[str, Any]) -> dict[str, str]:
+    fields = ("rank", "rating", "human_rating", "n_votes", "n_battles")
+    keys = {field: sort_key(row[field]) for field in fields}
+    keys["judge_and_votes"] = sort_key(row.get("judge_and_votes", np.nan))
+    return {**keys, "width": sort_key(row["upper"] - row["lower"])}
+
+
+class Finding(NamedTuple):
+    """A sentence that a reader must not miss, and whether it warns."""
+
+    text: str
+    warns: bool
+
+
+def findings_of(tables: JudgeTables) -> list[Finding]:
+    """Return the sentences that stand above a judge's leaderboard."""
+    if tables.withheld:
+        withheld = Finding(
+            f"The ratings of this judge are withheld, since it failed its gate: {tables.withheld}. "
+            "Nothing below places a model by this judge.",
+            warns=True,
+        )
+        return [withheld, *_failed_folds(tables), *_failed_checks(tables)]
+    surrogacy = surrogacy_text(tables.judge_diagnostics)
+    return [
+        *_nearer_methods(tables),
+        *([Finding(surrogacy, warns=False)] if surrogacy else []),
+        *_failed_folds(tables),
+        *_wide_thresholds(tables),
+        *_failed_checks(tables),
+    ]
+
+
+def _nearer_methods(tables: JudgeTables) -> list[Finding]:
+    ranking = tables.ranking_method
+    known = tables.summary.set_index("method")["mae"].to_dict()
+    errors = {name: known.get(name, np.nan) for name in ("hard", "soft", ranking)}
+    nearer = [name for name in ("hard", "soft") if errors[name] < errors[ranking]]
+    if not nearer:
+        return []
+    said = ", ".join(f"{method_words(name)} {number(errors[name], 1)} Elo" for name in nearer)
+    return [
+        Finding(
+            f"Another method is nearer to people here: the mean absolute error is {said}, and "
+            f"{number(errors[ranking], 1)} Elo by {method_words(ranking)}, which ranks.",
+            warns=False,
+        )
+    ]
+
+
+def _failed_folds(tables: JudgeTables) -> list[Finding]:
+    folds = tables.beta_folds
+    failed = folds[folds["status"] != "ok"]
+    if failed.empty:
+        return []
+    reasons = ", ".join(sorted({status_words(str(status)) for status in failed["status"]}))
+    return [
+        Finding(
+            f"Beta has no value in {len(failed)} of {len(folds)} folds ({reasons}): soft ratings "
+            "of those models are missing.",
+            warns=True,
+        )
+    ]
+
+
+def _wide_thresholds(tables: JudgeTables) -> list[Finding]:
+    table = tables.conformal_calibration
+    said = []
+    for row in table[table["method"] == tables.ranking_method].itertuples():
+        why = row.note or f"{row.n_models} models are too few for this coverage"
+        if np.isinf(row.threshold):
+            said.append(Finding(f"Intervals are unbounded: {why}.", warns=True))
+    if groups := groups_text(table, tables.ranking_method):
+        said.append(Finding(groups, warns=True))
+    return said
+
+
+def _failed_checks(tables: JudgeTables) -> list[Finding]:
+    if tables.checks is None or tables.checks["passed"].all():
+        return []
+    failed = int((~tables.checks["passed"].astype(bool)).sum())
+    return [
+        Finding(f"{failed} of {len(tables.checks)} quality checks failed; see below.", warns=True)
+    ]
+
+
+def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> SimpleNamespace:
+    """Return what the page shows of a judge; a part that it has nothing for is None."""
     coverage, withheld = _target(tables), tables.withheld
     diagnostics = tables.judge_diagnostics.assign(
         level=tables.judge_diagnostics["level"].fillna("").astype(str)
     )
     single = diagnostics["level"] == ""
     checks = _without_ratings(tables.checks) if withheld else tables.checks
-    return JudgeSection(
+    return SimpleNamespace(
         key=key,
         name=tables.display_name,
         slug=tables.judge,
@@ -172,11 +206,11 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> J
         methods=_methods(tables),
         conformal=_conformal(tables),
         notes=_notes(tables.conformal_calibration),
-        betas=make_grid(tables.beta_folds, "One row per fold", _BETA_COLUMNS),
+        betas=make_grid(tables.beta_folds, "One row per fold", _BETAS),
         diagnostics=make_grid(
-            diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTIC_COLUMNS
+            diagnostics[single].drop(columns="level"), "One row per number", _DIAGNOSTICS
         ),
-        levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTIC_COLUMNS),
+        levels=make_grid(diagnostics[~single], "One row per bin or group", _DIAGNOSTICS),
         missing=missing_section(tables.missingness, None if withheld else tables.missing_bounds),
         companions=companions_of(tables.companions, key, withheld=bool(withheld)),
         checks=_checks(checks),
@@ -186,7 +220,7 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> J
         runs=None
         if tables.runs is None or tables.runs.empty
         else make_grid(
-            tables.runs, "One row per table: when it was made last, and by which run", _RUN_COLUMNS
+            tables.runs, "One row per table: when it was made last, and by which run", _RUNS
         ),
         withheld=withheld,
     )
@@ -232,7 +266,7 @@ def _methods(tables: JudgeTables) -> Grid:
     return make_grid(
         tables.summary,
         "One row per way to rate; the marked one ranks the leaderboard",
-        (_METHOD, *_ERROR_COLUMNS),
+        f"method; {_ERRORS}",
         marked=lambda row: row.method == tables.ranking_method,
     )
 
@@ -252,7 +286,7 @@ def _conformal(tables: JudgeTables) -> Grid:
     return make_grid(
         table,
         "One row per way to rate: do the intervals contain the human rating as often as promised?",
-        _COVERAGE_COLUMNS,
+        _COVERAGE,
         marked=lambda row: row.method == tables.ranking_method,
     )
 
@@ -280,38 +314,25 @@ def _checks(checks: pd.DataFrame | None) -> Grid | None:
     if checks is None or checks.empty:
         return None
     caption = "One row per quality check; failed ones are marked"
-    return make_grid(
-        checks, caption, _CHECK_COLUMNS, marked=lambda row: not row.passed, mark="warns"
-    )
+    return make_grid(checks, caption, _CHECKS, marked=lambda row: not row.passed, mark="warns")
 
 
 def _failed(checks: pd.DataFrame | None) -> Grid | None:
     if checks is None or checks["passed"].all():
         return None
     failed = checks[~checks["passed"].astype(bool)]
-    return make_grid(failed, "One row per check that failed", _CHECK_COLUMNS)
+    return make_grid(failed, "One row per check that failed", _CHECKS)
 
 
-@dataclass(frozen=True)
-class PooledSection:
-    """The page's section on all judges together: their board, and the coverage of its intervals."""
-
-    key: str
-    basis: str
-    coverage: str
-    standings: list[Standing]
-    kept: str
-
-
-def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> PooledSection:
+def pooled_section(board: pd.DataFrame, judge: JudgeTables) -> SimpleNamespace:
     """Return the section of the pooled judges."""
     miscoverage = float(judge.conformal_calibration["miscoverage"].iloc[0])
-    return PooledSection(
-        "pooled",
-        basis_text(board),
-        percent(1 - miscoverage),
-        standings_of(board),
-        kept_text(board, miscoverage),
+    return SimpleNamespace(
+        key="pooled",
+        basis=basis_text(board),
+        coverage=percent(1 - miscoverage),
+        standings=standings_of(board),
+        kept=kept_text(board, miscoverage),
     )
 
 
@@ -319,4 +340,4 @@ def comparison_grid(comparison: pd.DataFrame, judges: Sequence[JudgeTables]) -> 
     """Return the comparison of judges by their names, one row per judge and method."""
     names = {tables.judge: tables.display_name for tables in judges}
     named = comparison.assign(judge=[names.get(slug, slug) for slug in comparison["judge"]])
-    return make_grid(named, "One row per judge and method", _COMPARISON_COLUMNS)
+    return make_grid(named, "One row per judge and method", _COMPARED)

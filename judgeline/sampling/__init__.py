@@ -1,11 +1,6 @@
 """Which battles to judge, balanced over models, and which a new model gets."""
 
-from judgeline.sampling.balanced import (
-    Appearances,
-    appearances,
-    balanced_sample,
-    tiebreak_keys,
-)
+from judgeline.sampling.balanced import Appearances, appearances, balanced_sample, tiebreak_keys
 from judgeline.sampling.candidate_battles import (
     N_BANDS,
     NeededBattles,
@@ -15,13 +10,6 @@ from judgeline.sampling.candidate_battles import (
 )
 
 __all__ = [
-    "N_BANDS",
-    "Appearances",
-    "NeededBattles",
-    "appearances",
-    "balanced_sample",
-    "choose_battles",
-    "needed_battles",
-    "strength_bands",
-    "tiebreak_keys",
-]
+    "N_BANDS", "Appearances", "NeededBattles", "appearances", "balanced_sample", "choose_battles",
+    "needed_battles", "strength_bands", "tiebreak_keys",
+]  # fmt: skip

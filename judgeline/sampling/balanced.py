@@ -69,7 +69,10 @@ def balanced_sample(
     """
     models = _model_codes(model_a, model_b)
     n = models.shape[1]
-    order = np.argsort(_shaped(tiebreak, n), kind="stable")
+    keys = np.asarray(tiebreak)
+    if keys.shape != (n,):
+        raise ValueError(f"tiebreak must have shape ({n},), one per battle, got {keys.shape}")
+    order = np.argsort(keys, kind="stable")
     first = require_positions(chosen, n)
     if not 0 <= n_battles <= n:
         raise ValueError(f"n_battles must lie in 0..{n} (the battles there are), got {n_battles}")
@@ -90,7 +93,10 @@ def appearances(model_a: ArrayLike, model_b: ArrayLike, sampled: ArrayLike) -> A
     rows = require_positions(sampled, n)
     available = np.bincount(models.ravel())
     counts = np.bincount(models[:, rows].ravel(), minlength=available.size)
-    return Appearances(*_spread(counts), *_spread(available * rows.size / n))
+    uniform = available * rows.size / n
+    return Appearances(
+        *(float(of(part)) for part in (counts, uniform) for of in (np.min, np.median, np.max))
+    )
 
 
 class _Coverage:
@@ -109,7 +115,10 @@ class _Coverage:
         self._battles: list[int] = order.tolist()
         self._taken = np.isin(order, chosen).tolist()
         self._counts = np.bincount(models[:, chosen].ravel(), minlength=n_models).tolist()
-        self._queues = [_ranks_of(model, ranked) for model in range(n_models)]
+        self._queues: list[list[int]] = [  # ranks of each model's battles, the best one last
+            np.flatnonzero((ranked == model).any(axis=0))[::-1].tolist()
+            for model in range(n_models)
+        ]
         self._heap: list[tuple[int, int, int]] = []
         for model in range(n_models):
             self._push(model)
@@ -135,12 +144,6 @@ class _Coverage:
             heapq.heappush(self._heap, (self._counts[model], queue[-1], model))
 
 
-def _ranks_of(model: int, models: NDArray[np.intp]) -> list[int]:
-    """Return the ranks of a model's battles, the best one last."""
-    ranks: list[int] = np.flatnonzero((models == model).any(axis=0))[::-1].tolist()
-    return ranks
-
-
 def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
     first, second = np.asarray(model_a, dtype=object), np.asarray(model_b, dtype=object)
     if first.ndim != 1 or first.shape != second.shape:
@@ -150,13 +153,6 @@ def _model_codes(model_a: ArrayLike, model_b: ArrayLike) -> NDArray[np.intp]:
     codes: dict[object, int] = {}
     both = [codes.setdefault(name, len(codes)) for name in (*first, *second)]
     return np.asarray(both, dtype=np.intp).reshape(2, first.size)
-
-
-def _shaped(tiebreak: ArrayLike, n: int) -> NDArray[np.generic]:
-    keys = np.asarray(tiebreak)
-    if keys.shape != (n,):
-        raise ValueError(f"tiebreak must have shape ({n},), one per battle, got {keys.shape}")
-    return keys
 
 
 def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -169,7 +165,3 @@ def require_positions(rows: ArrayLike, n: int) -> NDArray[np.int64]:
     if (counts > 1).any():
         raise ValueError(f"the battle at position {values[counts > 1][0]} is chosen twice")
     return positions
-
-
-def _spread(counts: NDArray[np.float64] | NDArray[np.intp]) -> tuple[float, float, float]:
-    return float(np.min(counts)), float(np.median(counts)), float(np.max(counts))

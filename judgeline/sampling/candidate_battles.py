@@ -1,7 +1,7 @@
 """Battles of a new model: how many its interval takes, and which, spread over what there is."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,7 +85,17 @@ def needed_battles(
     the half-width and an earlier estimate of the spread.
     """
     errors, counts = np.asarray(std_error, dtype=float), np.asarray(n_battles, dtype=float)
-    _require_settings(errors, counts, threshold, half_width, max_battles)
+    if errors.ndim != 1 or errors.shape != counts.shape:
+        raise ValueError(
+            f"std_error and n_battles must have one shape (m,), got {errors.shape} and "
+            f"{counts.shape}"
+        )
+    if not threshold >= 0:
+        raise ValueError(f"threshold is {threshold}; it must be 0 or more spreads")
+    if not 0 < half_width < math.inf:
+        raise ValueError(f"half_width is {half_width}; it must be positive and finite")
+    if max_battles < 1:
+        raise ValueError(f"max_battles is {max_battles}; it must be at least 1")
     known = np.isfinite(errors) & (errors > 0) & (counts > 0)
     noise = float(np.median(errors[known] * np.sqrt(counts[known]))) if known.any() else math.inf
     wanted = 0.0
@@ -163,79 +173,44 @@ def choose_battles(
     next seat to the least ``(2 * seats + 1) / share``; it never takes a seat back as the house
     grows.
     """
-    groups = [_codes(values) for values in (band, question, language, opponent)]
+    groups = [np.asarray(values) for values in (band, question, language, opponent)]
     keys, shares = np.asarray(tiebreak), np.asarray(share, dtype=float)
-    n = keys.size
-    _require_cells(groups, keys, shares)
-    _require_limits(n_battles, most_per_question)
-    kept = require_positions(chosen, n)
-    counts = [np.zeros(codes.max(initial=-1) + 1, dtype=np.int64) for codes in groups]
-    free = np.ones(n, dtype=bool)
-    taken = kept.tolist()
+    _require_possible(groups, keys, shares, n_battles, most_per_question)
+    taken = require_positions(chosen, keys.size).tolist()
+    levels, asked, spoken = np.arange(len(groups)), 1, 2
+    codes = np.array([np.unique(values, return_inverse=True)[1] for values in groups])
+    met = np.zeros((levels.size, codes.max(initial=-1) + 1), dtype=np.int64)
     for row in taken:
-        _take(row, groups, counts, free)
+        met[levels, codes[:, row]] += 1
+    free = ~np.isin(np.arange(keys.size), taken)
     order = np.argsort(keys, kind="stable")
     while len(taken) < n_battles:
-        asked = counts[_QUESTION][groups[_QUESTION]]
-        left = order[(free & (asked < most_per_question))[order]]
+        left = order[(free & (met[asked, codes[asked]] < most_per_question))[order]]
         if not left.size:
             break
-        for level, (codes, count) in enumerate(zip(groups, counts, strict=True)):
-            met = count[codes[left]]
-            behind = (2 * met + 1) / shares[left] if level == _LANGUAGE else met
+        for level in levels.tolist():
+            behind = met[level, codes[level, left]]
+            if level == spoken:
+                behind = (2 * behind + 1) / shares[left]
             left = left[behind == behind.min()]
-        _take(int(left[0]), groups, counts, free)
         taken.append(int(left[0]))
+        free[left[0]] = False
+        met[levels, codes[:, left[0]]] += 1
     return np.asarray(taken, dtype=np.int64)
 
 
-_Codes = NDArray[np.int64]
-_QUESTION, _LANGUAGE = 1, 2
-"""Levels of the choice, after the band and before the opponent."""
-
-
-def _take(row: int, groups: list[_Codes], counts: list[_Codes], free: NDArray[np.bool_]) -> None:
-    free[row] = False
-    for codes, count in zip(groups, counts, strict=True):
-        count[codes[row]] += 1
-
-
-def _codes(values: ArrayLike) -> _Codes:
-    codes: _Codes = np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64)
-    return codes
-
-
-def _require_settings(
-    errors: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    threshold: float,
-    half_width: float,
-    max_battles: int,
+def _require_possible(
+    groups: list[NDArray[Any]],
+    keys: NDArray[Any],
+    shares: NDArray[np.float64],
+    n_battles: int,
+    most_per_question: float,
 ) -> None:
-    if errors.ndim != 1 or errors.shape != counts.shape:
-        raise ValueError(
-            f"std_error and n_battles must have one shape (m,), got {errors.shape} and "
-            f"{counts.shape}"
-        )
-    if not threshold >= 0:
-        raise ValueError(f"threshold is {threshold}; it must be 0 or more spreads")
-    if not 0 < half_width < math.inf:
-        raise ValueError(f"half_width is {half_width}; it must be positive and finite")
-    if max_battles < 1:
-        raise ValueError(f"max_battles is {max_battles}; it must be at least 1")
-
-
-def _require_cells(
-    groups: list[_Codes], keys: NDArray[np.generic], shares: NDArray[np.float64]
-) -> None:
-    shapes = {keys.shape, shares.shape, *(codes.shape for codes in groups)}
+    shapes = {keys.shape, shares.shape, *(values.shape for values in groups)}
     if shapes != {(keys.size,)}:
         raise ValueError(f"all arrays must have one shape (n,), got {sorted(shapes)}")
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise ValueError(f"a language's share must be above 0, got {shares.min()}")
-
-
-def _require_limits(n_battles: int, most_per_question: float) -> None:
     if n_battles < 0:
         raise ValueError(f"n_battles is {n_battles}; it must be 0 or more")
     if not most_per_question >= 1:

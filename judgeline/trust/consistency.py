@@ -24,11 +24,26 @@ def score_conflicts(
 ) -> NDArray[np.bool_]:
     """Return which pairs (n,) have scores that contradict the comparison of the same two answers.
 
-    The sign of the score difference is not the sign of the comparison, A's share 1, 0.5 or 0; a tie
-    against a preference, on either side, is a conflict too. Scores that the judge gave either
-    answer alone, in points of any one scale, count as equal if at most `tolerance` apart. Different
-    lengths, a score that is not finite or another outcome are a `ValueError`. Source: Y. Wang et
-    al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
+    The sign of the score difference is not that of the comparison; a tie against a preference, on
+    either side, is a conflict too.
+
+    Parameters
+    ----------
+    score_a, score_b : array_like, shape (n,)
+        Scores that the judge gave either answer alone, in points of any one scale.
+    outcome : array_like, shape (n,)
+        A's share of the win by comparison: 1, 0.5 or 0.
+    tolerance : float
+        Points that equal scores are at most apart, from 0.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a score is not finite or an outcome is another number.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, conflict ratio.
     """
     ours, theirs, share = (np.asarray(x, dtype=float) for x in (score_a, score_b, outcome))
     if ours.ndim != 1 or not ours.shape == theirs.shape == share.shape:
@@ -76,9 +91,19 @@ def outcome_matrices(
 ) -> Comparisons:
     """Return one outcome matrix per question from comparisons listed one a row (n,).
 
-    Questions and their answers are in sorted order; pairs without an outcome are NaN. Another
-    outcome than 1, 0.5, 0 or NaN, an answer that meets itself, or a pair of a question that is
-    listed twice (in either order) is a `ValueError`.
+    Questions and their answers are in sorted order; pairs without an outcome are NaN.
+
+    Parameters
+    ----------
+    question, answer_a, answer_b : array_like, shape (n,)
+        Names of the question and of the two answers, none of them missing.
+    outcome : array_like, shape (n,)
+        A's share of the win: 1, 0.5, 0, or NaN where the two were not compared.
+
+    Raises
+    ------
+    ValueError
+        If an outcome is another number, an answer meets itself, or a pair is listed twice.
     """
     names = [np.asarray(column) for column in (question, answer_a, answer_b)]
     share = np.asarray(outcome, dtype=float)

@@ -346,10 +346,23 @@ def perplexity_outcome(
 ) -> Floats:
     """Return the outcome of the order in which the judge was less perplexed by its own answer.
 
-    Outcomes (n,) are A's share, 1, 0.5 or 0, perplexities those of the whole answer, 1 or more,
-    when A, respectively B, was shown first; other values are a `ValueError`. It is a tie if the
-    perplexities are at most `tolerance` apart, even where both orders agree. Source: Y. Wang et al.
-    (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
+    Parameters
+    ----------
+    outcome_ab, outcome_ba : array_like, shape (n,)
+        A's share of the win, 1, 0.5 or 0, when A, respectively B, was shown first.
+    perplexity_ab, perplexity_ba : array_like, shape (n,)
+        Perplexity of the whole answer in that order, 1 or more.
+    tolerance : float
+        Perplexities at most this apart are a tie, even where both orders agree.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or a value is out of range.
+
+    References
+    ----------
+    Y. Wang et al. (2025), "TrustJudge", arXiv:2509.21117, perplexity-based aggregation.
     """
     columns = {"outcome_ab": outcome_ab, "outcome_ba": outcome_ba}
     columns |= {"perplexity_ab": perplexity_ab, "perplexity_ba": perplexity_ba}

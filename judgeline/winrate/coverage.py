@@ -9,7 +9,6 @@ from judgeline.winrate.models import ModelWinRates, adjust_models
 from judgeline.winrate.outcomes import OutcomeTables, normal_quantile
 from judgeline.winrate.powered import (
     MIN_CALIBRATING_VOTES,
-    HeldOutModels,
     conformal_spread,
     difference_estimates,
 )
@@ -56,7 +55,12 @@ def leave_out_coverage(
     model. ``prediction-powered`` needs the model's own votes and has no row. The interval of
     ``naive`` is its sampling error alone.
 
-    `by_strength` has the battles of `tables` in strata by `strength_strata`.
+    Parameters
+    ----------
+    tables, by_strength : OutcomeTables
+        From `tabulate_outcomes`, without strata and in those of `strength_strata`.
+    miscoverage : float
+        Tolerated share of misses of each interval, in (0, 1).
 
     Returns
     -------
@@ -68,45 +72,31 @@ def leave_out_coverage(
     rates = adjust_models(
         tables, by_length=None, by_strength=by_strength, miscoverage=miscoverage, hidden=True
     )
-    estimates = difference_estimates(by_strength)
-    rows = [_naive(rates, miscoverage)]
-    rows += [(way, EACH_MODEL, _shown(rates, way)) for way in _LEFT_OUT_ALONE]
-    rows += [
-        ("difference", name, _third_left_out(estimates, third, miscoverage))
-        for name, third in _thirds(rates, estimates.calibrating)
-    ]
-    return _summary(rows if estimates.calibrating.any() else [], miscoverage)
-
-
-_LEFT_OUT_ALONE = ("difference", "mean-outcome", "ternary", "binary")
-
-
-class _Intervals(NamedTuple):
-    """Truth, estimate and interval of each model, NaN without an estimate."""
-
-    truth: Floats
-    estimate: Floats
-    lower: Floats
-    upper: Floats
-
-
-def _rows_of(rates: ModelWinRates, estimator: str) -> ModelWinRates:
-    rows = (rates.estimator == estimator) & (rates.n_votes >= MIN_CALIBRATING_VOTES)
-    return ModelWinRates(*(column[rows] for column in rates))
-
-
-def _shown(rates: ModelWinRates, estimator: str) -> _Intervals:
-    rows = _rows_of(rates, estimator)
-    ends = (rows.win_rate, rows.win_rate_lower, rows.win_rate_upper)
-    return _Intervals(rows.human_win_rate, *ends)
-
-
-def _naive(rates: ModelWinRates, miscoverage: float) -> tuple[str, str, _Intervals]:
-    rows = _rows_of(rates, "difference")
-    share = rows.naive_win_rate
-    reach = normal_quantile(miscoverage) * np.sqrt(share * (1 - share) / rows.n_battles)
-    intervals = _Intervals(rows.human_win_rate, share, share - reach, share + reach)
-    return "naive", EACH_MODEL, intervals
+    models = difference_estimates(by_strength)
+    rows = []
+    for way in ("naive", "difference", "mean-outcome", "ternary", "binary"):
+        of = (rates.estimator == ("difference" if way == "naive" else way)) & (
+            rates.n_votes >= MIN_CALIBRATING_VOTES
+        )
+        intervals = (rates.win_rate[of], rates.win_rate_lower[of], rates.win_rate_upper[of])
+        if way == "naive":
+            share = rates.naive_win_rate[of]
+            reach = np.sqrt(share * (1 - share) / rates.n_battles[of])
+            reach = normal_quantile(miscoverage) * reach
+            intervals = (share, share - reach, share + reach)
+        rows.append(_summary(way, EACH_MODEL, rates.human_win_rate[of], *intervals))
+    for name, third in _thirds(rates, models.calibrating):
+        others = np.tile(models.calibrating & ~third, (third.size, 1))
+        half_width = conformal_spread(models, others, miscoverage=miscoverage).half_width
+        ends = (models.win_rate, models.win_rate - half_width, models.win_rate + half_width)
+        clipped = (np.clip(end, 0, 1)[third] for end in ends)
+        rows.append(_summary("difference", name, models.human_win_rate[third], *clipped))
+    rows = [(*row, miscoverage) for row in rows] if models.calibrating.any() else []
+    kinds = ["str"] * 3 + ["int64"] * 2 + ["float"] * 5
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return WinRateCoverage(
+        *(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
+    )
 
 
 def _thirds(rates: ModelWinRates, calibrating: Bools) -> list[tuple[str, Bools]]:
@@ -120,28 +110,14 @@ def _thirds(rates: ModelWinRates, calibrating: Bools) -> list[tuple[str, Bools]]
     ]
 
 
-def _third_left_out(models: HeldOutModels, third: Bools, miscoverage: float) -> _Intervals:
-    others = np.tile(models.calibrating & ~third, (third.size, 1))
-    half_width = conformal_spread(models, others, miscoverage=miscoverage).half_width
-    estimate = np.clip(models.win_rate, 0, 1)
-    lower, upper = (np.clip(models.win_rate + side * half_width, 0, 1) for side in (-1, 1))
-    return _Intervals(*(part[third] for part in (models.human_win_rate, estimate, lower, upper)))
-
-
-def _summary(rows: list[tuple[str, str, _Intervals]], miscoverage: float) -> WinRateCoverage:
-    columns: list[list[object]] = [[] for _ in WinRateCoverage._fields]
-    for estimator, left_out, (truth, estimate, lower, upper) in rows:
-        ties = "without ties" if estimator == "binary" else "ties half"
-        has = np.isfinite(estimate) & np.isfinite(truth)
-        error, width = (estimate - truth)[has], (upper - lower)[has]
-        held = ((lower <= truth) & (truth <= upper))[has]
-        parts = (error, np.abs(error), width, held)
-        means = [float(part.mean()) if has.any() else np.nan for part in parts]
-        counts = (int(has.sum()), int((~has).sum()))
-        row = (estimator, left_out, ties, *counts, *means, miscoverage)
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
-    kinds = ["str"] * 3 + ["int64"] * 2 + ["float"] * 5
-    return WinRateCoverage(
-        *(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
-    )
+def _summary(
+    estimator: str, left_out: str, truth: Floats, estimate: Floats, lower: Floats, upper: Floats
+) -> tuple[str | int | float, ...]:
+    """Return a row, but for the miscoverage, from intervals of models, NaN without an estimate."""
+    has = np.isfinite(estimate) & np.isfinite(truth)
+    error, width = (estimate - truth)[has], (upper - lower)[has]
+    held = ((lower <= truth) & (truth <= upper))[has]
+    parts = (error, np.abs(error), width, held)
+    means = [float(part.mean()) if has.any() else np.nan for part in parts]
+    ties = "without ties" if estimator == "binary" else "ties half"
+    return estimator, left_out, ties, int(has.sum()), int((~has).sum()), *means

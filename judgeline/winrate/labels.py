@@ -1,8 +1,7 @@
 """Labels to buy: how many, of which kind, and whether they beat people's votes alone.
 
-Battles can be chosen by the human outcome, where votes exist and are only revealed, or by the
-judge's verdict, which is known before anybody votes. The first feeds specificity and sensitivity,
-the second the conditional estimate alone; labels of one kind distort the other's estimate.
+Labels chosen by the human outcome feed specificity and sensitivity, labels chosen by the judge's
+verdict the conditional estimate alone; labels of one kind distort the other's estimate.
 """
 
 import math
@@ -167,11 +166,9 @@ def _bernoulli(share: Any) -> Any:
 
 
 class JudgeCounts(NamedTuple):
-    """Battles behind one binary win rate, whole numbers.
+    """Battles behind one binary win rate: without a vote, lost and won as humans say.
 
-    `n_test` battles have no human outcome; the judge calls `n_test_won` of them won. Of the
-    `n_lost` that humans call lost the judge calls `n_lost_right` lost; of the `n_won` that
-    humans call won it calls `n_won_right` won.
+    The judge calls `n_test_won` won, `n_lost_right` lost and `n_won_right` won of these.
     """
 
     n_test: Any
@@ -254,11 +251,7 @@ _REMEDY = {
 
 
 class LabelPlan(NamedTuple):
-    """Battles to label beyond those labelled, and the half-width to expect then.
-
-    `n_won` and `n_lost` are further battles of either kind: as humans or as the judge call them,
-    by the function that made the plan. `half_width` is a share of battles.
-    """
+    """Further battles to label, as humans or the judge call them, and the half-width to expect."""
 
     n_won: int
     n_lost: int
@@ -281,9 +274,8 @@ def plan_by_human_outcome(counts: JudgeCounts, *, half_width: float, quantile: f
 def plan_by_verdict(counts: JudgeCounts, *, half_width: float, quantile: float) -> LabelPlan:
     """Return the fewest further labels, by verdict, for the conditional estimate.
 
-    That estimate assumes that verdicts mean the same in calibration and test battles: draw the
-    labels from the test battles' population, at random within each verdict. Shares of human wins
-    per verdict are smoothed by one battle a side.
+    Shares of human wins per verdict are smoothed by one battle a side. Labels are to be drawn at
+    random within each verdict from the population of the test battles.
     """
     rates = smoothed_rates(counts, quantile)
     n_lost, lost_right, n_won, won_right = (float(part) for part in counts[2:])
@@ -320,6 +312,7 @@ def _fewest_labels(
         )
 
     def variance(more: tuple[int, int]) -> float:
+        """Return the variance of calibration after further labels of either kind."""
         return sum(s / (h + m) for s, h, m in zip(spread, have, more, strict=True))
 
     roots = [math.sqrt(value) for value in spread]
@@ -349,17 +342,11 @@ def plan_text(plan: LabelPlan, *, said_by: str, won: str, lost: str) -> str:
 # ------------------------------------------------------------------ rows of the table
 
 
-class _Way(NamedTuple):
-    """A planner, and the source of the outcomes that divide its battles."""
-
-    make: Callable[..., LabelPlan]
-    said_by: str
-
-
-_WAYS = {
-    "human outcome": _Way(plan_by_human_outcome, "humans"),
-    "verdict": _Way(plan_by_verdict, "the judge"),
+_WAYS: dict[str, tuple[Callable[..., LabelPlan], str]] = {
+    "human outcome": (plan_by_human_outcome, "humans"),
+    "verdict": (plan_by_verdict, "the judge"),
 }
+"""By what divides the battles: the planner, and whose outcomes these are."""
 _ANY_WIDTH = 1e6  # so wide that no label is needed: such a plan tells the width at hand
 _OWN = (
     f"votes on its own battles calibrate without that, from {MIN_OWN_VOTES} won and as many lost, "
@@ -376,33 +363,30 @@ def _plan_row(
     half_width: float,
     quantile: float,
 ) -> tuple[float | int | str, ...]:
-    way = _WAYS[chosen_by]
-    at_hand = way.make(counts, half_width=_ANY_WIDTH, quantile=quantile).half_width
+    make, said_by = _WAYS[chosen_by]
+    at_hand = make(counts, half_width=_ANY_WIDTH, quantile=quantile).half_width
     try:
-        plan = way.make(counts, half_width=half_width, quantile=quantile)
+        plan = make(counts, half_width=half_width, quantile=quantile)
     except ValueError as error:  # skill and classes were looked at: the width is out of reach
         return _no_plan(at_hand, half_width, "out-of-reach", str(error))
     won, lost = _SIDES[grouping]
-    words = plan_text(plan, said_by=way.said_by, won=won, lost=lost)
+    words = plan_text(plan, said_by=said_by, won=won, lost=lost)
     notes = [f"{TRANSPORTED}; {_OWN}"] if calibration == "others" else []
-    notes += [_worth_text(counts, quantile)] if chosen_by == "human outcome" else []
+    if chosen_by == "human outcome":
+        rates = smoothed_rates(counts, quantile)
+        worth = judge_or_humans(
+            np.clip(rates.win_rate, 0, 1),
+            specificity=rates.specificity,
+            sensitivity=rates.sensitivity,
+            labels_per_test_battle=float((counts.n_lost + counts.n_won) / counts.n_test),
+        )
+        better = "beats" if worth > 1 else "loses to"
+        notes.append(
+            f"a label that calibrates the judge is worth {worth:.2g} without it: the judge with "
+            f"labels {better} humans alone"
+        )
     row = (at_hand, half_width, plan.half_width, plan.n_won, plan.n_lost)
     return *row, words, "ok", "; ".join(notes)
-
-
-def _worth_text(counts: JudgeCounts, quantile: float) -> str:
-    """Return a sentence about the worth of a label with the judge and without it."""
-    rates = smoothed_rates(counts, quantile)
-    worth = judge_or_humans(
-        np.clip(rates.win_rate, 0, 1),
-        specificity=rates.specificity,
-        sensitivity=rates.sensitivity,
-        labels_per_test_battle=float((counts.n_lost + counts.n_won) / counts.n_test),
-    )
-    better = "the judge with labels beats" if worth > 1 else "the judge with labels loses to"
-    return (
-        f"a label that calibrates the judge is worth {worth:.2g} without it: {better} humans alone"
-    )
 
 
 def _no_plan(

@@ -1,32 +1,61 @@
 """A backfill: judges on corpora that are there already, made by the daemon of the instance.
 
 It is Dagster's own asset backfill, the one that its web interface starts, of exactly what each
-judge's verdicts support.
+judge's verdicts support. The command states what it costs, has it confirmed, and follows it.
 """
 
+import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
-from dagster._core.definitions.events import AssetKeyPartitionKey
-from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
-from dagster._core.utils import make_new_backfill_id
+import typer
+from rich.console import Console
 
+from assets.judging.asking import PROGRESS
 from assets.judging.budgets import NO_CAP, require_environment
 from assets.judging.planning import plan_judge
 from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG
-from pipelines.commands.able import judges_of
-from pipelines.commands.supported import common_part, supported_part
+from judgeline.cli import COULD_NOT_RUN, OK
+from judgeline.terminal import plain
+from pipelines.commands.console import (
+    FailedCheck,
+    RunOutcome,
+    blocked,
+    cause,
+    exit_code,
+    failed_check,
+    print_outcome,
+    print_plan,
+    progress_bar,
+    said,
+)
+from pipelines.commands.plan import (
+    common_part,
+    judges_of,
+    require_covered,
+    require_reachable,
+    supported_part,
+)
+from pipelines.commands.run import run_lineage
+from pipelines.definitions import build_definitions
+from pipelines.instance.homes import open_instance
+from pipelines.instance.internals import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionStatus,
+    launch_backfill,
+)
 from pipelines.sensors.candidates import has_candidates
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.judge_plan import JudgePlan
-from resources.tables.store import ParquetStore
+from resources.store.resource import StoredVerdicts
+from resources.tables.store import ParquetStore, open_store
 
 WITHOUT_CORPUS = "not group:corpus and not group:candidates and not candidate_verdicts"
 """What a backfill makes, as a selection of a run: nothing of the corpus and nothing of new models.
@@ -35,6 +64,14 @@ It is what the daemon's backfill makes; new models are placed by a sensor, with 
 """
 _NEEDED_DAEMONS = ("BACKFILL", "QUEUED_RUN_COORDINATOR")
 _LONGEST_SILENCE_S = 120.0  # a daemon gives a sign of life every 30 s
+_STATES = {
+    dg.DagsterRunStatus.QUEUED: ("wait", "dim", "waits for its turn"),
+    dg.DagsterRunStatus.STARTED: ("run", "cyan", "started"),
+    dg.DagsterRunStatus.SUCCESS: ("done", "green", "done"),
+    dg.DagsterRunStatus.FAILURE: ("FAIL", "bold red", "failed"),
+    dg.DagsterRunStatus.CANCELED: ("stop", "yellow", "cancelled"),
+}
+_LAST_WORDS = 30  # events looked at for how far a judge is
 
 
 class Pair(NamedTuple):
@@ -44,11 +81,45 @@ class Pair(NamedTuple):
     judge: JudgeDefinition
 
 
-def choose_pairs(
-    catalog: Catalog,
-    store: ParquetStore,
+def run_backfill(
     judges: Sequence[str],
-    corpora: Sequence[str] = (),
+    corpora: Sequence[str],
+    budget: Sequence[str],
+    console: Console,
+    *,
+    yes: bool,
+    dry_run: bool,
+    here: bool,
+    wait: bool,
+) -> int:
+    """State what judges would be asked, have it confirmed and done; return the exit code."""
+    cap = Budget.parse(list(budget)) if budget else None
+    catalog, store = Catalog(), open_store()
+    pairs = choose_pairs(catalog, store, judges, corpora)
+    plan = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
+    print_plan(plan, console)
+    said(console, f"Together: {together(plan)}")
+    for note in left_to_sensor(pairs, store):
+        said(console, note)
+    if cap is not None:
+        require_covered(plan, cap)
+    if dry_run:
+        return OK
+    if here:
+        _confirm(plan, yes=yes)
+        return _run_here(catalog, pairs, cap, console)
+    with open_instance() as instance:
+        require_daemon(instance)
+        _note_unreachable(pairs, plan, console)
+        _confirm(plan, yes=yes)
+        backfill_id = submit(instance, build_definitions(), store, pairs, budget)
+        said(console, f"Backfill {backfill_id} is with the daemon.")
+        n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
+        return _watch(Watcher(instance, backfill_id, console, n_runs), console) if wait else OK
+
+
+def choose_pairs(
+    catalog: Catalog, store: ParquetStore, judges: Sequence[str], corpora: Sequence[str] = ()
 ) -> list[Pair]:
     """Return who is to judge what: the named corpora, or all that are there and can be judged."""
     chosen = [catalog.judge(slug) for slug in dict.fromkeys(judges)]
@@ -80,11 +151,15 @@ def choose_pairs(
 
 
 def _require_read(corpus: CorpusDefinition, store: ParquetStore) -> None:
-    if store.stored("sampled_battles", corpus.slug) is None:
-        raise ValueError(
-            f"corpus {corpus.slug!r} has no sampled battles yet; read it first: "
-            f"judgeline run --corpus {corpus.slug} --select group:corpus"
-        )
+    for asset, lack, remedy in (
+        ("sampled_battles", "no sampled battles yet", "read it first"),
+        ("recorded_verdicts", "no table of recorded verdicts", "read it again"),
+    ):
+        if store.stored(asset, corpus.slug) is None:
+            raise ValueError(
+                f"corpus {corpus.slug!r} has {lack}; {remedy}: "
+                f"judgeline run --corpus {corpus.slug} --select group:corpus"
+            )
 
 
 def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetStore) -> bool:
@@ -94,9 +169,8 @@ def _can_judge(judge: JudgeDefinition, corpus: CorpusDefinition, store: ParquetS
     if judge.kind in ("recorded", "builtin"):
         return judge.kind == "builtin" and corpus.reader == "arena"
     sample = store.stored("sampled_battles", corpus.slug)
-    return sample is not None and bool(
-        sample[["instruction", "completion_a", "completion_b"]].notna().all(axis=None)
-    )
+    texts = ["instruction", "completion_a", "completion_b"]
+    return sample is not None and bool(sample[texts].notna().all(axis=None))
 
 
 def plan_backfill(
@@ -106,16 +180,26 @@ def plan_backfill(
     require_environment()
     plans = []
     for corpus, judge in pairs:
-        sample = store.stored("sampled_battles", corpus.slug)
-        came = store.stored("recorded_verdicts", corpus.slug)
-        if sample is None or came is None:
-            _require_read(corpus, store)
-            raise ValueError(
-                f"corpus {corpus.slug!r} has no table of recorded verdicts; read it again: "
-                f"judgeline run --corpus {corpus.slug} --select group:corpus"
-            )
+        _require_read(corpus, store)
+        sample, came = (
+            store.stored(asset, corpus.slug) for asset in ("sampled_battles", "recorded_verdicts")
+        )
         plans.append(plan_judge(judge, corpus, sample, came, store, buyer))
     return tuple(plans)
+
+
+def together(plan: Sequence[JudgePlan]) -> str:
+    """Return the calls, tokens and money of several judges, by currency."""
+    parts = [f"{sum(step.n_calls for step in plan):,} calls"]
+    if n_tokens := sum(step.n_tokens for step in plan):
+        parts.append(f"about {n_tokens:,} tokens")
+    for currency in sorted({step.currency for step in plan if step.money is not None}):
+        money = sum(step.money or 0.0 for step in plan if step.currency == currency)
+        parts.append(f"about {money:,.2f} {currency}")
+    unpriced = {step.judge for step in plan if step.n_calls and step.tokens and step.money is None}
+    if unpriced:
+        parts.append(f"price unknown of {', '.join(sorted(unpriced))}")
+    return ", ".join(parts)
 
 
 def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
@@ -130,6 +214,43 @@ def left_to_sensor(pairs: Iterable[Pair], store: ParquetStore) -> list[str]:
     ]
 
 
+def _confirm(plan: Sequence[JudgePlan], *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ValueError(
+            f"nobody is there to confirm ({together(plan)}), since the input is no terminal; add "
+            "--yes to go on without"
+        )
+    typer.confirm(f"Go on ({together(plan)})?", abort=True, err=True)
+
+
+def _run_here(catalog: Catalog, pairs: Sequence[Pair], cap: Budget | None, console: Console) -> int:
+    """Do the work corpus by corpus in this process, and return the worst exit code."""
+    codes = [
+        run_lineage(
+            corpus=slug,
+            judges=[pair.judge.slug for pair in pairs if pair.corpus.slug == slug],
+            select=[WITHOUT_CORPUS],
+            catalog=catalog,
+            budget=cap,
+            console=console,
+        ).exit_code
+        for slug in dict.fromkeys(pair.corpus.slug for pair in pairs)
+    ]
+    return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
+
+
+def _note_unreachable(pairs: Sequence[Pair], plan: Sequence[JudgePlan], console: Console) -> None:
+    """Say which judges cannot be asked from here; the daemon has an environment of its own."""
+    steps = zip(pairs, plan, strict=True)
+    asked = [pair.judge for pair, step in steps if step.n_calls and pair.judge.kind == "openai"]
+    try:
+        require_reachable(asked)
+    except ValueError as error:
+        said(console, f"Not from here: {error}. The daemon has an environment of its own.")
+
+
 def require_daemon(instance: dg.DagsterInstance) -> None:
     """Check that a daemon is at work on the instance, which is what runs a backfill."""
     heartbeats = instance.get_daemon_heartbeats()
@@ -138,9 +259,9 @@ def require_daemon(instance: dg.DagsterInstance) -> None:
         beat = heartbeats.get(kind)
         silent_for = time.time() - beat.timestamp if beat is not None else None
         if silent_for is None or silent_for > _LONGEST_SILENCE_S:
-            told = "never seen" if silent_for is None else f"silent for {silent_for:,.0f} s"
+            seen = "never seen" if silent_for is None else f"silent for {silent_for:,.0f} s"
             raise RuntimeError(
-                f"no daemon runs backfills of this instance ({kind.lower()}: {told}). Start one "
+                f"no daemon runs backfills of this instance ({kind.lower()}: {seen}). Start one "
                 "and leave it running: judgeline ui (docs/judges-and-schedules.md). Or do the "
                 "work in this process: add --here"
             )
@@ -153,28 +274,31 @@ def submit(
     pairs: Sequence[Pair],
     budget: Sequence[str] = (),
 ) -> str:
-    """Hand a backfill to the daemon of an instance, and return its id."""
-    register(
-        instance,
-        corpora=[pair.corpus.slug for pair in pairs],
-        judges=[pair.judge.slug for pair in pairs],
-    )
-    backfill_id = make_new_backfill_id()
-    tags = {BUDGET_TAG: " ".join(budget) or NO_CAP}  # a person typed it
+    """Hand a backfill to the daemon of an instance, and return its id.
+
+    Its partitions are those of each judge, and the comparison of each corpus.
+    """
+    corpora = sorted({pair.corpus.slug for pair in pairs})
     judges = sorted({pair.judge.slug for pair in pairs})
-    instance.add_backfill(
-        PartitionBackfill.from_asset_graph_subset(
-            backfill_id=backfill_id,
-            backfill_timestamp=time.time(),
-            tags=tags,
-            dynamic_partitions_store=instance,
-            asset_graph_subset=_target(defs, store, pairs),
-            title=f"judgeline backfill of {', '.join(judges)}",
-            description=None,
-            run_config=None,
-        )
+    register(instance, corpora=corpora, judges=judges)
+    graph = defs.resolve_asset_graph()
+    judged, compared = (
+        defs.resolve_job_def(name).asset_layer.executable_asset_keys
+        for name in ("judge_job", "comparison_job")
     )
-    return backfill_id
+    targets: set[tuple[dg.AssetKey, str]] = set()
+    for corpus in corpora:
+        own = [pair.judge.slug for pair in pairs if pair.corpus.slug == corpus]
+        parts = {judge: supported_part(graph, store, corpus, judge) for judge in own}
+        for judge, part in parts.items():
+            partition = corpus_judge_key(corpus, judge)
+            targets |= {(key, partition) for key in judged - part.left_out}
+        common = common_part(parts, dict.fromkeys(parts, True))
+        left_out = common.left_out if common else frozenset()
+        targets |= {(key, corpus) for key in compared - left_out}
+    tags = {BUDGET_TAG: " ".join(budget) or NO_CAP}  # a person typed it
+    title = f"judgeline backfill of {', '.join(judges)}"
+    return launch_backfill(instance, graph, targets, tags, title)
 
 
 def cancel(instance: dg.DagsterInstance, backfill_id: str) -> None:
@@ -187,21 +311,127 @@ def cancel(instance: dg.DagsterInstance, backfill_id: str) -> None:
     instance.update_backfill(backfill.with_status(BulkActionStatus.CANCELING))
 
 
-def _target(defs: dg.Definitions, store: ParquetStore, pairs: Sequence[Pair]) -> AssetGraphSubset:
-    """Return the partitions to make: those of each judge, and the comparison of each corpus."""
-    graph = defs.resolve_asset_graph()
-    judged, compared = (
-        defs.resolve_job_def(name).asset_layer.executable_asset_keys
-        for name in ("judge_job", "comparison_job")
-    )
-    targets: set[AssetKeyPartitionKey] = set()
-    for corpus in sorted({pair.corpus.slug for pair in pairs}):
-        judges = [pair.judge.slug for pair in pairs if pair.corpus.slug == corpus]
-        parts = {judge: supported_part(graph, store, corpus, judge) for judge in judges}
-        for judge, part in parts.items():
-            partition = corpus_judge_key(corpus, judge)
-            targets |= {AssetKeyPartitionKey(key, partition) for key in judged - part.left_out}
-        together = common_part(parts, dict.fromkeys(parts, True))
-        left_out = together.left_out if together else frozenset()
-        targets |= {AssetKeyPartitionKey(key, corpus) for key in compared - left_out}
-    return AssetGraphSubset.from_asset_partition_set(targets, graph)
+class Watcher:
+    """Follows a backfill until it ends; `n_expected` is how many runs it is expected to take."""
+
+    def __init__(
+        self, instance: dg.DagsterInstance, backfill_id: str, console: Console, n_expected: int
+    ) -> None:
+        self.backfill_id, self._instance, self._console = backfill_id, instance, console
+        self._seen: dict[str, dg.DagsterRunStatus] = {}
+        self._progress = progress_bar(console)
+        self._task = self._progress.add_task("waiting for the daemon", total=n_expected)
+
+    def follow(self, pause: float = 2.0) -> BulkActionStatus:
+        """Print a line when a run changes its state, look every `pause` seconds; return the end."""
+        with self._progress:
+            while True:
+                backfill = self._instance.get_backfill(self.backfill_id)
+                status = backfill.status if backfill else BulkActionStatus.FAILED
+                self._look()
+                if status in BULK_ACTION_TERMINAL_STATUSES:
+                    return status
+                time.sleep(pause)
+
+    def failures(self) -> tuple[list[FailedCheck], list[str]]:
+        """Return the checks that failed in the last runs of each partition, and what could not run.
+
+        A run that was retried counts by its last retry.
+        """
+        checks: list[FailedCheck] = []
+        errors: list[str] = []
+        runs = self._runs()
+        repeated = {run.parent_run_id for run in runs}
+        for run in (run for run in runs if run.run_id not in repeated):
+            events = self._events(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+            found = (event.asset_check_evaluation_data for event in events)
+            checks += [failed_check(one, _partition(run)) for one in found if not one.passed]
+            if run.status == dg.DagsterRunStatus.FAILURE:
+                errors += self._errors(run)
+        backfill = self._instance.get_backfill(self.backfill_id)
+        if backfill is not None and backfill.error is not None:
+            errors.append(f"the backfill itself: {' '.join(backfill.error.message.split())}")
+        return checks, errors
+
+    def _runs(self) -> list[dg.DagsterRun]:
+        tags = {"dagster/backfill": self.backfill_id}
+        return list(reversed(self._instance.get_runs(dg.RunsFilter(tags=tags))))
+
+    def _look(self) -> None:
+        runs = self._runs()
+        for run in runs:
+            if self._seen.get(run.run_id) != run.status:
+                self._seen[run.run_id] = run.status
+                self._print(run)
+        ended = [run for run in runs if run.status == dg.DagsterRunStatus.SUCCESS]
+        self._progress.update(self._task, completed=len(ended))
+        for run in runs:
+            if run.status == dg.DagsterRunStatus.STARTED and self._console.is_terminal:
+                self._progress.update(self._task, description=plain(self._last_word(run)))
+
+    def _print(self, run: dg.DagsterRun) -> None:
+        if run.status not in _STATES:
+            return
+        mark, style, state = _STATES[run.status]
+        again = " again" if run.parent_run_id and state == "started" else ""
+        n_assets = len(run.asset_selection or ())
+        self._console.print(
+            f"  [{style}]{mark:<4}[/] {plain(_partition(run))}: {state}{again}"
+            f" ({n_assets} tables, run {run.run_id[:8]})",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def _last_word(self, run: dg.DagsterRun) -> str:
+        records = self._instance.get_records_for_run(
+            run.run_id, limit=_LAST_WORDS, ascending=False
+        ).records
+        messages = (record.event_log_entry.user_message for record in records)
+        word = next((one for one in messages if one.startswith(PROGRESS)), None)
+        return _partition(run) if word is None else word.removeprefix(PROGRESS)
+
+    def _errors(self, run: dg.DagsterRun) -> list[str]:
+        failures = list(self._events(run, dg.DagsterEventType.STEP_FAILURE))
+        if not failures:
+            events = list(self._events(run, dg.DagsterEventType.RUN_FAILURE))
+            why = events[-1].message if events else "its process ended"
+            return [f"{_partition(run)}: {why}"]
+        return [
+            f"{event.step_key} of {_partition(run)}: {cause(event)}"
+            for event in failures
+            if not blocked(event)
+        ]
+
+    def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[dg.DagsterEvent]:
+        for record in self._instance.get_records_for_run(run.run_id, of_type=kind).records:
+            yield record.event_log_entry.dagster_event
+
+
+def _partition(run: dg.DagsterRun) -> str:
+    return run.tags.get("dagster/partition", "no partition")
+
+
+def _watch(watcher: Watcher, console: Console) -> int:
+    """Follow a backfill to its end, or until a person has seen enough."""
+    backfill_id = watcher.backfill_id
+    try:
+        status = watcher.follow()
+    except KeyboardInterrupt:
+        said(
+            console,
+            f"No longer watching; backfill {backfill_id} goes on. To end it: "
+            f"judgeline backfill --cancel {backfill_id}",
+        )
+        return OK
+    checks, errors = watcher.failures()
+    if status == BulkActionStatus.CANCELED:
+        errors.append(f"backfill {backfill_id} was cancelled; what was bought is kept")
+    code = exit_code(checks, errors)
+    if code == OK and status not in (
+        BulkActionStatus.COMPLETED_SUCCESS,
+        BulkActionStatus.COMPLETED,
+    ):
+        errors.append(f"backfill {backfill_id} ended as {status.value.lower()}; the UI has its log")
+        code = COULD_NOT_RUN
+    print_outcome(RunOutcome(code, "", failed_checks=tuple(checks), errors=tuple(errors)), console)
+    return code

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from upath import UPath
 
+from assets.candidates.accepting import accept, history_in
 from assets.candidates.assets import choose_candidate_battles, of_asked_judges, read_candidates
+from assets.candidates.choosing import Needs, anchor_answers, questions_to_answer
 from assets.reliability.gate import withheld_judges
-from pipelines.sensors.activity import active_among, why_none_is_active
-from resources.candidates.accepting import accept, history_in
-from resources.candidates.choosing import Needs, anchor_answers, questions_to_answer
+from pipelines.commands.plan import tables_by_judge
+from pipelines.sensors.activity import active_or_why
 from resources.candidates.folder import (
     PATIENCE_SECONDS,
     SETTLED_SECONDS,
@@ -49,8 +50,7 @@ def write_questions(
 ) -> tuple[int, int]:
     """Write the questions that a new model should answer; return how many, of how many."""
     definition, battles = _battles(corpus)
-    kinds = {".jsonl": _as_json, ".parquet": _as_parquet}
-    if out.suffix not in kinds:
+    if out.suffix not in (".jsonl", ".parquet"):
         raise ValueError(f"{out} ends in {out.suffix!r}; write to a .jsonl or .parquet file")
     if not out.parent.is_dir():
         raise ValueError(f"there is no folder {out.parent} to write into; make it first")
@@ -66,7 +66,10 @@ def write_questions(
     chosen = questions_to_answer(answers, wanted, definition.seed)[_QUESTION_COLUMNS]
     part = out.with_name(f"{out.name}.{uuid.uuid4().hex}.part")
     try:
-        kinds[out.suffix](chosen, part)
+        if out.suffix == ".parquet":
+            chosen.to_parquet(part, index=False)
+        else:
+            chosen.to_json(part, orient="records", lines=True, force_ascii=False)
         os.replace(part, out)
     finally:
         part.unlink(missing_ok=True)
@@ -107,37 +110,23 @@ def check_file(file: Path, corpus: str) -> Told:
         row = found.refused.iloc[0]
         return Told(False, [f"It would be set aside ({row['reason']}): {row['detail']}."])
     twin = [one.name for one in files if one.content_hash == own[0].content_hash]
-    notes = list(found.notes)
+    first = found.candidates.iloc[0]
+    model, content = str(first["model"]), str(first["content_hash"])
+    rivals = others.candidates
+    rivals = rivals[rivals["model"].eq(model) & rivals["content_hash"].ne(content)]
+    if len(rivals):
+        why = f"{rivals['file'].iloc[0]!r} holds other answers of {model!r}"
+        return Told(False, [f"It would be set aside (second-file): {why}."])
+    lines = [f"It would be taken: {len(found.candidates):,} answers of {model!r}.", *found.notes]
     if file.name in {one.name for one in files} - set(twin):
-        notes.append(
+        lines.append(
             f"It would replace {file.name!r}, which is there: its battles are judged anew."
         )
-    return _taken(definition, battles, tables, found.candidates, notes, twin, others.candidates)
-
-
-def _taken(
-    definition: CorpusDefinition,
-    battles: pd.DataFrame,
-    tables: ParquetStore,
-    own: pd.DataFrame,
-    notes: list[str],
-    twin: list[str],
-    others: pd.DataFrame,
-) -> Told:
-    model, content = str(own["model"].iloc[0]), str(own["content_hash"].iloc[0])
-    rivals = others[others["model"].eq(model) & others["content_hash"].ne(content)]
-    if len(rivals):
-        file = rivals["file"].iloc[0]
-        return Told(
-            False,
-            [f"It would be set aside (second-file): {file!r} holds other answers of {model!r}."],
-        )
-    chosen, needs = _battles_of(definition, battles, tables, own)
-    lines = [f"It would be taken: {len(own):,} answers of {model!r}.", *notes]
     if twin:
         lines.append(f"Its content is there already, as {twin[0]!r}: nothing would happen.")
+    chosen, needs = _battles_of(definition, battles, tables, found.candidates)
     lines.append(
-        f"{len(chosen):,} battles; {_told_width(needs, len(chosen))}. Each judge is asked "
+        f"{len(chosen):,} battles; {_width_text(needs, len(chosen))}. Each judge is asked "
         f"{2 * len(chosen):,} calls per replicate."
     )
     if len(chosen) < needs.n_battles:
@@ -151,25 +140,15 @@ def _taken(
 
 def unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:
     """Return why no judge, or one with a leaderboard, can be asked about candidates now."""
-    catalog, rated = Catalog(), tables.partitions("leaderboard", corpus.slug)
-    try:
-        judges = active_among(corpus, catalog, rated)
-        if not judges:
-            return [why_none_is_active(corpus, catalog, rated)]
-    except ValueError as error:  # of the judges that the corpus lists
-        return [str(error)]
-    return [why for judge in judges if (why := missing_variable(judge))]
+    judges, why = active_or_why(corpus, Catalog(), tables.partitions("leaderboard", corpus.slug))
+    return [why] if why else [lack for judge in judges if (lack := missing_variable(judge))]
 
 
 def _battles_of(
     definition: CorpusDefinition, battles: pd.DataFrame, tables: ParquetStore, own: pd.DataFrame
 ) -> tuple[pd.DataFrame, Needs]:
     heldout, calibration = (
-        {
-            judge: table
-            for judge in tables.partitions(name, definition.slug)
-            if (table := tables.stored(name, definition.slug, judge)) is not None
-        }
+        tables_by_judge(tables, name, definition.slug)
         for name in ("heldout_ratings", "conformal_calibration")
     )
     asked = of_asked_judges(heldout, Catalog())
@@ -179,7 +158,7 @@ def _battles_of(
     )
 
 
-def _told_width(needs: Needs, n_battles: int) -> str:
+def _width_text(needs: Needs, n_battles: int) -> str:
     width = needs.half_width(n_battles)
     if not needs.by_judge:
         return "how wide its interval will be nobody knows before a judge has ratings"
@@ -242,9 +221,7 @@ def list_notes(corpus: str) -> list[str]:
 
 def _withheld(tables: ParquetStore, corpus: str) -> dict[str, str]:
     """Return why ratings are withheld, by judge."""
-    judges = tables.partitions("leaderboard", corpus)
-    boards = {judge: tables.stored("leaderboard", corpus, judge) for judge in judges}
-    return withheld_judges({judge: one for judge, one in boards.items() if one is not None})
+    return withheld_judges(tables_by_judge(tables, "leaderboard", corpus))
 
 
 def _ratings_shown(tables: ParquetStore, corpus: str) -> list[dict[str, str]]:
@@ -253,19 +230,13 @@ def _ratings_shown(tables: ParquetStore, corpus: str) -> list[dict[str, str]]:
     Where the leaderboard has no ratings, nor has this.
     """
     withheld = _withheld(tables, corpus)
-    shown = []
-    for judge in tables.partitions("candidate_ratings", corpus):
-        placed = tables.stored("candidate_ratings", corpus, judge)
-        if placed is not None:
-            shown.append(
-                {
-                    str(
-                        row["model"]
-                    ): f"{'withheld' if judge in withheld else _rated(row)} by {judge}"
-                    for _, row in placed.iterrows()
-                }
-            )
-    return shown
+    return [
+        {
+            str(row["model"]): f"{'withheld' if judge in withheld else _rated(row)} by {judge}"
+            for _, row in placed.iterrows()
+        }
+        for judge, placed in tables_by_judge(tables, "candidate_ratings", corpus).items()
+    ]
 
 
 def _rated(row: pd.Series) -> str:
@@ -283,11 +254,3 @@ def _battles(corpus: str) -> tuple[CorpusDefinition, pd.DataFrame]:
             "--select group:corpus"
         )
     return definition, battles
-
-
-def _as_json(table: pd.DataFrame, path: Path) -> None:
-    table.to_json(path, orient="records", lines=True, force_ascii=False)
-
-
-def _as_parquet(table: pd.DataFrame, path: Path) -> None:
-    table.to_parquet(path, index=False)

@@ -4,6 +4,7 @@ What belongs here: options and help. Anything heavy is imported by the command t
 that `--help` answers at once.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -14,10 +15,12 @@ import typer
 
 from judgeline.cli import EXIT_CODES, OK, app, complain
 from judgeline.terminal import open_console, plain
-from pipelines.commands.backfill_command import register_backfill
-from pipelines.commands.candidate_commands import candidates_app
-from pipelines.commands.why_command import EPILOG as WHY_EPILOG
-from pipelines.commands.why_command import why
+from pipelines.commands.file_commands import (
+    CorpusOption,
+    JudgeOption,
+    candidates_app,
+    verdicts_app,
+)
 
 app.info.help += (
     "  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
@@ -35,6 +38,14 @@ class Format(StrEnum):
     md = "md"
 
 
+class WhyFormat(StrEnum):
+    """What `why` prints: for people in a terminal, for programs, or for a page."""
+
+    table = "table"
+    json = "json"
+    md = "md"
+
+
 class Failure(StrEnum):
     """Failures that are asked for again only on request."""
 
@@ -46,27 +57,6 @@ class Failure(StrEnum):
     echo = "echo"
     tool_call = "tool_call"
     other_model = "other_model"
-
-
-class VerdictFormat(StrEnum):
-    """Formats of verdicts that other programs read and write."""
-
-    alpaca_eval = "alpaca-eval"
-    arena_hard = "arena-hard"
-    mt_bench = "mt-bench"
-    soft_elo = "soft-elo"
-
-
-verdicts_app = typer.Typer(
-    help="Why a call would hit or miss the verdict store, and verdict files of other programs.",
-    rich_markup_mode="rich",
-    no_args_is_help=True,
-)
-app.add_typer(verdicts_app, name="verdicts")
-
-CorpusOption = Annotated[
-    str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
-]
 
 
 @app.command(
@@ -230,126 +220,13 @@ def leaderboard(
         console.print(f"Report: {plain(report)}", soft_wrap=True)
 
 
-@verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
-)
-def explain(
-    battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
-    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
-    corpus: Annotated[
-        str | None,
-        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
-    ] = None,
-) -> None:
-    """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
-
-    On a miss it names the parts of the call in which the nearest stored verdict differs.
-    """
-    from judgeline.terminal import plain_table
-    from pipelines.commands.verdicts import explain_battle
-
-    where, rows = explain_battle(battle, judge, corpus)
-    columns = ("order", "replicate", "store", "why")
-    console = open_console()
-    console.print(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}", soft_wrap=True)
-    console.print(plain_table("", columns, rows))
-
-
-FormatOption = Annotated[
-    VerdictFormat, typer.Option("--format", help="Format of the file.", show_default=False)
-]
-BaselineOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
-        "file to import has several.",
-        show_default=False,
-    ),
-]
-FirstInOption = Annotated[
-    int,
-    typer.Option(
-        min=1, max=2, help="Of arena-hard: the game that shows the baseline as assistant A."
-    ),
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
-
-
-@verdicts_app.command(
-    "import",
-    epilog="[bold]Examples[/bold]\n\n"
-    "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
-    "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
-    "--out hard\n\n" + EXIT_CODES,
-)
-def import_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
-    style: FormatOption,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the tables; made if missing.", show_default=False)
-    ],
-    baseline: BaselineOption = None,
-    baseline_first_in: FirstInOption = 1,
-    force: ForceOption = False,
-) -> None:
-    """Convert verdicts of another program to battles.parquet and verdicts.parquet.
-
-    A failed game stays a failed verdict, and a row that fits no rule goes to quarantine.csv.
-    Prints what to add to the configuration.
-    """
-    from pipelines.commands.exchange import import_verdicts, show_imported
-
-    imported = import_verdicts(
-        files,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_imported(open_console(), imported)
-
-
-@verdicts_app.command(
-    epilog="[bold]Example[/bold]\n\n"
-    "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
-    "--out careful.csv\n\n" + EXIT_CODES
-)
-def export(
-    corpus: CorpusOption,
-    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
-    style: FormatOption,
-    out: Annotated[Path, typer.Option(help="The file.", show_default=False)],
-    baseline: BaselineOption = None,
-    baseline_first_in: FirstInOption = 1,
-    force: ForceOption = False,
-) -> None:
-    """Write a judge's stored verdicts in the format of another program; asks nothing.
-
-    Says what the format cannot hold, and how often that happened.
-    """
-    from pipelines.commands.exchange import export_verdicts, show_exported
-
-    account = export_verdicts(
-        corpus,
-        judge,
-        style.value,
-        out,
-        baseline=baseline or (),
-        baseline_first_in=baseline_first_in,
-        force=force,
-    )
-    show_exported(open_console(), account, style.value, out)
-
-
 @app.command(
     epilog="[bold]Example[/bold]\n\n"
     "  judgeline labels --corpus arena --judge careful\n\n" + EXIT_CODES
 )
 def labels(
     corpus: CorpusOption,
-    judge: Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)],
+    judge: JudgeOption,
 ) -> None:
     """Say how many more battles to label, and of which kind, for shorter win-rate intervals.
 
@@ -365,7 +242,115 @@ def labels(
     open_console().print(plain_table("", ("of", "chosen by", "plan"), rows))
 
 
-app.command(epilog=f"{WHY_EPILOG}\n\n{EXIT_CODES}")(why)
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline why some-model --corpus arena --judge careful\n\n"
+    "  judgeline why some-model --corpus arena --judge careful --top 1 --full-text --format md\n\n"
+    + EXIT_CODES
+)
+def why(
+    model: Annotated[
+        str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
+    ],
+    corpus: Annotated[str, typer.Option(help="Slug of a corpus.", show_default=False)],
+    judge: Annotated[
+        str, typer.Option(help="Slug of a judge, or 'pooled', all together.", show_default=False)
+    ],
+    top: Annotated[int, typer.Option(min=0, max=50, help="Battles each way.")] = 5,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as hard or human; by default the one that ranks.", show_default=False
+        ),
+    ] = None,
+    style: Annotated[WhyFormat, typer.Option("--format", help="How to print it.")] = (
+        WhyFormat.table
+    ),
+    full_text: Annotated[
+        bool, typer.Option("--full-text", help="Show texts and answers whole.")
+    ] = False,
+) -> None:
+    """Say where a rating comes from: interval, slope, battles, verdicts, prompt, judge and runs.
+
+    Battles are those that move the rating most, with what the rating would lose without each.
+    """
+    from pipelines.commands.why import explain_rating
+    from pipelines.commands.why_shown import lines_of, markdown_of, show_why
+
+    found = explain_rating(model, corpus, judge, top=top, method=method)
+    if style is WhyFormat.json:
+        print(json.dumps(found.as_record(), indent=1, allow_nan=False))  # noqa: T201
+        return
+    lines = lines_of(found, full_text=full_text)
+    if style is WhyFormat.md:
+        print(markdown_of(lines), end="")  # noqa: T201
+        return
+    show_why(open_console(), lines)
+
+
+@app.command(
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline backfill --judge gpt-4o-mini --budget 20USD\n\n"
+    "  judgeline backfill --judge strict --corpus arena --yes --here\n\n" + EXIT_CODES
+)
+def backfill(
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(help="Slug of a judge; repeat for more.", show_default=False),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Slug of a corpus; repeat for more. By default all that were read and that the "
+            "judge can judge.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CAP",
+            help="Hard cap on the whole backfill: 5000calls, 2Mtokens or 12.50USD; repeat to cap "
+            "several. Starts nothing if more is expected.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="State what would be asked and its price; ask nobody.")
+    ] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Do the work in this process; needs no daemon.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Follow it to its end, or leave it running.")
+    ] = True,
+    cancel: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="End a backfill that runs.", show_default=False),
+    ] = None,
+) -> None:
+    """Have judges judge corpora that were read before; other judges' tables stay untouched.
+
+    States calls, tokens and price first, and asks. The work is done by the daemon that
+    `judgeline ui` starts: this command only follows it, and can be left with Ctrl-C. New models
+    are not part of it: a sensor places them afterwards.
+    """
+    if cancel is not None:
+        from pipelines.commands.backfill import cancel as end
+        from pipelines.instance.homes import open_instance
+
+        with open_instance() as instance:
+            end(instance, cancel)
+        open_console().print("The daemon ends it and its runs. What was bought is kept.")
+        raise typer.Exit(OK)
+    if not judge:
+        raise ValueError("name a judge: judgeline backfill --judge SLUG; `judgeline judges` lists")
+    from pipelines.commands.backfill import run_backfill
+
+    asked = (judge, corpus or (), budget or ())
+    done = run_backfill(*asked, open_console(), yes=yes, dry_run=dry_run, here=here, wait=wait)
+    raise typer.Exit(done)
 
 
 @app.command()
@@ -383,7 +368,7 @@ def ui(
     raise typer.Exit(serve(port, open_console()))
 
 
-register_backfill(app)
+app.add_typer(verdicts_app, name="verdicts")
 app.add_typer(candidates_app, name="candidates")
 
 

@@ -1,8 +1,11 @@
-"""Console output of a run: one line per asset and check, and a progress bar."""
+"""Console output of a run: a line per asset and check, a progress bar, and the outcome."""
 
 import logging
 import re
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,8 +23,10 @@ from rich.progress import (
 from rich.text import Text
 
 from assets.judging.asking import PROGRESS
+from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
 from judgeline.terminal import plain
+from resources.judges.judge_plan import JudgePlan, told
 
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
@@ -32,7 +37,7 @@ class RunReporter:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._last_told = time.monotonic()
+        self._last_line = time.monotonic()
         self._progress = progress_bar(console)
         self._task = self._progress.add_task("starting", total=None)
 
@@ -97,14 +102,14 @@ class RunReporter:
         """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
         if not text.startswith(PROGRESS):
             return
-        told = text.removeprefix(PROGRESS)
+        news = text.removeprefix(PROGRESS)
         if level >= logging.WARNING:
-            self.line("warn", told)
+            self.line("warn", news)
             return
-        self._progress.update(self._task, description=plain(told))
-        if not self.console.is_terminal and time.monotonic() - self._last_told >= _PAUSE_S:
-            self._last_told = time.monotonic()
-            self.console.print(f"  ...  {plain(told)}", highlight=False, soft_wrap=True)
+        self._progress.update(self._task, description=plain(news))
+        if not self.console.is_terminal and time.monotonic() - self._last_line >= _PAUSE_S:
+            self._last_line = time.monotonic()
+            said(self.console, f"  ...  {news}")
 
     def _check(self, evaluation: Any) -> None:
         name = f"{evaluation.asset_key.to_user_string()}: {evaluation.check_name}"
@@ -180,3 +185,92 @@ def cause(event: dg.DagsterEvent) -> str:
         if error.cls_name
         else message
     )
+
+
+def said(console: Console, text: str) -> None:
+    """Print a text from outside as one line, as it is."""
+    console.print(plain(text), highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class FailedCheck:
+    """A quality check that did not pass; a gate stops what follows, a warning does not."""
+
+    asset: str
+    check: str
+    partition: str
+    is_gate: bool
+    description: str
+
+
+def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
+    """Return what is said of a check that failed."""
+    return FailedCheck(
+        evaluation.asset_key.to_user_string(),
+        evaluation.check_name,
+        partition,
+        evaluation.severity == dg.AssetCheckSeverity.ERROR,
+        evaluation.description or "",
+    )
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Outcome of a run of the lineage of a corpus; of a dry run, `n_battles` and `plan`.
+
+    `judges` are those asked for, or that the corpus implies; `errors` say why something could not
+    run, one paragraph each; `report` is the one that this run wrote. `n_made` tables were made,
+    and `n_up_to_date` found as they have to be.
+    """
+
+    exit_code: int
+    corpus: str
+    judges: tuple[str, ...] = ()
+    failed_checks: tuple[FailedCheck, ...] = ()
+    errors: tuple[str, ...] = ()
+    report: Path | None = None
+    n_battles: int | None = None
+    plan: tuple[JudgePlan, ...] = ()
+    n_made: int = 0
+    n_up_to_date: int = 0
+
+
+def exit_code(failed_checks: Iterable[FailedCheck], errors: Iterable[str]) -> int:
+    """Return 1 if anything could not run, else 2 if a gate failed, else 0."""
+    if any(True for _ in errors):
+        return COULD_NOT_RUN
+    return GATE_FAILED if any(check.is_gate for check in failed_checks) else OK
+
+
+def print_plan(plan: Iterable[JudgePlan], console: Console) -> None:
+    """Print what each judge would be asked."""
+    for step in plan:
+        calls, *details = told(step)
+        said(console, f"  {calls}")
+        for detail in details:
+            said(console, f"    {detail}")
+
+
+def print_outcome(outcome: RunOutcome, console: Console) -> None:
+    """Print what a person needs at the end: the plan, or every failure with its cause."""
+    if outcome.n_battles is not None:
+        console.print(f"Would judge {outcome.n_battles:,} battles of {plain(outcome.corpus)}:")
+    print_plan(outcome.plan, console)
+    for check in outcome.failed_checks:
+        kind, style = ("Gate", "bold red") if check.is_gate else ("Warning", "yellow")
+        name = f"{check.check.replace('_', ' ')} ({check.asset}, {check.partition})"
+        console.print(f"\n[{style}]{kind}[/{style}]: {plain(name)}", highlight=False)
+        if console.is_terminal:
+            console.print(Padding(Text(inert(check.description)), (0, 0, 0, 2)))
+        else:
+            console.print(Text(inert(f"  {check.description}")), soft_wrap=True)
+    for error in outcome.errors:
+        console.print(f"\n[bold red]Could not run[/bold red]: {plain(error)}", highlight=False)
+    if n := outcome.n_up_to_date:
+        tables = "1 table is" if n == 1 else f"{n} tables are"
+        end = f"{tables} up to date. Nothing was made; judgeline run --force makes them again."
+        if outcome.n_made:
+            end = f"{outcome.n_made} made; {tables} up to date."
+        console.print(f"\n{end}", highlight=False, soft_wrap=True)
+    if outcome.report is not None:
+        said(console, f"\nReport: {outcome.report}")

@@ -22,12 +22,15 @@ from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files
 from resources.corpora.recorded import BATTLES, VERDICTS
-from resources.exchange.alpaca_eval import write_alpaca_eval
-from resources.exchange.arena_hard import arena_hard_options, write_arena_hard
-from resources.exchange.files import require_free, write_together
-from resources.exchange.games import Account, Exported, judged_battles
-from resources.exchange.mt_bench import write_mt_bench
-from resources.exchange.soft_elo import UNKNOWN, write_soft_elo
+from resources.exchange.formats import (
+    UNKNOWN,
+    arena_hard_options,
+    write_alpaca_eval,
+    write_arena_hard,
+    write_mt_bench,
+    write_soft_elo,
+)
+from resources.exchange.games import Account, judged_battles, require_free, write_together
 from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 
@@ -82,33 +85,25 @@ def import_verdicts(
     options = arena_hard_options(style, baseline, baseline_first_in)
     found = read_files(READERS[style], files, options)
     if found.battles.empty:
-        raise ValueError(_nothing(found))
+        counts = found.quarantine["reason"].value_counts()
+        reasons = ", ".join(f"{n} {reason}" for reason, n in counts.items())
+        example = found.quarantine["detail"].iloc[0] if len(counts) else "no rows at all"
+        raise ValueError(
+            f"no row could be read ({reasons or 'the file has none'}), such as: {example}. Correct "
+            "the format or the file"
+        )
     found, renamed = _own_slugs(found)
     entries = _entries(found, places[BATTLES])
-    tables = {BATTLES: found.battles, VERDICTS: found.verdicts}
     write_together(
         {
-            **{places[name]: _parquet(table) for name, table in tables.items()},
+            places[BATTLES]: lambda path: found.battles.to_parquet(path, index=False),
+            places[VERDICTS]: lambda path: found.verdicts.to_parquet(path, index=False),
             places["quarantine.csv"]: lambda path: path.write_text(
                 in_csv(found.quarantine), encoding="utf-8", newline=""
             ),
         }
     )
     return Imported(found, places, *entries, renamed)
-
-
-def _nothing(found: CorpusRead) -> str:
-    reasons = found.quarantine["reason"].value_counts()
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    example = found.quarantine["detail"].iloc[0] if len(found.quarantine) else "no rows at all"
-    return (
-        f"no row could be read ({told or 'the file has none'}), such as: {example}. Correct the "
-        "format or the file"
-    )
-
-
-def _parquet(table: pd.DataFrame) -> Any:
-    return lambda path: table.to_parquet(path, index=False)
 
 
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
@@ -130,21 +125,17 @@ def _free(name: str, taken: Collection[str]) -> str:
 def _entries(found: CorpusRead, battles: Path) -> tuple[str, str]:
     """Return what to add to corpora.yaml, and what to add to judges.yaml."""
     judges = sorted(found.verdicts["judge"].unique())
-    name = _slug(battles.resolve().parent.name)
+    try:
+        name = slug(battles.resolve().parent.name)
+    except ValueError:
+        name = "imported"
     corpus = {"reader": "battles", "location": str(battles.resolve()), "judges": judges}
     recorded = {
-        judge: {"display_name": judge, "family": "unknown", "kind": "recorded"} for judge in judges
+        judge: {"display_name": judge, "family": "unknown", "kind": "recorded"}
+        for judge in judges
+        if judge not in load_judges()
     }
-    known = load_judges()
-    fresh = {judge: entry for judge, entry in recorded.items() if judge not in known}
-    return _yaml({name: corpus}), _yaml(fresh) if fresh else ""
-
-
-def _slug(name: str) -> str:
-    try:
-        return slug(name)
-    except ValueError:
-        return "imported"
+    return _yaml({name: corpus}), _yaml(recorded) if recorded else ""
 
 
 def _yaml(entry: dict[str, Any]) -> str:
@@ -167,27 +158,18 @@ def export_verdicts(
     options = arena_hard_options(style, baseline, baseline_first_in)
     battles, verdicts = _stored(store or open_store(), corpus, judge)
     judged, account = judged_battles(battles, verdicts)
-    exported = _write(style, judged, account, judge, corpus, options)
+    if style == "arena-hard":
+        exported = write_arena_hard(judged, account, judge, options)
+    elif style == "soft-elo":
+        exported = write_soft_elo(judged, account, judge, corpus)
+    else:
+        writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
+        exported = writer(judged, account, judge)
     if not account.n_written:
-        raise ValueError(_unwritten(style, account))
+        reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
+        raise ValueError(f"nothing to write as {style}: {reasons}. Choose another format or judge")
     write_together({out: lambda path: path.write_text(exported.text, encoding="utf-8")})
     return account
-
-
-def _write(
-    style: str, judged: list[Any], account: Account, judge: str, corpus: str, options: Any
-) -> Exported:
-    if style == "arena-hard":
-        return write_arena_hard(judged, account, judge, options)
-    if style == "soft-elo":
-        return write_soft_elo(judged, account, judge, corpus)
-    writer = {"mt-bench": write_mt_bench, "alpaca-eval": write_alpaca_eval}[style]
-    return writer(judged, account, judge)
-
-
-def _unwritten(style: str, account: Account) -> str:
-    reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"
-    return f"nothing to write as {style}: {reasons}. Choose another format or judge"
 
 
 def counted(counts: Counter[str]) -> list[str]:

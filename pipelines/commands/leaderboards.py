@@ -99,22 +99,23 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     """Return per corpus or model and way of choosing battles what to label, in words."""
     from resources.tables.store import open_store  # loads the orchestrator
 
-    for kind, slug, known in (
-        ("corpus", corpus, load_corpora()),
-        ("judge", judge, load_judges()),
+    for kind, slug, known, file in (
+        ("corpus", corpus, load_corpora(), "config/corpora.yaml"),
+        ("judge", judge, load_judges(), "config/judges.yaml"),
     ):
         if slug not in known:
-            file = {"corpus": "corpora", "judge": "judges"}[kind]
-            raise ValueError(unknown_name(kind, slug, known, f"config/{file}.yaml"))
+            raise ValueError(unknown_name(kind, slug, known, file))
     table = open_store().stored("label_plan", corpus, judge)
     if table is None:
         raise ValueError(
             f"no label plan of judge {judge!r} on corpus {corpus!r}; make it first: "
             f"judgeline run --corpus {corpus} --judge {judge}"
         )
-    return [_line(row) for _, row in table.iterrows()]
-
-
-def _line(row: pd.Series) -> tuple[str, str, str]:
-    subject = "the corpus" if row["grouping"] == "all" else str(row["level"])
-    return subject, str(row["chosen_by"]), str(row["plan"])
+    return [
+        (
+            "the corpus" if row["grouping"] == "all" else str(row["level"]),
+            str(row["chosen_by"]),
+            "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
+        )
+        for _, row in table.iterrows()
+    ]

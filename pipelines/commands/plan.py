@@ -1,21 +1,98 @@
-"""Plan of a run: its calls, their cost and the intervals they give; nothing is asked."""
+"""Plan of a run: its judges, what of the lineage they support, their calls, and the price."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+import dagster as dg
 import pandas as pd
 
 from assets.candidates.assets import choose_candidate_battles, read_candidates
 from assets.corpus.assets import choose
 from assets.judging.planning import ASKED, plan_judge
+from judgeline.io import PLAIN, SCORE_COLUMNS, are_plain
+from pipelines.instance.internals import AssetGraph
+from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.corpora.assemble import filter_battles
 from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
+from resources.judges.catalog import open_served
 from resources.judges.judge_plan import JudgePlan
 from resources.tables.store import ParquetStore
+
+
+def judges_of(
+    corpus: CorpusDefinition, catalog: Catalog, named: Sequence[str] | None = None
+) -> list[JudgeDefinition]:
+    """Return the judges to run on a corpus: those named, its own, or those without a price."""
+    wanted = named or corpus.judges
+    if wanted is not None:
+        chosen = [catalog.judge(slug) for slug in dict.fromkeys(wanted)]
+        for judge in chosen:
+            _require_able(judge, corpus)
+        if not chosen:
+            raise ValueError(
+                f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
+                "the key so that each run decides"
+            )
+        return chosen
+    kind = "builtin" if corpus.reader == "arena" else "recorded"
+    able = [judge for judge in catalog.judges().values() if judge.kind == kind]
+    if not able:
+        raise ValueError(
+            f"no judge of kind {kind!r} is configured, and others cost money: name who is to judge "
+            f"corpus {corpus.slug!r} with --judge, or under its 'judges' in config/corpora.yaml"
+        )
+    return able
+
+
+def _require_able(judge: JudgeDefinition, corpus: CorpusDefinition) -> None:
+    simulated = corpus.reader == "arena"
+    if (judge.kind == "builtin" and not simulated) or (judge.kind == "recorded" and simulated):
+        can = "the built-in arena only" if judge.kind == "builtin" else "what came with a corpus"
+        raise ValueError(
+            f"judge {judge.slug!r} of kind {judge.kind!r} knows {can}, not corpus {corpus.slug!r}; "
+            "choose another judge. Verdicts of your own are rated by: judgeline rank FILE --out DIR"
+        )
+
+
+def asked_judges(
+    corpus: CorpusDefinition,
+    served: Sequence[JudgeDefinition],
+    tables: ParquetStore,
+    buyer: Buyer,
+    asks: Collection[str],
+) -> list[JudgeDefinition]:
+    """Return those of some judges behind an endpoint that a run would ask, for tables `asks`.
+
+    The battles are those sampled before. A corpus that was never sampled is read for it.
+    """
+    if not served or not asks:
+        return []
+    sample = tables.stored("sampled_battles", corpus.slug)
+    came = tables.stored("recorded_verdicts", corpus.slug)
+    if sample is None or came is None:
+        _, plan = plan_run(corpus, served, tables, buyer, asks=asks)
+    else:
+        plan = tuple(
+            plan_judge(judge, corpus, sample, came, tables, buyer, asks=asks) for judge in served
+        )
+    return [judge for judge, step in zip(served, plan, strict=True) if step.n_calls]
+
+
+def require_reachable(judges: Iterable[JudgeDefinition]) -> None:
+    """Ask the endpoint of each judge something small."""
+    problems = []
+    for judge in judges:
+        try:
+            open_served(judge, form=judge.asks[0]).require_reachable()
+        except (ValueError, OSError, RuntimeError) as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("; ".join(problems))
 
 
 def plan_run(
@@ -61,20 +138,33 @@ def cut_short(placing: JudgePlan, texts: Sequence[str]) -> str:
             "nothing is asked about new models; state candidates.budget in calls, or add "
             "'price_per_million' to its entry in config/judges.yaml"
         )
-    for unit, value in (
-        ("calls", placing.n_calls),
-        ("tokens", placing.n_tokens),
-        ("money", placing.money or 0.0),
+    over = _first_over(limit, placing.n_calls, placing.n_tokens, placing.money or 0.0)
+    if over is None:
+        return ""
+    needed, most = over
+    return (
+        f"about {needed} of this are about new models, where candidates.budget stops the run at "
+        f"{most}: raise candidates.budget of the corpus in config/corpora.yaml, or run it several "
+        "times"
+    )
+
+
+def _first_over(cap: Budget, calls: float, tokens: float, money: float) -> tuple[str, str] | None:
+    """Return the first of calls, tokens and money that a cap does not cover, and its limit."""
+    for value, limit, unit, digits in (
+        (calls, cap.calls, "calls", 0),
+        (tokens, cap.tokens, "tokens", 0),
+        (money, cap.money, cap.currency, 2),
     ):
-        most = getattr(limit, unit)
-        if most is not None and value > most:
-            what, digits = (limit.currency, 2) if unit == "money" else (unit, 0)
-            return (
-                f"about {value:,.{digits}f} {what} of this are about new models, where "
-                f"candidates.budget stops the run at {most:,.{digits}f}: raise candidates.budget "
-                "of the corpus in config/corpora.yaml, or run it several times"
-            )
-    return ""
+        if limit is not None and value > limit:
+            return f"{value:,.{digits}f} {unit}", f"{limit:,.{digits}f}"
+    return None
+
+
+def tables_by_judge(tables: ParquetStore, name: str, corpus: str) -> dict[str, pd.DataFrame]:
+    """Return the tables of a name that are stored of a corpus, by judge."""
+    stored = {j: tables.stored(name, corpus, j) for j in tables.partitions(name, corpus)}
+    return {judge: table for judge, table in stored.items() if table is not None}
 
 
 def _battles_of_candidates(
@@ -93,9 +183,8 @@ def _battles_of_candidates(
     heldout, calibration = (
         {
             judge: table
-            for judge in tables.partitions(name, corpus.slug)
+            for judge, table in tables_by_judge(tables, name, corpus.slug).items()
             if judge not in recorded
-            and (table := tables.stored(name, corpus.slug, judge)) is not None
         }
         for name in ("heldout_ratings", "conformal_calibration")
     )
@@ -109,22 +198,101 @@ def _battles_of_candidates(
 def require_covered(plan: Sequence[JudgePlan], cap: Budget) -> None:
     """Check that a budget covers what a plan expects; what it does not foresee, the cap stops."""
     priced = [step for step in plan if step.tokens is not None and step.n_calls]
-    expected = {"calls": float(sum(step.n_calls for step in plan))}
-    expected["tokens"] = float(sum(step.n_tokens for step in plan))
-    if cap.money is not None:
-        for step in priced:
-            if step.money is None or step.currency != cap.currency:
-                raise ValueError(
-                    f"the budget is {cap}, but judge {step.judge!r} has no price in "
-                    f"{cap.currency}; add 'price_per_million' to its entry in config/judges.yaml"
-                )
-        expected["money"] = sum(step.money or 0.0 for step in priced)
-    for unit, value in expected.items():
-        limit = getattr(cap, unit)
-        if limit is not None and value > limit:
-            what, digits = (cap.currency, 2) if unit == "money" else (unit, 0)
+    for step in priced if cap.money is not None else ():
+        if step.money is None or step.currency != cap.currency:
             raise ValueError(
-                f"about {value:,.{digits}f} {what} would be needed, --budget allows "
-                f"{limit:,.{digits}f}; name fewer judges, lower sample_size of the corpus, or "
-                "raise the budget"
+                f"the budget is {cap}, but judge {step.judge!r} has no price in "
+                f"{cap.currency}; add 'price_per_million' to its entry in config/judges.yaml"
             )
+    n_calls, n_tokens = sum(step.n_calls for step in plan), sum(step.n_tokens for step in plan)
+    over = _first_over(cap, n_calls, n_tokens, sum(step.money or 0.0 for step in priced))
+    if over is not None:
+        raise ValueError(
+            f"about {over[0]} would be needed, --budget allows {over[1]}; name fewer judges, lower "
+            "sample_size of the corpus, or raise the budget"
+        )
+
+
+SCORES = dg.AssetKey("scored_battles")
+DO_WITHOUT = frozenset(
+    map(dg.AssetKey, ("reference_ratings", "reference_diagnostics", "rating_systems"))
+)
+"""Assets that read scored battles where there are any, and do without where there are none."""
+
+
+class Part(NamedTuple):
+    """What is left out of the lineage, and why; nothing by default."""
+
+    left_out: frozenset[dg.AssetKey] = frozenset()
+    told: str = ""
+
+
+WHOLE = Part()
+
+
+def supported_part(graph: AssetGraph, store: ParquetStore, corpus: str, judge: str) -> Part:
+    """Return the part of the lineage that a judge's verdicts support."""
+    recorded = store.stored("recorded_verdicts", corpus)
+    if recorded is None:
+        return WHOLE
+    own = recorded[recorded["judge"].eq(judge)]
+    has_scores = own[list(SCORE_COLUMNS)].notna().any(axis=None)
+    if has_scores or not own["recorded_outcome"].notna().any():
+        return WHOLE
+    reason = ""
+    if are_plain(own):
+        if _has_votes(store, corpus):
+            return Part(told=f"judge {judge}: {PLAIN}")
+        reason = " and without human votes on their battles"
+    return Part(
+        _resting_on_scores(graph),
+        f"recorded preferences without rubric scores{reason}: reference-anchored ratings only",
+    )
+
+
+def _has_votes(store: ParquetStore, corpus: str) -> bool:
+    """Return whether people voted on a corpus, as far as its tables are there."""
+    battles = store.stored("sampled_battles", corpus)
+    return battles is None or bool(battles["human_outcome"].notna().any())
+
+
+def _resting_on_scores(graph: AssetGraph) -> frozenset[dg.AssetKey]:
+    """Return scored battles, what a check holds against them, and all that follows from either."""
+    checked = (key.asset_key for key in graph.asset_check_keys if SCORES in _read_by(graph, key))
+    found: set[dg.AssetKey] = set()
+    waiting = [SCORES, *(set(checked) - DO_WITHOUT)]
+    while waiting:
+        key = waiting.pop()
+        found.add(key)
+        waiting += graph.get(key).child_keys - found - DO_WITHOUT
+    return frozenset(found)
+
+
+def _read_by(graph: AssetGraph, check: dg.AssetCheckKey) -> set[object]:
+    return set(graph.get(check).parent_entity_keys)
+
+
+def common_part(parts: dict[str, Part], succeeded: dict[str, bool]) -> Part | None:
+    """Return the part that a comparison of judges supports: that of the fullest one that ran.
+
+    None where no judge got through, and the whole where there is no judge to wait for.
+    """
+    if not parts:
+        return WHOLE
+    able = [parts[judge] for judge in parts if succeeded[judge]]
+    fullest = min(able, key=lambda part: len(part.left_out), default=None)
+    return fullest if fullest is None or fullest.left_out else WHOLE
+
+
+def methods_part(graph: AssetGraph, made: Collection[dg.AssetKey]) -> Part | None:
+    """Return the part of a comparison left where gates stopped every judge: scoring methods.
+
+    None where not even those were made.
+    """
+    if dg.AssetKey("scoring_methods") not in made:
+        return None
+    kept = {dg.AssetKey("method_comparison"), dg.AssetKey("report")}
+    return Part(
+        frozenset(graph.executable_asset_keys - kept),
+        "no judge has ratings on the human scale: scoring methods are compared all the same",
+    )

@@ -6,37 +6,49 @@ them before the comparison. Needs no server; every run is in the UI afterwards, 
 """
 
 import re
+import signal
+import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from rich.console import Console
 
+from assets.candidates.choosing import fingerprint
 from assets.judging.budgets import require_environment
 from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
-from pipelines.commands.able import asked_judges, judges_of, require_reachable
-from pipelines.commands.console import RunReporter, blocked, cause, interrupted
-from pipelines.commands.interrupts import interrupts_raised
-from pipelines.commands.outcome import (
-    COULD_NOT_RUN,
-    OK,
+from judgeline.cli import COULD_NOT_RUN, OK
+from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
+    RunReporter,
+    blocked,
+    cause,
     exit_code,
+    failed_check,
+    interrupted,
     print_outcome,
 )
-from pipelines.commands.plan import plan_run
-from pipelines.commands.supported import WHOLE, Part, common_part, methods_part, supported_part
-from pipelines.commands.up_to_date import Record, failed_check, first_wave, following
+from pipelines.commands.plan import (
+    WHOLE,
+    Part,
+    asked_judges,
+    common_part,
+    judges_of,
+    methods_part,
+    plan_run,
+    require_reachable,
+    supported_part,
+)
+from pipelines.commands.up_to_date import Record, first_wave, following
 from pipelines.definitions import build_definitions
 from pipelines.instance.homes import open_instance, recover
+from pipelines.instance.internals import AssetGraph
 from pipelines.instance.workers import HOST_TAG, this_host
-from pipelines.sensors.candidate_record import PLACES_TAG, are_placed, corpus_verdicts, placing_tags
-from pipelines.sensors.candidates import has_candidates
-from resources.candidates.choosing import fingerprint
+from pipelines.sensors.candidates import PLACES_TAG, has_candidates, placing_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
@@ -49,6 +61,7 @@ from resources.tables.store import ParquetStore, ParquetTables
 _Table = tuple[dg.AssetKey, str]
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
+_STOPS = {signal.SIGINT, signal.SIGTERM}  # Dagster handles both alike
 
 
 def run_lineage(
@@ -95,7 +108,9 @@ def run_lineage(
                 )
                 graph = defs.resolve_asset_graph()
                 record = Record(recorded, graph, store, catalog, verdict_store)
-                lineage = _Lineage(recorded, reporter, defs, store, select, record, force=force)
+                lineage = _Lineage(
+                    recorded, reporter, defs, store, record, _selected(defs, select), force=force
+                )
                 outcome = lineage.run(definition, chosen)
     except dg.DagsterExecutionInterruptedError:
         raise KeyboardInterrupt from None
@@ -114,19 +129,14 @@ class _Lineage:
         reporter: RunReporter,
         defs: dg.Definitions,
         store: ParquetStore,
-        select: Sequence[str] | None,
         record: Record,
+        selected: Set[dg.AssetKey],
         *,
         force: bool,
     ) -> None:
-        self._instance = instance
-        self._store = store
-        self._reporter = reporter
-        self._defs = defs
-        self._graph = self._defs.resolve_asset_graph()
-        self._selected = _selected(self._defs, select)
-        self._record = record
-        self._force = force
+        self._instance, self._reporter, self._store = instance, reporter, store
+        self._defs, self._graph = defs, defs.resolve_asset_graph()
+        self._record, self._selected, self._force = record, selected, force
         self._failed_checks: list[FailedCheck] = []
         self._errors: list[str] = []
         self._report: Path | None = None
@@ -140,7 +150,8 @@ class _Lineage:
         register(self._instance, corpora=[corpus], judges=judges)
         if self._job("corpus_job", corpus):
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
-            placing = self._placing(chosen)
+            placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
+            placing = placing if _ASKED_ABOUT_THEM in self._selected else []
             done = {
                 judge: self._job(
                     "judge_job", corpus_judge_key(corpus, judge), part, _tags_of(placing)
@@ -164,12 +175,6 @@ class _Lineage:
             n_up_to_date=len(self._up_to_date - self._made),
         )
 
-    def _placing(self, chosen: Sequence[JudgeDefinition]) -> tuple[str, ...]:
-        """Return the judges that are to place new models, if any are there by then."""
-        if dg.AssetKey("candidate_verdicts") not in self._selected:
-            return ()
-        return tuple(judge.slug for judge in chosen if judge.kind != "recorded")
-
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read what was dropped for new models, and have each judge place it; often, nothing."""
         corpus = definition.slug
@@ -182,12 +187,11 @@ class _Lineage:
             return
         about = fingerprint(battles)
         for judge in judges:
-            placed = are_placed(self._instance, corpus, judge, about)
-            if about or not placed:
-                anchors = corpus_verdicts(self._instance, corpus, judge)
+            placing = placing_of(self._instance, corpus, judge, about)
+            if about or not placing.is_done:
                 key = corpus_judge_key(corpus, judge)
-                again = frozenset() if placed else frozenset({_ASKED_ABOUT_THEM})
-                self._job("placing_job", key, tags=placing_tags(about, anchors), again=again)
+                again = frozenset() if placing.is_done else frozenset({_ASKED_ABOUT_THEM})
+                self._job("placing_job", key, tags=placing.tags, again=again)
 
     def _job(
         self,
@@ -197,6 +201,10 @@ class _Lineage:
         tags: Mapping[str, str] | None = None,
         again: Set[dg.AssetKey] = frozenset(),
     ) -> bool:
+        """Make the tables of a job that are not up to date; return whether all of that succeeded.
+
+        In as many runs as it takes: whether a table follows is known when its inputs are made.
+        """
         job = self._defs.resolve_job_def(name)
         asked = job.asset_layer.executable_asset_keys & self._selected
         keys = asked - part.left_out
@@ -210,24 +218,10 @@ class _Lineage:
             return False
         if part.told:
             self._reporter.line("warn", part.told)
-        return self._make_what_is_due(job, keys, partition, tags or {}, again)
-
-    def _make_what_is_due(
-        self,
-        job: dg.JobDefinition,
-        keys: Set[dg.AssetKey],
-        partition: str,
-        tags: Mapping[str, str],
-        again: Set[dg.AssetKey],
-    ) -> bool:
-        """Make the tables of a job that are not up to date; return whether all of that succeeded.
-
-        In as many runs as it takes: whether a table follows is known when its inputs are made.
-        """
         left, succeeded = set(keys), True
         due = left if self._force else set(self._record.stale(left, partition)) | (again & left)
         while wave := first_wave(self._graph, left, due):
-            result = self._execute(job, wave, partition, tags)
+            result = self._execute(job, wave, partition, tags or {})
             self._take(result, partition)
             succeeded &= result.success
             left -= wave | _stopped(self._graph, wave, result)
@@ -346,3 +340,27 @@ def _opened(instance: dg.DagsterInstance | None) -> Iterator[dg.DagsterInstance]
     with open_instance() as own:
         recover(own)
         yield own
+
+
+@contextmanager
+def interrupts_raised() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of a block that was interrupted and went on.
+
+    Dagster drops a signal that arrives after the last step of a job. Signals reach the main
+    thread only; elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+        writer.close()
+        if _STOPS.intersection(reader.recv(1024)):
+            raise KeyboardInterrupt

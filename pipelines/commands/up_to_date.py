@@ -5,36 +5,30 @@ its code reads are those that it was made by, its file is there, and its checks 
 What belongs here: reading the instance's record. What does not: making anything (`run`).
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG,
-    DATA_VERSION_TAG,
-    DEFAULT_DATA_VERSION,
-    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD,
-    get_input_data_version_tag,
-)
-from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
 
-from assets.gates import settled_judges
+from assets.check_results import settled_judges
 from assets.judging.planning import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
 from assets.settings import SETTINGS, value
-from pipelines.commands.outcome import FailedCheck
+from pipelines.commands.console import FailedCheck, failed_check
+from pipelines.instance.internals import (
+    CODE_VERSION_TAG,
+    AssetGraph,
+    check_records,
+    data_version,
+    input_version,
+)
 from pipelines.sensors.activity import identity_now
 from resources.config.catalog import Catalog
 from resources.judges.buying import RETRIED, is_retried
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetStore
 
-_IDENTITY = "judge_identity"
-_NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
-_ERROR = dg.AssetCheckSeverity.ERROR
 _ENDED = ("SUCCEEDED", "FAILED")
 _REPORT = dg.AssetKey("report")
 
@@ -70,11 +64,8 @@ class Record:
         catalog: Catalog,
         verdict_store: StoredVerdicts,
     ) -> None:
-        self._instance = instance
-        self._graph = graph
-        self._store = store
-        self._catalog = catalog.frozen()
-        self._verdict_store = verdict_store
+        self._instance, self._graph, self._store = instance, graph, store
+        self._catalog, self._verdict_store = catalog.frozen(), verdict_store
         self._versions: dict[tuple[dg.AssetKey, Place], str] = {}
 
     def stale(self, keys: Collection[dg.AssetKey], partition: str) -> dict[dg.AssetKey, str]:
@@ -116,8 +107,7 @@ class Record:
         changed = [
             parent.to_user_string()
             for parent in sorted(node.parent_keys)
-            if _none(tags.get(get_input_data_version_tag(parent), ""))
-            != _none(self._version_of(parent, place))
+            if input_version(tags, parent) != self._version_of(parent, place)
         ]
         if changed:
             return f"{', '.join(changed)} changed"
@@ -149,15 +139,15 @@ class Record:
         A simulated judge would answer the same.
         """
         asset = key.to_user_string()
-        if asset not in FORM_OF or place.judge is None or not metadata.get(_IDENTITY):
+        if asset not in FORM_OF or place.judge is None or not metadata.get("judge_identity"):
             return ""
         judge = self._catalog.judge(place.judge)
         now = identity_now(judge, self._catalog.corpus(place.corpus), FORM_OF[asset])
-        if now not in ("", metadata[_IDENTITY]):
+        if now not in ("", metadata["judge_identity"]):
             return "the judge has changed"
         if judge.kind == "builtin":
             return ""
-        return self._why_answered(asset, place, str(metadata[_IDENTITY]))
+        return self._why_answered(asset, place, str(metadata["judge_identity"]))
 
     def _why_checked(self, key: dg.AssetKey, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
         """Return why a table is checked again: a check is new or cut off, or stops what follows."""
@@ -167,7 +157,10 @@ class Record:
             if record.status.value == "SUCCEEDED":
                 continue
             evaluation = record.event.dagster_event.asset_check_evaluation_data
-            if self._graph.get(check).blocking and evaluation.severity == _ERROR:
+            if (
+                self._graph.get(check).blocking
+                and evaluation.severity == dg.AssetCheckSeverity.ERROR
+            ):
                 return f"{check.name} failed"
         return ""
 
@@ -205,24 +198,9 @@ class Record:
 
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:
-            self._versions[parent, place] = self._version(parent, place)
+            partitions = self._partitions(parent, place)
+            self._versions[parent, place] = data_version(self._instance, parent, partitions)
         return self._versions[parent, place]
-
-    def _version(self, parent: dg.AssetKey, place: Place) -> str:
-        """Return the data version of an input, made of those of its partitions as Dagster does."""
-        partitions = self._partitions(parent, place)
-        if len(partitions) >= SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD:
-            event = self._instance.get_latest_materialization_event(parent)
-            tags = event.asset_materialization.tags if event and event.asset_materialization else {}
-            return (tags or {}).get(DATA_VERSION_TAG, "")
-        found = self._instance.event_log_storage.get_latest_tags_by_partition(
-            parent,
-            dg.DagsterEventType.ASSET_MATERIALIZATION,
-            [DATA_VERSION_TAG],
-            asset_partitions=partitions,
-        )
-        versions = [tags[DATA_VERSION_TAG] for _, tags in sorted(found.items())]
-        return hashlib.sha256("".join(versions).encode()).hexdigest()
 
     def _partitions(self, parent: dg.AssetKey, place: Place) -> list[str]:
         if self._graph.get(parent).partitions_def == CORPUS:
@@ -241,10 +219,7 @@ class Record:
 
     def _checks(self, keys: Iterable[dg.AssetKey], partition: str) -> dict[dg.AssetCheckKey, Any]:
         wanted = self._graph.get_check_keys_for_assets({*keys})
-        found = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
-            sorted(wanted), PartitionKeyFilter(key=partition)
-        )
-        return dict(found)
+        return check_records(self._instance, wanted, partition)
 
 
 def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -> str:
@@ -253,22 +228,6 @@ def _why_left_out(key: dg.AssetKey, place: Place, metadata: Mapping[str, Any]) -
         return ""
     judges = [one for one in metadata.get("left_out", []) if f"withheld {one}" not in metadata]
     return f"left out before: {', '.join(judges)}" if judges else ""
-
-
-def _none(version: str) -> str:
-    """Return the version of an input, one text for all ways of saying that there is none."""
-    return "" if version in _NO_VERSION else version
-
-
-def failed_check(evaluation: dg.AssetCheckEvaluation, partition: str) -> FailedCheck:
-    """Return what a run says of a check that failed."""
-    return FailedCheck(
-        evaluation.asset_key.to_user_string(),
-        evaluation.check_name,
-        partition,
-        evaluation.severity == _ERROR,
-        evaluation.description or "",
-    )
 
 
 def first_wave(

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 from sqlalchemy.exc import SQLAlchemyError
 
-from assets.columns import as_columns, as_table
+from assets.columns import as_columns
 from assets.diagnostics.influences import influence_table
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
+from judgeline.io import as_table
 from judgeline.report import Evidence, evidence_of, strongest
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_pooled
@@ -33,37 +34,13 @@ _TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "c
 class Why:
     """Everything behind one rating; ratings, errors and influences in Elo points.
 
-    Attributes
-    ----------
-    model, corpus, judge, method : str
-        What it is about.
-    rating : mapping
-        Rating, ends of the interval, threshold, spread and its parts, coverage promised, models
-        that calibrate, rank with best and worst, human rating, battles, votes and flags.
-    by_method : mapping of str to float
-        Ratings of the model by every method, with that by votes.
-    fold : mapping
-        Slope of the fold that held the model out, with standard error, votes and status; empty
-        without one.
-    candidate : mapping
-        File, content hash and control of a candidate; empty for a model of the corpus.
-    missing : mapping
-        Sampled battles of the model without a score, by class of failure.
-    withheld : str
-        Why the ratings of this judge are not shown; empty where they are.
-    raises, lowers : list of Evidence
-        The battles that raise the rating most, and those that lower it most.
-    n_battles : int
-        Battles that count in the rating.
-    origin : mapping
-        Prompt, judge, corpus, seeds: what materialisations say the rating was made of.
-    made : list of Made
-        The materialisations, in the order of the lineage.
-    note : str
-        Why no materialisation is on record, if none is.
-    judges : mapping of str to mapping
-        Of a pooled rating, by judge: its rating, ends of the interval, method and flags, its weight
-        in the mean, and the command that explains it. Empty where one judge rated.
+    `rating` has its interval, threshold, spread and what that is made of, ranks, votes and flags;
+    `fold` the slope of the fold that held the model out. `raises` and `lowers` are the battles
+    that move it most, of `n_battles` that count; `missing` counts those without a score by class
+    of failure, and `withheld` says why ratings of this judge are not shown. A `candidate` has its
+    file and content hash. `origin` is what materialisations say the rating was made of, `made`
+    those in the order of the lineage, and `note` why there are none. Of a pooled rating `judges`
+    have their own rating, weight, and the command that explains it.
     """
 
     model: str
@@ -71,17 +48,17 @@ class Why:
     judge: str
     method: str
     rating: Mapping[str, Any]
-    by_method: Mapping[str, float]
-    fold: Mapping[str, Any]
-    candidate: Mapping[str, Any]
-    missing: Mapping[str, int]
-    withheld: str
-    raises: list[Evidence]
-    lowers: list[Evidence]
-    n_battles: int
-    origin: Mapping[str, Any]
-    made: list[Made]
-    note: str
+    by_method: Mapping[str, float] = field(default_factory=dict)
+    fold: Mapping[str, Any] = field(default_factory=dict)
+    candidate: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    withheld: str = ""
+    raises: list[Evidence] = field(default_factory=list)
+    lowers: list[Evidence] = field(default_factory=list)
+    n_battles: int = 0
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    made: list[Made] = field(default_factory=list)
+    note: str = ""
     judges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def as_record(self) -> dict[str, Any]:
@@ -107,86 +84,74 @@ def explain_rating(
     """Return what stands behind the rating of a model."""
     definition = _configured(corpus, judge)
     tables = _Tables(store or open_store(), corpus, judge)
-    board = tables.read("leaderboard")
-    if judge == POOLED:
-        return _explain_pooled(model, corpus, board, tables, definition, method, instance)
-    if board is None:
-        raise ValueError(
-            f"no leaderboard of {corpus!r} by judge {judge!r} yet; "
-            f"run: judgeline run --corpus {corpus} --judge {judge}"
-        )
+    board = _board(tables, corpus, judge, method)
     row, is_candidate = _row_of(model, board, tables, corpus)
-    method = method or str(row.get("method") or definition.rating.method)
-    withheld = withheld_reason(str(row["flags"]))
-    influences = _influences(tables, definition, method, is_candidate, model)
-    evidence = [] if withheld else _evidence(tables, influences, top, is_candidate)
+    is_pooled = judge == POOLED
+    method = POOLED if is_pooled else method or str(row.get("method") or definition.rating.method)
+    withheld = "" if is_pooled else withheld_reason(str(row["flags"]))
     made, note = _record(instance, corpus, judge)
-    return Why(
+    why = Why(
         model=model,
         corpus=corpus,
         judge=judge,
         method=method,
         rating=_rating(row, tables, definition, method, is_candidate, bool(withheld)),
-        by_method={} if withheld else _every_rating(row, tables),
-        fold={} if withheld else _fold(tables, row, is_candidate),
         candidate=_candidate(row, tables, model) if is_candidate else {},
-        missing={} if is_candidate else _missing(tables, model),
+        origin=said_of(made),
+        made=made,
+        note=note,
         withheld=withheld,
+    )
+    if is_pooled:
+        own = _own_ratings(why, tables, str(row["judges"]).split(", "))
+        return replace(why, n_battles=int(row["n_battles"]), judges=own)
+    influences = _influences(tables, definition, method, is_candidate, model)
+    why = replace(
+        why, n_battles=len(influences), missing={} if is_candidate else _missing(tables, model)
+    )
+    if withheld:
+        return why
+    evidence = _evidence(tables, influences, top, is_candidate)
+    return replace(
+        why,
+        by_method=_every_rating(row, tables),
+        fold=_fold(tables, row, is_candidate),
         raises=[one for one in evidence if one.influence > 0],
         lowers=[one for one in evidence if one.influence < 0],
-        n_battles=len(influences),
-        origin=said_of(made),
-        made=made,
-        note=note,
     )
 
 
-def _explain_pooled(
-    model: str,
-    corpus: str,
-    board: pd.DataFrame | None,
-    tables: "_Tables",
-    definition: CorpusDefinition,
-    method: str | None,
-    instance: dg.DagsterInstance | None,
-) -> Why:
-    """Return what stands behind a rating by all judges together: theirs, and where to go on."""
-    if board is None or board.empty:
-        raise ValueError(no_pooled(corpus))
-    if method not in (None, POOLED):
+def _board(tables: "_Tables", corpus: str, judge: str, method: str | None) -> pd.DataFrame:
+    board = tables.read("leaderboard")
+    if judge == POOLED:
+        if board is None or board.empty:
+            raise ValueError(no_pooled(corpus))
+        if method not in (None, POOLED):
+            raise ValueError(
+                f"all judges together rate by {POOLED!r} alone; leave out --method {method}, or "
+                "name a judge"
+            )
+    if board is None:
         raise ValueError(
-            f"all judges together rate by {POOLED!r} alone; leave out --method {method}, or name "
-            "a judge"
+            f"no leaderboard of {corpus!r} by judge {judge!r} yet; "
+            f"run: judgeline run --corpus {corpus} --judge {judge}"
         )
-    row, is_candidate = _row_of(model, board, tables, corpus)
-    made, note = _record(instance, corpus, POOLED)
-    judges = str(row["judges"]).split(", ")
-    return Why(
-        model=model,
-        corpus=corpus,
-        judge=POOLED,
-        method=POOLED,
-        rating=_rating(row, tables, definition, POOLED, is_candidate, False),
-        by_method={},
-        fold={},
-        candidate=_candidate(row, tables, model) if is_candidate else {},
-        missing={},
-        withheld="",
-        raises=[],
-        lowers=[],
-        n_battles=int(row["n_battles"]),
-        origin=said_of(made),
-        made=made,
-        note=note,
-        judges={
-            judge: {
-                **tables.own_row(judge, model),
-                "weight": 1 / len(judges),
-                "next": f"judgeline why {shlex.quote(model)} --corpus {corpus} --judge {judge}",
-            }
-            for judge in judges
-        },
-    )
+    return board
+
+
+def _own_ratings(
+    why: Why, tables: "_Tables", judges: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the rating by each judge of a pooled one, its weight, and where to go on."""
+    of = f"{shlex.quote(why.model)} --corpus {why.corpus}"
+    return {
+        judge: {
+            **tables.own_row(judge, why.model),
+            "weight": 1 / len(judges),
+            "next": f"judgeline why {of} --judge {judge}",
+        }
+        for judge in judges
+    }
 
 
 class _Tables:

@@ -7,10 +7,18 @@ from typing import Any
 import dagster as dg
 import yaml
 
-from pipelines.instance import postgres
 from pipelines.instance.workers import is_gone, is_here, is_private
 from resources.config.paths import ROOT, home
 
+POSTGRES = (
+    "DAGSTER_PG_HOST",
+    "DAGSTER_PG_PORT",
+    "DAGSTER_PG_DB",
+    "DAGSTER_PG_USERNAME",
+    "DAGSTER_PG_PASSWORD",
+)
+"""Variables of a PostgreSQL server: all are needed; the first chooses it instead of SQLite."""
+_PATIENCE_S = 10
 _DEFAULT_HOME = ".judgeline"
 _NOT_CAPTURED = {
     "module": "dagster.core.storage.noop_compute_log_manager",
@@ -29,8 +37,8 @@ def prepare_home() -> Path:
     if chosen := os.environ.get("DAGSTER_HOME"):
         return Path(chosen)
     file = ROOT / "dagster.yaml"
-    if postgres.is_chosen():
-        postgres.require_server()
+    if os.environ.get(POSTGRES[0]):
+        require_postgres()
         file = ROOT / "deploy" / "dagster.postgres.yaml"
     settings = yaml.safe_load(file.read_text(encoding="utf-8"))
     return _write(_absolute(settings, home()), "dagster.yaml")
@@ -94,3 +102,45 @@ def _absolute(settings: Any, folder: Path) -> Any:
     if isinstance(settings, str) and settings.startswith(f"{_DEFAULT_HOME}/"):
         return str(folder.absolute() / settings.removeprefix(f"{_DEFAULT_HOME}/"))
     return settings
+
+
+def require_postgres() -> None:
+    """Return once the server that the environment names has let us in."""
+    host, port, database, user, password = _postgres_settings()
+    try:
+        import dagster_postgres  # noqa: F401  the instance file needs it
+        import psycopg2
+    except ImportError as error:
+        raise ValueError(
+            f"{POSTGRES[0]} is set, but {error.name} is not installed; install what PostgreSQL "
+            "needs with: pip install -c constraints.txt -e '.[app,postgres]'"
+        ) from error
+    try:
+        psycopg2.connect(
+            host=host,
+            port=port,
+            dbname=database,
+            user=user,
+            password=password,
+            connect_timeout=_PATIENCE_S,
+        ).close()
+    except psycopg2.OperationalError as error:
+        answer = " ".join(str(error).replace(password, "[password]").split())
+        raise ValueError(
+            f"user {user!r} cannot reach database {database!r} of PostgreSQL at {host}:{port} "
+            f"({answer}); see whether it runs and has that user and database, correct "
+            f"{', '.join(POSTGRES)}, or unset {POSTGRES[0]} to keep runs in SQLite"
+        ) from None
+
+
+def _postgres_settings() -> tuple[str, int, str, str, str]:
+    given = {name: os.environ.get(name, "") for name in POSTGRES}
+    if missing := [name for name, value in given.items() if not value]:
+        raise ValueError(
+            f"{POSTGRES[0]} chooses PostgreSQL, which also needs {', '.join(missing)}: set them, "
+            f"or unset {POSTGRES[0]} to keep runs in SQLite"
+        )
+    host, port, *others = given.values()
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{POSTGRES[1]} is {port!r}, not a port from 1 to 65535; correct it")
+    return host, int(port), *others

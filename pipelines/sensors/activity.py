@@ -5,7 +5,7 @@ from collections.abc import Collection
 import dagster as dg
 
 from assets.partitions import corpus_judge_key
-from pipelines.commands.able import judges_of
+from pipelines.commands.plan import judges_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
@@ -15,56 +15,65 @@ from resources.judges.forms.options import FormName
 
 
 def active_judges(
-    definition: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance
+    corpus: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance
 ) -> list[JudgeDefinition]:
     """Return the judges of a corpus that can be asked and have a leaderboard of it already.
 
     Somebody ran them once, and so decided that they may be asked. Without those that are no
     partitions: a leaderboard outlives the retirement of its judge, and a run would be refused.
     """
-    return active_among(definition, catalog, rated_by(definition, instance))
+    return _active_among(corpus, catalog, rated_by(corpus, instance))
 
 
-def rated_by(definition: CorpusDefinition, instance: dg.DagsterInstance) -> list[str]:
+def rated_by(corpus: CorpusDefinition, instance: dg.DagsterInstance) -> list[str]:
     """Return the judges that are partitions and have a leaderboard of a corpus that is one."""
-    if definition.slug not in instance.get_dynamic_partitions("corpus"):
+    if corpus.slug not in instance.get_dynamic_partitions("corpus"):
         return []
     rated = instance.get_materialized_partitions(dg.AssetKey("leaderboard"))
     known = instance.get_dynamic_partitions("judge")
-    return [judge for judge in known if corpus_judge_key(definition.slug, judge) in rated]
+    return [judge for judge in known if corpus_judge_key(corpus.slug, judge) in rated]
 
 
-def active_among(
-    definition: CorpusDefinition, catalog: Catalog, rated: Collection[str]
-) -> list[JudgeDefinition]:
-    """Return the judges that can be asked, of those with a leaderboard that the corpus lists.
+def active_or_why(
+    corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
+) -> tuple[list[JudgeDefinition], str]:
+    """Return the judges to place candidates, of those with a leaderboard; without any, why.
 
-    A corpus that lists no judges has all of them.
+    The reason names the run or the entry that gives the corpus such a judge, or what of the
+    configuration cannot be read, such as in the middle of an edit.
     """
-    listed = definition.judges is not None
-    judges = judges_of(definition, catalog) if listed else catalog.judges().values()
+    try:
+        active = _active_among(corpus, catalog, rated)
+        return active, "" if active else _why_none(corpus, catalog, rated)
+    except (ValueError, OSError) as error:
+        return [], str(error)
+
+
+def _active_among(
+    corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]
+) -> list[JudgeDefinition]:
+    """Return the judges that can be asked; a corpus that lists no judges has all of them."""
+    listed = corpus.judges is not None
+    judges = judges_of(corpus, catalog) if listed else catalog.judges().values()
     return [judge for judge in judges if judge.kind != "recorded" and judge.slug in rated]
 
 
-def why_none_is_active(
-    definition: CorpusDefinition, catalog: Catalog, rated: Collection[str]
-) -> str:
-    """Return the run or the entry that gives a corpus a judge to place its candidates."""
+def _why_none(corpus: CorpusDefinition, catalog: Catalog, rated: Collection[str]) -> str:
     judges = catalog.judges()
-    wanted = [] if definition.judges is None else judges_of(definition, catalog)
+    wanted = [] if corpus.judges is None else judges_of(corpus, catalog)
     listed = [judge for judge in wanted if judge.kind != "recorded"]
     named = " ".join(f"--judge {judge.slug}" for judge in listed) or "--judge SLUG"
-    told = [
+    reasons = [
         "candidates wait for a leaderboard by a judge that can be asked; run: judgeline run "
-        f"--corpus {definition.slug} {named}"
+        f"--corpus {corpus.slug} {named}"
     ]
     others = [slug for slug in rated if slug in judges and judges[slug].kind != "recorded"]
     if others:
-        told.append(
-            f"or add {', '.join(others)} to 'judges' of corpus {definition.slug!r} in "
+        reasons.append(
+            f"or add {', '.join(others)} to 'judges' of corpus {corpus.slug!r} in "
             "config/corpora.yaml"
         )
-    return "; ".join([*told, *filter(None, map(missing_variable, listed))])
+    return "; ".join([*reasons, *filter(None, map(missing_variable, listed))])
 
 
 def identity_now(
@@ -72,7 +81,7 @@ def identity_now(
 ) -> str:
     """Return the key under which a judge's verdicts on a corpus are stored, as configured now.
 
-    Empty text where that cannot be told without asking the judge, or it cannot be opened.
+    Empty text where only the judge could tell, or it cannot be opened.
     """
     try:
         if judge.kind == "openai" and not was_probed(judge, form):
@@ -90,9 +99,9 @@ class UnreadableError(dg.DagsterError):
     """
 
 
-def require_readable(catalog: Catalog) -> None:
-    """Raise UnreadableError unless corpora and judges can be read."""
+def require_readable(catalog: Catalog, otherwise: str) -> None:
+    """Raise UnreadableError, which says what happens otherwise, unless both files can be read."""
     try:
         catalog.corpora(), catalog.judges()
     except (ValueError, OSError) as error:
-        raise UnreadableError(f"this run is looked at again at the next tick: {error}") from error
+        raise UnreadableError(f"{otherwise}: {error}") from error

@@ -1,53 +1,131 @@
-"""A new model drops: the sensor that sees it, and starts the job that reads files.
+"""A new model drops: a sensor has its file read, and another has judges place the model.
 
-It asks nobody anything: that job chooses battles, and `placing_sensor` has judges judge them.
+What is on record is read into a value, `Folder` or `Placing`; `read_due` and `place_due` say from
+it alone what is due. A run is asked for under a key made of what it is about, and Dagster starts no
+second one of a key: so nothing is read or bought twice, however often a sensor looks.
 """
 
 import json
 import time
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Literal, NamedTuple
 
 import dagster as dg
 
-from pipelines.jobs import candidate_job
-from pipelines.sensors.activity import active_among, rated_by, why_none_is_active
-from pipelines.sensors.candidate_record import NO_CANDIDATES, contents_made, last_read
+from assets.candidates.accepting import contents
+from assets.candidates.assets import CONTENTS, FINGERPRINT
+from assets.partitions import corpus_judge_key
+from assets.run_tags import BUDGET_TAG
+from pipelines.instance.workers import is_gone, is_here
+from pipelines.jobs import candidate_job, placing_job
+from pipelines.sensors.activity import active_or_why, identity_now, rated_by
 from pipelines.sensors.durations import sensor_seconds
-from resources.candidates.accepting import contents
 from resources.candidates.folder import Seen, folder_of, list_files
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.judges.catalog import missing_variable
 from resources.tables.store import ParquetStore
 
-_AGAIN_AFTER_S = 3600.0
-"""Seconds after which what was dropped is read once more, if the run for it failed or is lost."""
-_MOST_REPEATS = 2
-"""How often what was dropped is requested again at once, if the run for it left it out."""
+CANDIDATES_TAG = "judgeline/candidates"
+"""Tag of a placing run: the fingerprint of the candidate battles that it is about."""
+JUDGE_TAG = "judgeline/judge-identity"
+"""Tag of a placing run: the identity of the judge by whose verdicts the anchors stand."""
+PLACES_TAG = "judgeline/places"
+"""Tag of a run with the judges, comma between, that the command that started it has place them."""
+ELSEWHERE_S = 6 * 3600.0
+"""Seconds for which a command on another host is taken to be still at it after its last run."""
+AGAIN_AFTER_S = 3600.0
+"""Seconds after which what was dropped is read once more, if the run for it failed."""
+MOST_READS = 3
+"""How many runs in a row may leave out what was dropped before a person has to look."""
+
+State = Literal["succeeded", "unfinished", "failed"]
+
+_ASKED = dg.AssetKey("candidate_verdicts")
+_NONE = "none"  # for no candidate at all, in tags and keys
+_PARTITION, _ROOT, _KEY = "dagster/partition", "dagster/root_run_id", "dagster/run_key"
+_ENDED = {dg.DagsterRunStatus[name] for name in ("SUCCESS", "FAILURE", "CANCELED")}
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+_N_RUNS = 50
 
 
-class _Memory(NamedTuple):
-    """Cursor of the sensor by corpus: its files, and the contents it requested a run for.
+class Run(NamedTuple):
+    """A run on record; its times are in seconds since the epoch, `identity` a judge's tag."""
 
-    `after` is the newest run as of the request, which was made at `asked_at` (seconds since the
-    epoch), and `n_repeats` how many requests for the same contents preceded it.
-    """
-
-    files: dict[str, Seen]
-    requested: str = ""
-    after: str = ""
-    asked_at: float = 0.0
-    n_repeats: int = 0
+    run_id: str
+    status: dg.DagsterRunStatus
+    began: float = 0.0
+    ended: float = 0.0
+    key: str = ""
+    identity: str | None = None
 
     @classmethod
-    def read(cls, known: dict[str, Any]) -> "_Memory":
-        """Return the memory that `written` wrote; an empty one if there is none."""
-        files = (Seen(*values) for values in known.get("files", ()))
-        asked = {name: known[name] for name in cls._fields[1:] if name in known}
-        return cls({seen.name: seen for seen in files}, **asked)
+    def of(cls, record: dg.RunRecord) -> "Run":
+        """Return what a record says."""
+        run = record.dagster_run
+        began = record.start_time or record.create_timestamp.timestamp()
+        key, identity = run.tags.get(_KEY, ""), run.tags.get(JUDGE_TAG)
+        return cls(run.run_id, run.status, began, record.end_time or 0.0, key, identity)
 
-    def written(self) -> dict[str, Any]:
-        """Return the memory as JSON can hold it."""
-        return {**self._asdict(), "files": [list(seen) for seen in self.files.values()]}
+
+# ---------------------------------------------------------------- reading what was dropped
+
+
+class Folder(NamedTuple):
+    """What lies in the candidates folder of a corpus, and what was read of it.
+
+    `contents` is that of complete files, `made` that which tables were made of: empty text for
+    none ever, None for half of it, or if its run failed for good. `runs` are the latest, newest
+    first; `hindrance` says why the corpus takes no candidates now.
+    """
+
+    corpus: str
+    contents: str
+    files: Sequence[Seen] = ()
+    made: str | None = ""
+    runs: Sequence[Run] = ()
+    hindrance: str = ""
+
+
+def read_due(folder: Folder, now: float) -> tuple[str, str]:
+    """Return the key of the run to ask for, or empty text and why none is due."""
+    last = next(iter(folder.runs), None)
+    if last is not None and last.status not in _ENDED:
+        return "", f"run {last.run_id} reads the candidates"
+    waiting = [seen for seen in folder.files if seen.is_waiting]
+    why = f"{', '.join(repr(seen.name) for seen in waiting)} not complete yet" if waiting else ""
+    if folder.contents == folder.made:
+        return "", why
+    if any(seen.content_hash for seen in waiting):  # it is being replaced, not withdrawn
+        return "", why
+    wanted = f":{folder.contents or _NONE}"
+    if why := _why_not_again(folder, wanted, now) or folder.hindrance:
+        return "", why
+    return f"candidates:{folder.corpus}:{last.run_id if last else 'first'}{wanted}", ""
+
+
+def _why_not_again(folder: Folder, wanted: str, now: float) -> str:
+    """Return why what the last runs were to read is not read again now; empty if it is."""
+    repeated = list(takewhile(lambda run: run.key.endswith(wanted), folder.runs))
+    if not repeated:
+        return ""
+    last = repeated[0]
+    by_hand = (
+        f"start {candidate_job.name} of {folder.corpus}, or run: "
+        f"judgeline run --corpus {folder.corpus}"
+    )
+    if last.status == dg.DagsterRunStatus.CANCELED:
+        return f"run {last.run_id} for what was dropped was cancelled; to have it read, {by_hand}"
+    if last.status == dg.DagsterRunStatus.SUCCESS and len(repeated) >= MOST_READS:
+        return (
+            f"run {last.run_id} left out what was dropped, as did those before it: see in its log "
+            f"what it found there and who may read it; then {by_hand}"
+        )
+    if last.status == dg.DagsterRunStatus.FAILURE and now - last.ended < AGAIN_AFTER_S:
+        return f"run {last.run_id} for what was dropped failed; another follows after an hour"
+    return ""
 
 
 @dg.sensor(
@@ -60,91 +138,63 @@ class _Memory(NamedTuple):
 def new_candidates(
     context: dg.SensorEvaluationContext, catalog: Catalog
 ) -> dg.SensorResult | dg.SkipReason:
-    """Request `candidate_job` for each corpus whose complete candidate files have changed."""
-    remembered = json.loads(context.cursor or "{}")
-    requests, told = [], []
-    memory: dict[str, Any] = {}
+    """Request `candidate_job` for each corpus whose complete candidate files have changed.
+
+    The cursor holds the files by corpus, so that they are not read at every look.
+    """
+    before, seen = json.loads(context.cursor or "{}"), {}
+    requests, reasons = [], []
     for slug, corpus in catalog.corpora().items():
-        before = _Memory.read(remembered.get(slug, {}))
+        seen[slug] = before.get(slug, {})
+        known = {values[0]: Seen(*values) for values in seen[slug].get("files", ())}
         try:
-            request, why, after = _look(context.instance, catalog, corpus, before)
+            folder = _folder(context.instance, catalog, corpus, known)
+            key, why = read_due(folder, time.time())
+            seen[slug] = {"files": [list(one) for one in folder.files]}
         except OSError as error:  # a folder that we may not list keeps no other corpus waiting
-            request, why, after = None, str(error), before
+            key, why = "", str(error)
             context.log.error(f"{slug}: {error}")
-        requests += [request] if request else []
-        told += [f"{slug}: {why}"] if why else []
-        memory[slug] = after.written()
+        requests += [dg.RunRequest(partition_key=slug, run_key=key)] if key else []
+        reasons += [f"{slug}: {why}"] if why else []
     return dg.SensorResult(
         run_requests=requests,
-        skip_reason=None if requests else "; ".join(told) or "nothing new was dropped",
-        cursor=json.dumps(memory),
+        skip_reason=None if requests else "; ".join(reasons) or "nothing new was dropped",
+        cursor=json.dumps(seen),
     )
 
 
-def _look(
-    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition, before: _Memory
-) -> tuple[dg.RunRequest | None, str, _Memory]:
-    """Return what to run for a corpus, else why nothing (or nothing to say), and the memory."""
-    files = list_files(folder_of(corpus.slug), before.files)
-    memory = before._replace(files={seen.name: seen for seen in files})
-    now = contents(files, corpus.candidates)
-    last, is_waiting = last_read(instance, corpus.slug), any(seen.is_waiting for seen in files)
-    if last is not None and not last.dagster_run.is_finished:
-        return None, f"run {last.dagster_run.run_id} reads the candidates", memory
-    if now == contents_made(instance, corpus.slug):
-        return None, _waiting(files), memory if is_waiting else _Memory(memory.files)
-    if any(seen.content_hash for seen in files if seen.is_waiting):
-        return None, _waiting(files), memory  # it is being replaced, not withdrawn
-    wanted = now or NO_CANDIDATES
-    is_known = wanted == before.requested
-    if reason := (is_known and _hindered(last, before, corpus.slug)) or _not_ready(
-        instance, catalog, corpus
-    ):
-        return None, reason, memory
-    after = last.dagster_run.run_id if last else "first"
-    request = dg.RunRequest(
-        partition_key=corpus.slug, run_key=f"candidates:{corpus.slug}:{after}:{wanted}"
+def _folder(
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    corpus: CorpusDefinition,
+    known: dict[str, Seen],
+) -> Folder:
+    files = list_files(folder_of(corpus.slug), known)
+    wanted = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
+    unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=_UNFINISHED), limit=1)
+    latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
+    folder = Folder(
+        corpus.slug,
+        contents(files, corpus.candidates),
+        files,
+        _contents_made(instance, corpus.slug),
+        [Run.of(record) for record in (*unfinished, *latest)],
     )
-    n_repeats = before.n_repeats + 1 if is_known else 0
-    return request, "", _Memory(memory.files, wanted, after, time.time(), n_repeats)
+    if folder.contents == folder.made:
+        return folder
+    return folder._replace(hindrance=active_or_why(corpus, catalog, rated_by(corpus, instance))[1])
 
 
-def _hindered(last: dg.RunRecord | None, before: _Memory, corpus: str) -> str:
-    """Return why what was requested is not requested again now; empty if it is."""
-    if last is None or last.dagster_run.run_id == before.after:  # or its record was deleted
-        is_due = time.time() - before.asked_at > _AGAIN_AFTER_S
-        return "" if is_due else "the run for what was dropped has been requested"
-    run = last.dagster_run
-    by_hand = f"start {candidate_job.name} of {corpus}, or run: judgeline run --corpus {corpus}"
-    if run.status == dg.DagsterRunStatus.CANCELED:
-        return f"run {run.run_id} for what was dropped was cancelled; to have it read, {by_hand}"
-    if run.status == dg.DagsterRunStatus.SUCCESS and before.n_repeats >= _MOST_REPEATS:
-        return (
-            f"run {run.run_id} left out what was dropped, as did those before it: see in its log "
-            f"what it found there and who may read it; then {by_hand}"
-        )
-    ended = last.end_time or 0.0
-    if run.status == dg.DagsterRunStatus.FAILURE and time.time() - ended < _AGAIN_AFTER_S:
-        return f"run {run.run_id} for what was dropped failed; another follows after an hour"
-    return ""
-
-
-def _waiting(files: list[Seen]) -> str:
-    names = [repr(seen.name) for seen in files if seen.is_waiting]
-    return f"{', '.join(names)} not complete yet" if names else ""
-
-
-def _not_ready(
-    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition
-) -> str | None:
-    """Return why a corpus cannot take candidates now, with what to run; None if it can."""
-    try:
-        rated = rated_by(corpus, instance)
-        if active_among(corpus, catalog, rated):
-            return None
-        return why_none_is_active(corpus, catalog, rated)
-    except ValueError as error:
-        return str(error)
+def _contents_made(instance: dg.DagsterInstance, corpus: str) -> str | None:
+    candidates, battles = (
+        _latest(instance, name, corpus) for name in ("candidates", "candidate_battles")
+    )
+    if candidates is None:
+        return ""
+    if battles is None or battles.storage_id < candidates.storage_id:
+        return None
+    is_made = state_of(instance, battles.run_id) != "failed"
+    return _text(candidates, CONTENTS) if is_made else None
 
 
 def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
@@ -153,3 +203,273 @@ def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
         return True
     before = tables.stored("candidates", corpus.slug)
     return before is not None and len(before) > 0
+
+
+# ---------------------------------------------------------------- placing them
+
+
+class Table(NamedTuple):
+    """The newest materialisation of a table: of which battles, by which judge, and its run.
+
+    `battles` is a fingerprint, empty for no battle; `judge` an identity, empty where nobody was
+    asked or it is not known. `made_at` is in seconds since the epoch, and `state` that of the run
+    with the runs that tried it again.
+    """
+
+    battles: str
+    judge: str = ""
+    made_at: float = 0.0
+    run_id: str = ""
+    state: State = "succeeded"
+
+
+class Placing(NamedTuple):
+    """What is on record of a judge and the candidates of a corpus.
+
+    `chosen` are the candidates' battles, `anchors` the judge's verdicts on the corpus, `judged`
+    those on candidates, and `last` the newest run that was to ask for those. `starter` is the run
+    of a command that has this judge place by itself, `lacks` says which variable the judge needs,
+    and `identity` is the judge's as configured now, empty where that is not known.
+    """
+
+    corpus: str
+    judge: str
+    chosen: Table
+    anchors: Table | None = None
+    judged: Table | None = None
+    last: Run | None = None
+    starter: str = ""
+    lacks: str = ""
+    identity: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the judge placed these battles last, as it judges now.
+
+        Without a table of verdicts on candidates no candidates are placed. What a failed run left
+        counts for nothing, nor does what another judge of the same name said.
+        """
+        if self.judged is None:
+            return not self.chosen.battles
+        if self.judged.state != "succeeded" or self.judged.battles != self.chosen.battles:
+            return False
+        same = self.anchors is None or self.anchors.judge in ("", self.judged.judge)
+        return not self.chosen.battles or same
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What a placing run is about: a fingerprint of battles, and the anchors' judge."""
+        judge = self.anchors.judge if self.anchors else ""
+        return {CANDIDATES_TAG: self.chosen.battles or _NONE, JUDGE_TAG: judge}
+
+
+def place_due(placing: Placing) -> tuple[str, str]:
+    """Return the key of the run to ask for of a judge that is behind, or empty text and why not.
+
+    A run is asked for once per table of battles and judge: what failed for good is a person's to
+    repeat, since repeating it would spend a budget again.
+    """
+    chosen, anchors, last = placing.chosen, placing.anchors, placing.last
+    by_hand = f"judgeline run --corpus {placing.corpus} --judge {placing.judge}"
+    if last is not None and last.status not in _ENDED:
+        return "", f"run {last.run_id} places"
+    if last is not None and _is_about(last, chosen, anchors):
+        if last.status == dg.DagsterRunStatus.SUCCESS:
+            why = "succeeded and placed other battles, or by another judge than the one that"
+            return "", f"run {last.run_id} {why} judged the corpus; run: {by_hand}"
+        why = f"see {last.run_id}, raise candidates.budget if that was spent, and run: {by_hand}"
+        return "", f"the run for these battles did not succeed; {why}"
+    if placing.starter:
+        return "", f"the command that started run {placing.starter} places the new models"
+    if chosen.battles and placing.lacks:
+        return "", placing.lacks
+    if chosen.battles and (why := _why_another(placing)):
+        return "", f"{why}, run: {by_hand}"
+    partition = corpus_judge_key(placing.corpus, placing.judge)
+    return f"placing:{partition}:{chosen.run_id}:{anchors.run_id if anchors else ''}", ""
+
+
+def _why_another(placing: Placing) -> str:
+    """Return why a judge would judge candidates as another than its anchors; empty if not.
+
+    A run that judges the corpus anew, as another judge, has to succeed before candidates follow.
+    """
+    anchors, judged = placing.anchors, placing.judged
+    if anchors is None or not anchors.judge:
+        return ""
+    has_changed = judged is not None and judged.judge not in ("", anchors.judge)
+    if has_changed and anchors.state != "succeeded":
+        why = f"run {anchors.run_id} judged the corpus anew and has not succeeded"
+        return f"{why}; unless it is still at work"
+    if placing.identity not in ("", anchors.judge):
+        return "it has changed since it judged the corpus; to judge that anew"
+    return ""
+
+
+def _is_about(run: Run, chosen: Table, anchors: Table | None) -> bool:
+    """Return whether a placing run is of these battles, and of the judge as of these verdicts."""
+    if run.began < chosen.made_at or anchors is None:
+        return run.began >= chosen.made_at
+    if run.identity is None:
+        return run.began >= anchors.made_at
+    return run.identity == anchors.judge
+
+
+@dg.sensor(
+    job=placing_job,
+    minimum_interval_seconds=sensor_seconds(),
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Has each active judge place the candidates of a corpus, within its budget, "
+    "when their battles are others than those that it placed last.",
+)
+def place_candidates(
+    context: dg.SensorEvaluationContext, catalog: Catalog
+) -> dg.SensorResult | dg.SkipReason:
+    """Request `placing_job` for each active judge that is behind the candidates of its corpus.
+
+    A judge that becomes active later is behind too, and one that has judged the corpus anew as
+    another: its models of before and the candidates would stand by two judges.
+    """
+    requests, reasons = [], []
+    for slug, corpus in catalog.corpora().items():
+        wanted, why = _behind(context.instance, catalog, corpus)
+        requests += wanted
+        reasons += [f"{slug}: {why}"] if why else []
+    if requests:
+        return dg.SensorResult(run_requests=requests)
+    return dg.SkipReason("; ".join(reasons) or "no corpus has candidates")
+
+
+def _behind(
+    instance: dg.DagsterInstance, catalog: Catalog, corpus: CorpusDefinition
+) -> tuple[list[dg.RunRequest], str]:
+    """Return the placing runs that a corpus lacks, and why there are not more."""
+    chosen = _table(instance, "candidate_battles", corpus.slug)
+    if chosen is None:
+        return [], ""
+    if chosen.state != "succeeded":
+        return [], f"run {chosen.run_id} chose the battles and has not succeeded"
+    judges, why = active_or_why(corpus, catalog, rated_by(corpus, instance))
+    if why:
+        return [], why
+    found = [(judge, placing_of(instance, corpus.slug, judge.slug, chosen)) for judge in judges]
+    behind = [(judge, placing) for judge, placing in found if not placing.is_done]
+    if not behind:
+        return [], "every active judge has judged these battles already"
+    requests, reasons = [], []
+    for judge, placing in behind:
+        placing = _in_full(instance, corpus, judge, placing)
+        key, why = place_due(placing)
+        if why:
+            reasons.append(f"{judge.slug}: {why}")
+            continue
+        budget = " ".join(corpus.candidates.budget)
+        requests.append(
+            dg.RunRequest(
+                run_key=key,
+                partition_key=corpus_judge_key(corpus.slug, judge.slug),
+                tags={**placing.tags, BUDGET_TAG: budget, "judge": judge.slug},
+            )
+        )
+    return requests, "; ".join(reasons)
+
+
+def placing_of(
+    instance: dg.DagsterInstance, corpus: str, judge: str, chosen: Table | str
+) -> Placing:
+    """Return what the tables say of a judge and the battles chosen for candidates."""
+    partition = corpus_judge_key(corpus, judge)
+    chosen = Table(chosen) if isinstance(chosen, str) else chosen
+    anchors, judged = (
+        _table(instance, name, partition) for name in ("verdicts", "candidate_verdicts")
+    )
+    return Placing(corpus, judge, chosen, anchors, judged)
+
+
+def _in_full(
+    instance: dg.DagsterInstance, corpus: CorpusDefinition, judge: JudgeDefinition, placing: Placing
+) -> Placing:
+    """Return it with what costs a look at runs, at processes and at the configuration."""
+    chosen, anchors = placing.chosen, placing.anchors
+    newest = anchors if anchors and anchors.made_at > chosen.made_at else chosen
+    runs = placing_runs(instance, corpus.slug, judge.slug)
+    is_left = is_placed_by_starter(instance, newest.run_id, judge.slug)
+    return placing._replace(
+        last=Run.of(runs[0]) if runs else None,
+        starter=newest.run_id if is_left else "",
+        lacks=missing_variable(judge),
+        identity=identity_now(judge, corpus) if anchors and anchors.judge else "",
+    )
+
+
+def placing_runs(instance: dg.DagsterInstance, corpus: str, judge: str) -> list[dg.RunRecord]:
+    """Return the latest runs that ask a judge about candidates; newest first.
+
+    The last of its job is among them, however long ago; of those that a person put together in
+    the interface, the ones among the last runs of the partition.
+    """
+    tags = {_PARTITION: str(corpus_judge_key(corpus, judge))}
+    of_job = dg.RunsFilter(job_name=placing_job.name, tags=tags)
+    recent = instance.get_run_records(dg.RunsFilter(tags=tags), limit=_N_RUNS)
+    found = {
+        record.storage_id: record
+        for record in (*recent, *instance.get_run_records(of_job, limit=1))
+        if _asks(record.dagster_run)
+    }
+    return [found[place] for place in sorted(found, reverse=True)]
+
+
+def _asks(run: dg.DagsterRun) -> bool:
+    if run.asset_selection:
+        return _ASKED in run.asset_selection
+    return run.job_name == placing_job.name
+
+
+def is_placed_by_starter(instance: dg.DagsterInstance, run_id: str, judge: str) -> bool:
+    """Return whether the command that started a run is there, and has this judge place candidates.
+
+    On this host, while that process lives; on another, for `ELSEWHERE_S` after the run.
+    """
+    record = instance.get_run_record_by_id(run_id)
+    if record is None or judge not in record.dagster_run.tags.get(PLACES_TAG, "").split(","):
+        return False
+    if is_here(instance, record.dagster_run):
+        return not is_gone(instance, run_id)
+    return record.end_time is None or time.time() - record.end_time < ELSEWHERE_S
+
+
+def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
+    """Return what came of a run and of those that tried it again.
+
+    An attempt from where a run failed makes only the rest: what that run made keeps its id. A run
+    whose record was deleted since counts as succeeded.
+    """
+    run = instance.get_run_by_id(run_id)
+    if run is None:
+        return "succeeded"
+    group = instance.get_runs(dg.RunsFilter(tags={_ROOT: run.root_run_id or run_id}))
+    later = takewhile(lambda one: one.run_id != run_id, group)  # newest first
+    statuses = {run.status, *(one.status for one in later)}
+    if dg.DagsterRunStatus.SUCCESS in statuses:
+        return "succeeded"
+    return "unfinished" if statuses - _ENDED else "failed"
+
+
+def _table(instance: dg.DagsterInstance, asset: str, partition: str) -> Table | None:
+    record = _latest(instance, asset, partition)
+    if record is None:
+        return None
+    battles, judge = _text(record, FINGERPRINT, "unknown"), _text(record, "judge_identity")
+    state = state_of(instance, record.run_id)
+    return Table(battles, judge, record.timestamp, record.run_id, state)
+
+
+def _latest(instance: dg.DagsterInstance, asset: str, partition: str) -> Any:
+    """Return the newest materialisation of a partition, or None."""
+    wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset), asset_partitions=[partition])
+    return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
+
+
+def _text(record: Any, name: str, otherwise: str = "") -> str:
+    value = record.asset_materialization.metadata.get(name)
+    return otherwise if value is None else str(value.value)

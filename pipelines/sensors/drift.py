@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.partitions import corpus_judge_key
 from pipelines.jobs import drift_job
-from pipelines.sensors.activity import UnreadableError, active_judges
+from pipelines.sensors.activity import active_judges, require_readable
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 
@@ -26,11 +26,8 @@ def drift_watch(
 
     A file that cannot be read fails the tick, which is tried again each minute: a week is long.
     """
-    try:
-        corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
-        catalog.judges()
-    except (ValueError, OSError) as error:
-        raise UnreadableError(f"nobody is watched before a tick can read it: {error}") from error
+    require_readable(catalog, "nobody is watched before a tick can read it")
+    corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
     requests = [
         dg.RunRequest(
             run_key=f"{context.scheduled_execution_time.isoformat()} {corpus.slug}|{judge}",

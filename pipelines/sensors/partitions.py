@@ -6,21 +6,17 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dagster as dg
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from assets.partitions import CORPUS, JUDGE, corpus_judge_key
-from pipelines.commands.able import judges_of
+from pipelines.commands.plan import judges_of
+from pipelines.instance.internals import backfill_at_work
 from pipelines.jobs import comparison_job
 from pipelines.sensors.durations import sensor_seconds
 from resources.config.catalog import Catalog
 
 _UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.MANAGED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
+    dg.DagsterRunStatus[name]
+    for name in ("QUEUED", "NOT_STARTED", "MANAGED", "STARTING", "STARTED", "CANCELING")
 ]
 _NEEDED: dict[str, tuple[str, ...]] = {
     "judge_comparison": (
@@ -47,10 +43,41 @@ Versions before this one made partitions of all that was configured.
 
 
 class Changes(NamedTuple):
-    """What is missing in a dimension, and what does not belong there any more."""
+    """What is added to a dimension, and what is retired from it."""
 
-    added: tuple[str, ...]
-    gone: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+def due(
+    known: Mapping[str, Collection[str]],
+    wanted: Mapping[str, Collection[str]],
+    missed: Mapping[str, Collection[str]],
+    busy: str,
+) -> tuple[dict[str, Changes], list[str]]:
+    """Return the changes by dimension, and what is said of them and of those that wait.
+
+    What is not wanted is retired if it was `missed` at the look before as well, and while nothing
+    is `busy`.
+    """
+    changes, lines, first = {}, [], []
+    for name in known:
+        gone = sorted({*known[name]} - {*wanted[name]})
+        first += [one for one in gone if one not in missed.get(name, ())]
+        retired = tuple(one for one in gone if one in missed.get(name, ()))
+        changes[name] = Changes(tuple(sorted({*wanted[name]} - {*known[name]})), retired)
+    waits = bool(busy) and any(found.gone for found in changes.values())
+    for name, found in changes.items():
+        changes[name] = found._replace(gone=()) if waits else found
+        if found.added:
+            lines.append(f"{name} added: {', '.join(found.added)}")
+        if changes[name].gone:
+            lines.append(f"{name} retired, tables and verdicts stay: {', '.join(found.gone)}")
+    if first:
+        lines.append(f"not configured, or never used; retired at the next look: {', '.join(first)}")
+    if waits:
+        lines.append(f"nobody is retired before {busy} has ended")
+    return changes, lines
 
 
 @dg.sensor(
@@ -71,32 +98,30 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     try:
         configured = {"corpus": catalog.corpora(), "judge": catalog.judges()}
     except (ValueError, OSError) as error:
-        told = f"partitions stay as they are: {error}"
-        context.log.error(told)
+        why = f"partitions stay as they are: {error}"
+        context.log.error(why)
         # who was gone at the look before has to be gone at two further ones
         kept = {name: value for name, value in cursor.items() if name == _SEEN}
-        return dg.SensorResult(skip_reason=told, cursor=json.dumps(kept))
-    corpora, judges = _wanted(instance, catalog, configured, cursor.get(_SEEN))
-    seen = {
-        "corpus": _changes(instance, "corpus", corpora),
-        "judge": _changes(instance, "judge", judges),
-    }
-    by_dimension, why_not = _due(instance, seen, cursor)
-    told = [line for name, found in by_dimension.items() for line in _told(name, found)] + why_not
-    context.log.info("; ".join(told))
-    requests = [
-        request
-        for definition, found in ((CORPUS, by_dimension["corpus"]), (JUDGE, by_dimension["judge"]))
-        for request in _requests(definition, found)
-    ]
-    told = told or [f"{len(corpora)} corpora and {len(judges)} judges, all known"]
-    compared = _compared_again(instance, corpora, judges, by_dimension["judge"])
-    gone = {name: found.gone for name, found in seen.items()}
+        return dg.SensorResult(skip_reason=why, cursor=json.dumps(kept))
+    wanted = _wanted(instance, catalog, configured, cursor.get(_SEEN))
+    known = {name: instance.get_dynamic_partitions(name) for name in configured}
+    changes, lines = due(known, wanted, cursor, _busy(instance))
+    context.log.info("; ".join(lines))
+    requests: list[Any] = []
+    for definition in (CORPUS, JUDGE):
+        added, gone = changes[str(definition.name)]
+        requests += [definition.build_add_request(list(added))] if added else []
+        requests += [definition.build_delete_request(list(gone))] if gone else []
+    counts = f"{len(wanted['corpus'])} corpora and {len(wanted['judge'])} judges, all known"
+    seen: dict[str, Any] = {n: sorted({*known[n]} - {*wanted[n]}) for n in configured}
+    if _SEEN in cursor or not any(seen.values()):  # not before what was never used is retired
+        seen[_SEEN] = {name: sorted(entries) for name, entries in configured.items()}
+    compared = _compared_again(instance, wanted, changes["judge"]) if requests else ()
     return dg.SensorResult(
         dynamic_partitions_requests=requests,
-        run_requests=list(compared) if requests else [],
-        skip_reason=None if requests else dg.SkipReason("; ".join(told)),
-        cursor=json.dumps({**gone, **_seen(configured, gone, cursor)}),
+        run_requests=list(compared),
+        skip_reason=None if requests else dg.SkipReason("; ".join(lines) or counts),
+        cursor=json.dumps(seen),
     )
 
 
@@ -105,22 +130,17 @@ def _wanted(
     catalog: Catalog,
     configured: Mapping[str, Mapping[str, Any]],
     seen: Mapping[str, list[str]] | None,
-) -> tuple[list[str], list[str]]:
+) -> dict[str, list[str]]:
     """Return the corpora and judges to have as partitions: in use, or new in the configuration.
 
     What was registered, or added in the interface, stays as long as it is configured.
     """
-    corpora, judges = in_use(instance, catalog)
-    if seen is not None:
-        kept = {
-            name: {*instance.get_dynamic_partitions(name), *(set(configured[name]) - {*seen[name]})}
-            for name in configured
-        }
-        corpora, judges = corpora | kept["corpus"], judges | kept["judge"]
-    return (
-        [one for one in configured["corpus"] if one in corpora],
-        [one for one in configured["judge"] if one in judges],
-    )
+    wanted = dict(zip(configured, in_use(instance, catalog), strict=True))
+    for name, entries in configured.items():
+        if seen is not None:
+            new = {*entries} - {*seen[name]}
+            wanted[name] |= {*instance.get_dynamic_partitions(name), *new}
+    return {name: [one for one in configured[name] if one in wanted[name]] for name in configured}
 
 
 def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], set[str]]:
@@ -140,69 +160,16 @@ def in_use(instance: dg.DagsterInstance, catalog: Catalog) -> tuple[set[str], se
     return set(read), judges
 
 
-def _seen(
-    configured: Mapping[str, Mapping[str, Any]],
-    gone: Mapping[str, tuple[str, ...]],
-    cursor: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return what a cursor holds of the configuration, once what was never used is retired."""
-    if _SEEN not in cursor and any(gone.values()):
-        return {}
-    return {_SEEN: {name: sorted(entries) for name, entries in configured.items()}}
-
-
-def _due(
-    instance: dg.DagsterInstance, seen: dict[str, Changes], missed: dict[str, list[str]]
-) -> tuple[dict[str, Changes], list[str]]:
-    """Return the changes to make now, and why others wait; `missed` were gone a look ago too."""
-    gone = {
-        name: tuple(one for one in found.gone if one in missed.get(name, ()))
-        for name, found in seen.items()
-    }
-    first = [one for name, found in seen.items() for one in found.gone if one not in gone[name]]
-    why_not = [f"not configured, or never used; retired at the next look: {', '.join(first)}"]
-    if any(gone.values()) and (busy := _busy(instance)):
-        gone = dict.fromkeys(seen, ())
-        why_not.append(f"nobody is retired before {busy} has ended")
-    due = {name: found._replace(gone=gone[name]) for name, found in seen.items()}
-    return due, why_not if first else why_not[1:]
-
-
-def _changes(instance: dg.DagsterInstance, dimension: str, wanted: Collection[str]) -> Changes:
-    known = set(instance.get_dynamic_partitions(dimension))
-    return Changes(tuple(sorted(set(wanted) - known)), tuple(sorted(known - set(wanted))))
-
-
-def _told(dimension: str, found: Changes) -> list[str]:
-    lines = []
-    if found.added:
-        lines.append(f"{dimension} added: {', '.join(found.added)}")
-    if found.gone:
-        lines.append(f"{dimension} retired, tables and verdicts stay: {', '.join(found.gone)}")
-    return lines
-
-
-def _requests(
-    definition: dg.DynamicPartitionsDefinition, found: Changes
-) -> Iterator[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest]:
-    if found.added:
-        yield definition.build_add_request(list(found.added))
-    if found.gone:
-        yield definition.build_delete_request(list(found.gone))
-
-
 def _busy(instance: dg.DagsterInstance) -> str:
     """Return what is at work and could need a partition, in words; empty where nothing is."""
-    at_work = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING]
-    backfills = instance.get_backfills(filters=BulkActionsFilter(statuses=at_work), limit=1)
-    if backfills:
-        return f"backfill {backfills[0].backfill_id}"
+    if backfill := backfill_at_work(instance):
+        return f"backfill {backfill}"
     runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED), limit=1)
     return f"run {runs[0].run_id}" if runs else ""
 
 
 def _compared_again(
-    instance: dg.DagsterInstance, corpora: list[str], judges: list[str], changed: Changes
+    instance: dg.DagsterInstance, wanted: Mapping[str, Collection[str]], changed: Changes
 ) -> Iterator[dg.RunRequest]:
     """Request what compares judges and is joined or left by one, where another has what it needs.
 
@@ -216,12 +183,12 @@ def _compared_again(
     able = {name: set.intersection(*(made[one] for one in of)) for name, of in _NEEDED.items()}
     known = set(instance.get_dynamic_partitions("corpus"))
     moved = (*changed.added, *changed.gone)
-    for corpus in sorted(known.intersection(corpora)):
+    for corpus in sorted(known.intersection(wanted["corpus"])):
         there = {
             name
             for name, partitions in able.items()
             if any(corpus_judge_key(corpus, judge) in partitions for judge in moved)
-            and any(corpus_judge_key(corpus, judge) in partitions for judge in judges)
+            and any(corpus_judge_key(corpus, judge) in partitions for judge in wanted["judge"])
         }
         if there:
             report = {"report"} if there & _REPORTED else set()

@@ -12,15 +12,31 @@ import dagster as dg
 from assets.partitions import corpus_judge_key
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
 from pipelines.jobs import corpus_job, judge_job
-from pipelines.sensors.activity import UnreadableError, active_judges, require_readable
+from pipelines.sensors.activity import active_judges, require_readable
 from pipelines.sensors.durations import sensor_seconds
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.corpora.revision import content_revision
+from resources.corpora.locations import content_revision
 
 _RAW, _BATTLES, _SAMPLED = map(dg.AssetKey, ("raw_battles", "battles", "sampled_battles"))
 _VERDICTS = dg.AssetKey("verdicts")
 _ROWS = "dagster/partition_row_count"
+
+
+class Content(NamedTuple):
+    """A corpus as it was read, and as it is now; `behind` are judges that lack its last sample.
+
+    `now` is empty where its revision cannot be found, and `error` says why. `extend_by` further
+    battles are wanted at each refresh.
+    """
+
+    before: str = ""
+    now: str = ""
+    error: str = ""
+    n_sampled: int = 0
+    n_battles: int = 0
+    extend_by: int = 0
+    behind: Sequence[str] = ()
 
 
 class Refresh(NamedTuple):
@@ -32,6 +48,22 @@ class Refresh(NamedTuple):
     why: str = ""
     reads_again: bool = False
     sample_size: int | None = None
+
+
+def due(content: Content) -> Refresh:
+    """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
+
+    A corpus whose revision cannot be found is read again: that run says what is wrong.
+    """
+    wanted = content.n_sampled + content.extend_by if content.extend_by else None
+    if content.error:
+        return Refresh(f"its revision cannot be told: {content.error}", True, wanted)
+    if content.before != content.now:
+        return Refresh(f"{content.before or 'never read'} -> {content.now}", True, wanted)
+    if wanted is not None and content.n_sampled < content.n_battles:
+        wanted = min(wanted, content.n_battles)
+        return Refresh(f"{wanted - content.n_sampled:,} further battles", False, wanted)
+    return Refresh(f"not yet judged by {', '.join(content.behind)}" if content.behind else "")
 
 
 @dg.schedule(
@@ -50,17 +82,10 @@ def weekly_refresh(
     A file that cannot be read fails the tick, which is tried again each minute: a week is long. A
     tick that is repeated asks for nothing twice.
     """
-    try:
-        kept = [one for one in catalog.corpora().values() if one.refresh is not None]
-        catalog.judges()
-    except (ValueError, OSError) as error:
-        raise UnreadableError(f"nothing is refreshed before a tick can read it: {error}") from error
+    require_readable(catalog, "nothing is refreshed before a tick can read it")
+    kept = [one for one in catalog.corpora().values() if one.refresh is not None]
     known = set(context.instance.get_dynamic_partitions("corpus"))
-    found = {
-        one.slug: what_is_new(context.instance, one, _judges(context, one, catalog))
-        for one in kept
-        if one.slug in known
-    }
+    found = {one.slug: due(_content(context, one, catalog)) for one in kept if one.slug in known}
     for slug, refresh in found.items():
         context.log.info(f"{slug}: {refresh.why or 'nothing new'}")
         if refresh.why:
@@ -70,33 +95,33 @@ def weekly_refresh(
         yield dg.SkipReason(f"nothing new: {quiet}")
 
 
-def what_is_new(
-    instance: dg.DagsterInstance, corpus: CorpusDefinition, judges: Sequence[str] = ()
-) -> Refresh:
-    """Return what a corpus needs: to be read again, further battles, its judges, or nothing.
-
-    A corpus whose revision cannot be told is read again: that run says what is wrong.
-    """
-    extend_by = corpus.refresh.extend_by if corpus.refresh else 0
-    n_sampled, n_battles = (_rows(instance, key, corpus.slug) for key in (_SAMPLED, _BATTLES))
-    wanted = n_sampled + extend_by if extend_by else None
-    before = _metadata(instance, _RAW, corpus.slug).get("content_revision")
+def _content(
+    context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
+) -> Content:
+    instance, slug = context.instance, corpus.slug
     try:
-        now = content_revision(corpus)
-    except (ValueError, OSError) as error:
-        return Refresh(f"its revision cannot be told: {error}", True, wanted)
-    if before != now:
-        return Refresh(f"{before or 'never read'} -> {now}", True, wanted)
-    if wanted is not None and n_sampled < n_battles:
-        wanted = min(wanted, n_battles)
-        return Refresh(f"{wanted - n_sampled:,} further battles", False, wanted)
-    sampled_at = _made_at(instance, _SAMPLED, corpus.slug)
-    behind = [
-        judge
-        for judge in judges
-        if _made_at(instance, _VERDICTS, corpus_judge_key(corpus.slug, judge)) < sampled_at
-    ]
-    return Refresh(f"not yet judged by {', '.join(behind)}") if behind else Refresh()
+        now, error = content_revision(corpus), ""
+    except (ValueError, OSError) as failure:
+        now, error = "", str(failure)
+    try:
+        judges = [judge.slug for judge in active_judges(corpus, catalog, instance)]
+    except (ValueError, OSError) as failure:
+        context.log.error(f"{slug}: nobody is asked: {failure}")
+        judges = []
+    sampled_at = _made_at(instance, _SAMPLED, slug)
+    return Content(
+        before=str(_metadata(instance, _RAW, slug).get("content_revision") or ""),
+        now=now,
+        error=error,
+        n_sampled=_rows(instance, _SAMPLED, slug),
+        n_battles=_rows(instance, _BATTLES, slug),
+        extend_by=corpus.refresh.extend_by if corpus.refresh else 0,
+        behind=[
+            judge
+            for judge in judges
+            if _made_at(instance, _VERDICTS, corpus_judge_key(slug, judge)) < sampled_at
+        ],
+    )
 
 
 def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
@@ -127,7 +152,7 @@ def refreshed_corpora(
     if day is None:
         yield dg.SkipReason("a person's run: nobody is asked after it")
         return
-    require_readable(catalog)
+    require_readable(catalog, "this run is looked at again at the next tick")
     corpus = catalog.corpus(slug)
     if corpus.refresh is None:
         yield dg.SkipReason(f"corpus {slug!r} is no longer kept up to date")
@@ -142,16 +167,6 @@ def refreshed_corpora(
             partition_key=corpus_judge_key(slug, judge.slug),
             tags={REFRESH_TAG: day, BUDGET_TAG: " ".join(corpus.refresh.budget)},
         )
-
-
-def _judges(
-    context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
-) -> list[str]:
-    try:
-        return [judge.slug for judge in active_judges(corpus, catalog, context.instance)]
-    except (ValueError, OSError) as error:
-        context.log.error(f"{corpus.slug}: nobody is asked: {error}")
-        return []
 
 
 def _last(

@@ -10,173 +10,85 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from resources.candidates.folder import MAX_BYTES
-from resources.candidates.schema import CONTROL_PREFIX, RefusedError, told
 
-FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 MAX_ROWS = 1_000_000
 MAX_CELLS = 20_000_000
 """Rows times columns: a short line of JSON may name a column that no other has."""
-
-
-class Rows(NamedTuple):
-    """What a file holds: columns by name, all of one length, and the number of each row.
-
-    `number` counts lines of JSON from 1, and rows of Parquet from 0; `unit` is what it counts.
-    """
-
-    columns: dict[str, list[Any]]
-    number: Sequence[int]
-    unit: str
-
-
-def read_rows(name: str, content: bytes) -> Rows:
-    """Return the rows of a candidate file."""
-    suffix = name[name.rfind(".") :].lower() if "." in name else ""
-    if suffix not in FORMATS:
-        raise RefusedError(
-            "unknown-format",
-            f"{told(name)} ends in {told(suffix)}; write one JSON object a line into a file that "
-            "ends in .jsonl, or a .parquet file",
-        )
-    if not content.strip():
-        raise RefusedError("empty-file", f"{told(name)} holds nothing; write it again")
-    rows = _json_rows(name, content) if FORMATS[suffix] == "jsonl" else _parquet_rows(name, content)
-    if not rows.number:
-        raise RefusedError("empty-file", f"{told(name)} holds no rows; write it again")
-    return rows
-
-
-def require_size(name: str, size: int) -> None:
-    """Raise RefusedError if a file is larger than what is read."""
-    if size > MAX_BYTES:
-        raise RefusedError(
-            "too-large",
-            f"{told(name)} has {size:,} bytes, at most {MAX_BYTES:,} are read; leave out questions "
-            "that no anchor answered (`judgeline candidates questions` lists those that count)",
-        )
-
-
-def require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
-    """Raise RefusedError if a file has more rows, or more cells, than are read."""
-    if n_rows > MAX_ROWS:
-        raise RefusedError(
-            "too-large",
-            f"{told(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out questions "
-            "that no anchor answered",
-        )
-    if n_rows * n_columns > MAX_CELLS:
-        raise RefusedError(
-            "too-large",
-            f"{told(name)} has {n_columns:,} columns in {n_rows:,} rows, at most {MAX_CELLS:,} "
-            "cells are read; leave out columns that are no metadata",
-        )
-
-
-def _json_rows(name: str, content: bytes) -> Rows:
-    if not content.endswith((b"\n", b"\r")):
-        raise RefusedError(
-            "no-end",
-            f"{told(name)} does not end with a newline, as if its writer had been stopped; write "
-            "the last line whole, with a newline after it",
-        )
-    require_extent(name, content.count(b"\n"))
-    try:
-        lines = content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise RefusedError(
-            "not-utf-8",
-            f"{told(name)}, line {line}: byte {told(content[error.start : error.start + 1])} is "
-            "not UTF-8; save the file in that encoding",
-        ) from None
-    numbers = [number for number, line in enumerate(lines, start=1) if line.strip()]
-    records = [_record(name, number, lines[number - 1]) for number in numbers]
-    columns = list(dict.fromkeys(key for record in records for key in record))
-    require_extent(name, len(records), len(columns))
-    return Rows({c: [record.get(c) for record in records] for c in columns}, numbers, "line")
-
-
-def _record(name: str, number: int, line: str) -> dict[str, Any]:
-    where = f"{told(name)}, line {number}"
-    try:
-        record = json.loads(line, object_pairs_hook=_once)
-    except RecursionError:
-        raise RefusedError("broken-json", f"{where}: nested too deeply; correct it") from None
-    except ValueError as error:
-        raise RefusedError(
-            "broken-json", f"{where}: no JSON object ({error}): found {told(line)}; correct it"
-        ) from None
-    if not isinstance(record, dict):
-        raise RefusedError(
-            "broken-json",
-            f"{where}: found {told(record)}; expected one object, such as "
-            '{"question_id": "17", "completion": "..."}',
-        )
-    return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {told(twice)} occurs twice")
-    return found
-
-
-def _parquet_rows(name: str, content: bytes) -> Rows:
-    try:
-        file = pq.ParquetFile(BytesIO(content))
-        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-        require_size(name, sum(group.total_byte_size for group in groups))
-        n_rows, n_columns = file.metadata.num_rows, file.metadata.num_columns
-        require_extent(name, n_rows, n_columns)
-        columns = _unpacked(name, file)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        if isinstance(error, RefusedError):
-            raise
-        raise RefusedError(
-            "broken-parquet",
-            f"{told(name)} cannot be read as Parquet ({told(str(error), 200)}); write it again",
-        ) from None
-    return Rows(columns, range(n_rows), "row")
-
-
-def _unpacked(name: str, file: pq.ParquetFile) -> dict[str, list[Any]]:
-    """Return a Parquet file's columns, unless they are larger than what is read.
-
-    A value that occurs in every row is stored once: some hundred kilobytes may stand for many
-    gigabytes. So few rows are unpacked at a time that these cannot be too many.
-    """
-    groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-    widest = max((group.total_byte_size for group in groups), default=0)
-    columns: dict[str, list[Any]] = {column: [] for column in file.schema_arrow.names}
-    n_bytes = 0
-    for batch in file.iter_batches(batch_size=min(MAX_BYTES // max(widest, 1) + 1, MAX_ROWS)):
-        for column, values in batch.to_pydict().items():
-            n_bytes += sum(map(_weight, values))
-            require_size(name, n_bytes)
-            columns[column] += values
-    return columns
-
-
-def _weight(value: Any) -> int:
-    """Return about how many bytes a value takes, with everything in it."""
-    if isinstance(value, str | bytes):
-        return len(value)
-    parts = value.values() if isinstance(value, dict) else value
-    return sum(map(_weight, parts)) if isinstance(value, dict | list | tuple) else 1
-
-
 LONGEST_NAME = 120
 LONGEST_COMPLETION = 200_000
+CONTROL_PREFIX = "control:"
+"""Start of the names of attack controls, and of no other model's."""
 _KEYS = ("question_id", "instruction", "completion", "model", "family")
 
 
-class Answered(NamedTuple):
-    """One answer: the number of its row, what it answers by id or by text, and its text."""
+class RefusedError(ValueError):
+    """A candidate file that is set aside: a slug of the reason, and a sentence with the remedy."""
 
-    number: int
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+
+
+def quoted(value: object, width: int = 60) -> str:
+    """Return a value for a message: quoted on one line, shortened, and never markup."""
+    text = repr(value)
+    text = text if len(text) <= width else f"{text[: width - 1]}…"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Rows(NamedTuple):
+    """Contents of a file: its name, columns of one length, and the place of each row.
+
+    Places are such as ``line 4``, from 1, or ``row 3``, from 0, of a Parquet file.
+    """
+
+    name: str
+    columns: dict[str, list[Any]]
+    places: Sequence[str]
+
+    def cell(self, row: int, column: str) -> str:
+        """Return where a cell is, in words."""
+        return f"{quoted(self.name)}, {self.places[row]}, column {column!r}"
+
+    def text(self, row: int, column: str) -> str | None:
+        """Return the text of a cell, None where there is none."""
+        value = self.columns[column][row] if column in self.columns else None
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise RefusedError(
+                "not-text", f"{self.cell(row, column)}: found {quoted(value)}; write it as text"
+            )
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise RefusedError(
+                "not-text",
+                f"{self.cell(row, column)}: character {error.start} is "
+                f"{quoted(value[error.start])}, half of a pair; write the text again in UTF-8",
+            ) from None
+        return value
+
+    def constant(self, column: str, reason: str) -> str | None:
+        """Return the one text of a column, None where it has none."""
+        first: tuple[str, int] | None = None
+        for row in range(len(self.places)):
+            text = self.text(row, column)
+            first = first or (None if text is None else (text, row))
+            if first is not None and text not in (None, first[0]):
+                raise RefusedError(
+                    reason,
+                    f"{quoted(self.name)}: column {column!r} is {quoted(first[0])} in "
+                    f"{self.places[first[1]]} and {quoted(text)} in {self.places[row]}; write one "
+                    "file per model",
+                )
+        return first and first[0]
+
+
+class Answered(NamedTuple):
+    """One answer: the place of its row, its question by id or by text, and its text."""
+
+    place: str
     question_id: str | None
     instruction: str | None
     completion: str
@@ -189,138 +101,207 @@ class CandidateFile(NamedTuple):
     family: str | None
     metadata: dict[str, Any]
     answers: list[Answered]
-    unit: str
 
 
 def read_candidate(name: str, content: bytes) -> CandidateFile:
-    """Return what a candidate file says."""
-    rows = read_rows(name, content)
-    _require_columns(name, rows)
-    model = _constant(name, rows, "model", "two-models") or name[: name.rfind(".")]
+    """Return the answers in a candidate file."""
+    rows = _read(name, content)
+    _require_question_and_answer(rows)
+    model = rows.constant("model", "two-models") or name[: name.rfind(".")]
     _require_model(name, model)
-    answers = [_answer(name, rows, place) for place in range(len(rows.number))]
-    family = _constant(name, rows, "family", "two-families")
-    return CandidateFile(model, family, _metadata(rows), answers, rows.unit)
+    answers = [_answer(rows, row) for row in range(len(rows.places))]
+    return CandidateFile(model, rows.constant("family", "two-families"), _metadata(rows), answers)
 
 
-def _require_columns(name: str, rows: Rows) -> None:
-    found = ", ".join(told(column) for column in rows.columns) or "none"
+def _read(name: str, content: bytes) -> Rows:
+    formats = {".jsonl": _json, ".ndjson": _json, ".parquet": _parquet, ".pq": _parquet}
+    suffix = name[name.rfind(".") :].lower() if "." in name else ""
+    if suffix not in formats:
+        raise RefusedError(
+            "unknown-format",
+            f"{quoted(name)} ends in {quoted(suffix)}; write one JSON object a line into a file "
+            "that ends in .jsonl, or a .parquet file",
+        )
+    rows = formats[suffix](name, content) if content.strip() else Rows(name, {}, [])
+    if not rows.places:
+        raise RefusedError("empty-file", f"{quoted(name)} holds nothing; write it again")
+    return rows
+
+
+def require_size(name: str, size: int) -> None:
+    """Raise RefusedError if a file is larger than what is read."""
+    if size > MAX_BYTES:
+        raise RefusedError(
+            "too-large",
+            f"{quoted(name)} has {size:,} bytes, at most {MAX_BYTES:,} are read; leave out "
+            "questions that no anchor answered (`judgeline candidates questions` lists those that "
+            "count)",
+        )
+
+
+def _require_extent(name: str, n_rows: int, n_columns: int = 1) -> None:
+    if n_rows > MAX_ROWS:
+        raise RefusedError(
+            "too-large",
+            f"{quoted(name)} has {n_rows:,} rows, at most {MAX_ROWS:,} are read; leave out "
+            "questions that no anchor answered",
+        )
+    if n_rows * n_columns > MAX_CELLS:
+        raise RefusedError(
+            "too-large",
+            f"{quoted(name)} has {n_columns:,} columns in {n_rows:,} rows, at most {MAX_CELLS:,} "
+            "cells are read; leave out columns that are no metadata",
+        )
+
+
+def _json(name: str, content: bytes) -> Rows:
+    if not content.endswith((b"\n", b"\r")):
+        raise RefusedError(
+            "no-end",
+            f"{quoted(name)} does not end with a newline, as if its writer had been stopped; write "
+            "the last line whole, with a newline after it",
+        )
+    _require_extent(name, content.count(b"\n"))
+    try:
+        lines = content.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise RefusedError(
+            "not-utf-8",
+            f"{quoted(name)}, line {line}: byte {quoted(content[error.start : error.start + 1])} "
+            "is not UTF-8; save the file in that encoding",
+        ) from None
+    places = {f"line {n}": line for n, line in enumerate(lines, start=1) if line.strip()}
+    records = [_record(f"{quoted(name)}, {place}", line) for place, line in places.items()]
+    columns = list(dict.fromkeys(key for record in records for key in record))
+    _require_extent(name, len(records), len(columns))
+    return Rows(name, {c: [record.get(c) for record in records] for c in columns}, list(places))
+
+
+def _record(where: str, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line, object_pairs_hook=_once)
+    except RecursionError:
+        raise RefusedError("broken-json", f"{where}: nested too deeply; correct it") from None
+    except ValueError as error:
+        raise RefusedError(
+            "broken-json", f"{where}: no JSON object ({error}): found {quoted(line)}; correct it"
+        ) from None
+    if not isinstance(record, dict):
+        raise RefusedError(
+            "broken-json",
+            f"{where}: found {quoted(record)}; expected one object, such as "
+            '{"question_id": "17", "completion": "..."}',
+        )
+    return record
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {quoted(twice)} occurs twice")
+    return found
+
+
+def _parquet(name: str, content: bytes) -> Rows:
+    """Return a Parquet file's rows, unless they are larger than what is read.
+
+    A value that occurs in every row is stored once: some hundred kilobytes may stand for many
+    gigabytes. So few rows are unpacked at a time that these cannot be too many.
+    """
+    try:
+        file = pq.ParquetFile(BytesIO(content))
+        found = file.metadata
+        sizes = [found.row_group(group).total_byte_size for group in range(found.num_row_groups)]
+        require_size(name, sum(sizes))
+        _require_extent(name, found.num_rows, found.num_columns)
+        columns: dict[str, list[Any]] = {column: [] for column in file.schema_arrow.names}
+        n_bytes, widest = 0, max(sizes, default=0)
+        for batch in file.iter_batches(batch_size=min(MAX_BYTES // max(widest, 1) + 1, MAX_ROWS)):
+            for column, values in batch.to_pydict().items():
+                n_bytes += sum(map(_weight, values))
+                require_size(name, n_bytes)
+                columns[column] += values
+    except RefusedError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise RefusedError(
+            "broken-parquet",
+            f"{quoted(name)} cannot be read as Parquet ({quoted(str(error), 200)}); write it again",
+        ) from None
+    return Rows(name, columns, [f"row {row}" for row in range(found.num_rows)])
+
+
+def _weight(value: Any) -> int:
+    """Return about how many bytes a value takes, with everything in it."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    parts = value.values() if isinstance(value, dict) else value
+    return sum(map(_weight, parts)) if isinstance(value, dict | list | tuple) else 1
+
+
+def _require_question_and_answer(rows: Rows) -> None:
+    found = ", ".join(map(quoted, rows.columns)) or "none"
     if "completion" not in rows.columns:
         raise RefusedError(
             "missing-column",
-            f"{told(name)} has no column 'completion'; it has {found}: add the answers under "
-            "that name",
+            f"{quoted(rows.name)} has no column 'completion'; it has {found}: add the answers "
+            "under that name",
         )
     if not {"question_id", "instruction"} & rows.columns.keys():
         raise RefusedError(
             "missing-column",
-            f"{told(name)} has neither a column 'question_id' nor 'instruction'; it has {found}: "
-            "add one, so that answers can be matched with those of other models",
+            f"{quoted(rows.name)} has neither a column 'question_id' nor 'instruction'; it has "
+            f"{found}: add one, so that answers can be matched with those of other models",
         )
-
-
-def _constant(name: str, rows: Rows, column: str, reason: str) -> str | None:
-    """Return the one value of a column of names; None where there is none."""
-    first: tuple[Any, int] | None = None
-    for value, number in zip(rows.columns.get(column, ()), rows.number, strict=False):
-        if value is None:
-            continue
-        if not isinstance(value, str):
-            raise RefusedError(
-                "not-text",
-                f"{told(name)}, {rows.unit} {number}, column {column!r}: found {told(value)}; "
-                "write it as text",
-            )
-        if first is not None and value != first[0]:
-            raise RefusedError(
-                reason,
-                f"{told(name)}: column {column!r} is {told(first[0])} in {rows.unit} {first[1]} "
-                f"and {told(value)} in {rows.unit} {number}; write one file per model",
-            )
-        first = first or (value, number)
-    return None if first is None else _encodable(name, rows, first[1], column, str(first[0]))
 
 
 def _require_model(name: str, model: str) -> None:
     """Raise unless a model's name can stand in a table, a page and a message."""
     strange = [c for c in model if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    fault = ""
     if not model.strip() or model != model.strip() or strange:
-        raise RefusedError(
-            "unsafe-model-name",
-            f"{told(name)}: the model's name is {told(model)}; use printable characters, none of "
-            "them invisible, and no space at either end",
+        fault = "use printable characters, none of them invisible, and no space at either end"
+    elif len(model) > LONGEST_NAME:
+        fault = f"it has {len(model)} characters; use at most {LONGEST_NAME}"
+    elif model.casefold().startswith(CONTROL_PREFIX):
+        fault = (
+            f"names that begin with {CONTROL_PREFIX!r} are those of attack controls; choose another"
         )
-    if len(model) > LONGEST_NAME:
+    if fault:
         raise RefusedError(
-            "unsafe-model-name",
-            f"{told(name)}: the model's name has {len(model)} characters ({told(model)}); use at "
-            f"most {LONGEST_NAME}",
-        )
-    if model.casefold().startswith(CONTROL_PREFIX):
-        raise RefusedError(
-            "unsafe-model-name",
-            f"{told(name)}: the model's name is {told(model)}, but names that begin with "
-            f"{CONTROL_PREFIX!r} are those of attack controls; choose another",
+            "unsafe-model-name", f"{quoted(name)}: the model's name is {quoted(model)}; {fault}"
         )
 
 
-def _answer(name: str, rows: Rows, place: int) -> Answered:
-    number = rows.number[place]
-    values = {key: rows.columns[key][place] for key in _KEYS[:3] if key in rows.columns}
-    completion = values["completion"]
-    where = f"{told(name)}, {rows.unit} {number}, column 'completion'"
-    if completion is None or (isinstance(completion, str) and not completion.strip()):
+def _answer(rows: Rows, row: int) -> Answered:
+    value = rows.columns["completion"][row]
+    if value is None or (isinstance(value, str) and not value.strip()):
         raise RefusedError(
             "empty-completion",
-            f"{where}: found {told(completion)}; write the model's answer, or leave the row out "
-            "if it gave none",
+            f"{rows.cell(row, 'completion')}: found {quoted(value)}; write the model's answer, or "
+            "leave the row out if it gave none",
         )
-    if not isinstance(completion, str):
-        raise RefusedError("not-text", f"{where}: found {told(completion)}; write it as text")
+    completion = str(rows.text(row, "completion"))
     if len(completion) > LONGEST_COMPLETION:
         raise RefusedError(
             "too-large",
-            f"{where}: {len(completion):,} characters, at most {LONGEST_COMPLETION:,} are shown to "
-            "a judge; leave the row out",
+            f"{rows.cell(row, 'completion')}: {len(completion):,} characters, at most "
+            f"{LONGEST_COMPLETION:,} are shown to a judge; leave the row out",
         )
-    question, instruction = _asked(name, rows, number, values)
-    return Answered(
-        number, question, instruction, _encodable(name, rows, number, "completion", completion)
-    )
-
-
-def _asked(
-    name: str, rows: Rows, number: int, values: dict[str, Any]
-) -> tuple[str | None, str | None]:
-    question, instruction = values.get("question_id"), values.get("instruction")
-    if isinstance(question, int) and not isinstance(question, bool):
-        question = str(question)
-    for column, value in (("question_id", question), ("instruction", instruction)):
-        if value is not None and not isinstance(value, str):
-            raise RefusedError(
-                "not-text",
-                f"{told(name)}, {rows.unit} {number}, column {column!r}: found {told(value)}; "
-                "write it as text",
-            )
+    number = rows.columns["question_id"][row] if "question_id" in rows.columns else None
+    is_number = isinstance(number, int) and not isinstance(number, bool)
+    question = str(number) if is_number else rows.text(row, "question_id")
+    instruction = rows.text(row, "instruction")
     if not question and not instruction:
         raise RefusedError(
             "no-question",
-            f"{told(name)}, {rows.unit} {number}: question_id and instruction are empty; say what "
-            "this answers, or leave the row out",
+            f"{quoted(rows.name)}, {rows.places[row]}: question_id and instruction are empty; say "
+            "what this answers, or leave the row out",
         )
-    return question or None, instruction or None
-
-
-def _encodable(name: str, rows: Rows, number: int, column: str, text: str) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RefusedError(
-            "not-text",
-            f"{told(name)}, {rows.unit} {number}, column {column!r}: character {error.start} is "
-            f"{told(text[error.start])}, half of a pair; write the text again in UTF-8",
-        ) from None
-    return text
+    return Answered(rows.places[row], question or None, instruction or None, completion)
 
 
 def _metadata(rows: Rows) -> dict[str, Any]:
@@ -329,7 +310,7 @@ def _metadata(rows: Rows) -> dict[str, Any]:
     for column, values in rows.columns.items():
         if column in _KEYS or values[0] is None:
             continue
-        texts = [json.dumps(value, sort_keys=True, default=str) for value in values]
-        if len(set(texts)) == 1 and len(texts[0]) <= 1000:
-            found[column] = json.loads(texts[0])
+        texts = {json.dumps(value, sort_keys=True, default=str) for value in values}
+        if len(texts) == 1 and len(text := texts.pop()) <= 1000:
+            found[column] = json.loads(text)
     return found

@@ -6,8 +6,7 @@ A folder or an object-store prefix. Nothing here looks at what a file says, exce
 import hashlib
 import time
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from upath import UPath
 
@@ -20,8 +19,6 @@ PATIENCE_SECONDS = 60.0
 """A file without an end that nobody has changed for longer is taken as it is, and refused."""
 MAX_BYTES = 200_000_000
 _UNFINISHED = (".part", ".tmp", ".crdownload", ".partial", ".swp", "~")
-_PARQUET = (".parquet", ".pq")
-_MAGIC = b"PAR1"
 
 State = Literal["complete", "settling", "no-end", "no-permission"]
 
@@ -96,9 +93,10 @@ def is_passed_over(name: str) -> bool:
 
 
 def look(path: UPath, before: Seen | None = None, *, now: float) -> Seen | None:
-    """Return what can be seen of one file, None if it is gone; `before` is what was seen last."""
+    """Return one file as it is seen now, None if it is gone; `before` is how it was seen last."""
     try:
-        size, changed = _size_and_time(path)
+        found = path.stat()  # of an object store whose objects have no time of change: 0
+        size, changed = int(found.st_size), float(found.st_mtime)
         if before is not None and before[1:3] == (size, changed) and before.state == "complete":
             return before
         held = before.content_hash if before else ""
@@ -120,28 +118,8 @@ def _hash_of_name(name: str, size: int) -> str:
     return hashlib.sha256(f"{name}\x1f{size}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _size_and_time(path: UPath) -> tuple[int, float]:
-    """Return size and time of change; object stores have the latter under several names."""
-    if path.protocol in ("", "file", "local"):
-        stat = path.stat()
-        return int(stat.st_size), float(stat.st_mtime)
-    info = path.fs.info(path.path)
-    return int(info.get("size") or 0), _seconds(info)
-
-
-def _seconds(info: Mapping[str, Any]) -> float:
-    names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
-    for value in (info[name] for name in names if info.get(name)):
-        if isinstance(value, datetime):
-            return value.timestamp()
-        if isinstance(value, int | float):
-            return float(value)
-        return datetime.fromisoformat(str(value).replace("Z", "+00:00")).timestamp()
-    return 0.0  # nothing is known: an object is there as a whole or not at all
-
-
 def _has_end(name: str, content: bytes) -> bool:
     """Return whether a file has the end that a writer gives it last."""
-    if name.lower().endswith(_PARQUET):
-        return len(content) > 8 and content[-4:] == _MAGIC
+    if name.lower().endswith((".parquet", ".pq")):
+        return len(content) > 8 and content.endswith(b"PAR1")
     return content.endswith((b"\n", b"\r"))

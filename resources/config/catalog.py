@@ -62,11 +62,11 @@ class Catalog(dg.ConfigurableResource):
         return _entry("corpus", slug, self.corpora(), self.corpora_file or "config/corpora.yaml")
 
     def judge(self, slug: str) -> JudgeDefinition:
-        """Return one judge; ValueError with close matches if nothing is configured under it."""
+        """Return one judge, in the same way."""
         return _entry("judge", slug, self.judges(), self.judges_file or "config/judges.yaml")
 
     def embedder(self, slug: str) -> EmbedderDefinition:
-        """Return one embedding; ValueError with close matches if nothing is configured so."""
+        """Return one embedding, in the same way."""
         known = load_embedders(_path(self.embeddings_file))
         return _entry("embedding", slug, known, self.embeddings_file or "config/embeddings.yaml")
 

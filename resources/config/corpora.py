@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from judgeline.elo import HEADLINE, JUDGE_METHODS
-from judgeline.io import language_code, parse_codes
+from judgeline.io import LAYOUTS, language_code, parse_codes
 from resources.config.entries import SLUG, EntryKind
 from resources.config.options import (
     CandidateOptions,
@@ -21,19 +21,7 @@ from resources.config.options import (
 )
 from resources.suggest import unknown_name
 
-READERS = (
-    "alpaca-eval",
-    "arena",
-    "arena-hard",
-    "battles",
-    "comparia",
-    "lmarena-100k",
-    "lmarena-140k",
-    "lmarena-55k",
-    "mt-bench",
-    "reference-battles",
-    "softelo-annotations",
-)
+READERS = tuple(sorted(("arena", *LAYOUTS)))
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -172,19 +160,6 @@ class CorpusDefinition(Options):
         return {"model": reference} if isinstance(reference, str) else reference
 
 
-_NESTED: dict[str, type[BaseModel]] = {
-    "rating": RatingOptions,
-    "filters": Filters,
-    "panel": PanelOptions,
-    "drift": DriftOptions,
-    "gate": GateOptions,
-    "reference": ReferenceOptions,
-    "refresh": RefreshOptions,
-    "candidates": CandidateOptions,
-    "arena_hard": ArenaHardOptions,
-}
-
-
 def expand_variables(text: str) -> str:
     """Return text with ``${NAME}`` and ``${NAME:-default}`` replaced from the environment.
 
@@ -204,7 +179,7 @@ def unset_variables(text: str) -> list[str]:
     return [name for name, _ in _VARIABLE.findall(text)]
 
 
-_KIND = EntryKind("corpus", "corpora", "display_name, reader and so on", CorpusDefinition, _NESTED)
+_KIND = EntryKind("corpus", "corpora", "display_name, reader and so on", CorpusDefinition)
 
 
 def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:

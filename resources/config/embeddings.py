@@ -40,7 +40,7 @@ class EmbedderDefinition(EndpointFields):
 
 
 _KIND = EntryKind(
-    "embedding", "embeddings", "kind, model and so on", EmbedderDefinition, never_shown=_NEVER_SHOWN
+    "embedding", "embeddings", "kind, model and so on", EmbedderDefinition, _NEVER_SHOWN
 )
 
 

@@ -5,10 +5,10 @@ none is raised while another one that does is being handled: both would end up i
 """
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -114,7 +114,6 @@ class EntryKind:
     plural: str
     expected: str
     model: type[BaseModel]
-    nested: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     never_shown: Collection[str] = ()
 
     def load(self, path: Path | None) -> dict[str, Any]:
@@ -160,9 +159,16 @@ class EntryKind:
         return f"{named}{where} is wrong: {message}{shown}; correct it"
 
     def _alike(self, place: tuple[int | str, ...]) -> str:
-        model = self.nested[str(place[0])] if len(place) > 1 else self.model
+        model = _group(self.model, str(place[0])) if len(place) > 1 else self.model
         known = [name for name in model.model_fields if name != "slug"]
         close = difflib.get_close_matches(str(place[-1]), known)
         if close:
             return f"did you mean {close[0]!r}? Correct or remove it"
         return f"remove it; known keys are {', '.join(known)}"
+
+
+def _group(model: type[BaseModel], name: str) -> type[BaseModel]:
+    """Return the model of the options under a key."""
+    annotation = model.model_fields[name].annotation
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    return next(kind for kind in kinds if issubclass(kind, BaseModel))

@@ -3,23 +3,15 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from judgeline.verdict import POOLED
 from resources.config.entries import SLUG, EntryKind
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
-from resources.judges.live.fields import Decoding, Price, ServedFields, Switch, require_chance
+from resources.judges.live.fields import ServedFields, Switch, require_chance
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.judge import BuiltinTraits
 
-_NESTED: dict[str, type[BaseModel]] = {
-    "builtin": BuiltinTraits,
-    "choice": ChoiceOptions,
-    "decoding": Decoding,
-    "price_per_million": Price,
-    "score": ScoreOptions,
-    "vllm": VllmOptions,
-}
 _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
 # Somebody may have put the key itself there.
 _NEVER_SHOWN = {"api_key_env", "base_url", "vllm.extra_args", "headers", "query", "extra_body"}
@@ -107,9 +99,7 @@ class JudgeDefinition(ServedFields):
             )
 
 
-_KIND = EntryKind(
-    "judge", "judges", "display_name, family and kind", JudgeDefinition, _NESTED, _NEVER_SHOWN
-)
+_KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
 
 
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:

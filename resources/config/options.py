@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from judgeline.elo import FEW_BATTLES
-from judgeline.reliability.gate import CRITERIA, WITHHOLD
+from judgeline.reliability.gate import CRITERIA as GATE_CRITERIA
+from judgeline.reliability.gate import WITHHOLD
 from judgeline.reliability.paired import LEAST_BATTLES
 from resources.judges.budget import Budget
 from resources.suggest import unknown_name
@@ -71,7 +72,7 @@ class RefreshOptions(Options):
 
 
 def _limit(name: str, **bounds: float) -> Any:
-    return Field(default=CRITERIA[name].threshold, **bounds)
+    return Field(default=GATE_CRITERIA[name].threshold, **bounds)
 
 
 class GateOptions(Options):
@@ -91,13 +92,13 @@ class GateOptions(Options):
     @field_validator("withhold")
     @classmethod
     def _are_criteria(cls, withhold: list[str]) -> list[str]:
-        require_known("criteria", withhold, CRITERIA)
+        require_known("criteria", withhold, GATE_CRITERIA)
         return withhold
 
     @property
     def thresholds(self) -> dict[str, float | None]:
         """Threshold by criterion."""
-        return {name: getattr(self, name) for name in CRITERIA}
+        return {name: getattr(self, name) for name in GATE_CRITERIA}
 
 
 class ControlOptions(Options):

@@ -11,7 +11,7 @@ from typing import Any
 from judgeline.io import CorpusRead
 from judgeline.verdict import text_hash
 from resources.corpora.records import RowError, encodable, name_of, text_of
-from resources.corpora.verdict_files import Judged, Told, read_verdict_files, unknown
+from resources.corpora.verdict_files import Judged, Told, battle_of, read_verdict_files, unknown
 
 _DRAW = 0
 _DIGITS = 16
@@ -35,18 +35,15 @@ def _convert(record: Mapping[str, Any]) -> Judged:
     texts = [_text(record, f"output_{side}") for side in (1, 2)]
     models = [name_of(record, f"generator_{side}", "missing-model") for side in (1, 2)]
     content = "\x1f".join(map(repr, (instruction, *models, *texts)))
-    question = f"q-{text_hash(instruction)[:_DIGITS]}"
-    battle = {
-        "battle_id": text_hash(content)[: 2 * _DIGITS],
-        "question_id": question,
-        "cluster_id": question,
-        "model_a": models[0],
-        "model_b": models[1],
-        "instruction": instruction,
-        "completion_a": texts[0],
-        "completion_b": texts[1],
-        "n_turns": 1,
-    }
+    battle = battle_of(
+        text_hash(content)[: 2 * _DIGITS],
+        f"q-{text_hash(instruction)[:_DIGITS]}",
+        models,
+        instruction=instruction,
+        completion_a=texts[0],
+        completion_b=texts[1],
+        n_turns=1,
+    )
     return Judged(battle, name_of(record, "annotator", "missing-judge"), (_told(record),))
 
 

@@ -16,6 +16,7 @@ from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.verdict_files import (
     Judged,
     Told,
+    battle_of,
     joined,
     labelled,
     read_verdict_files,
@@ -53,13 +54,7 @@ def _convert(record: Mapping[str, Any], options: ArenaHardOptions) -> Judged:
     if not isinstance(games, list) or len(games) != 2:
         raise RowError("unreadable-games", "games is no list of two games, one per order")
     orders = ("BA", "AB") if options.baseline_first_in == 1 else ("AB", "BA")
-    battle = {
-        "battle_id": joined(question, model, baseline),
-        "question_id": question,
-        "cluster_id": question,
-        "model_a": model,
-        "model_b": baseline,
-    }
+    battle = battle_of(joined(question, model, baseline), question, (model, baseline))
     told = tuple(_told(game, order) for game, order in zip(games, orders, strict=True))
     return Judged(battle, name_of(record, "judge", "missing-judge"), told)
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from judgeline.io import (
     STATED_AS,
+    WINNERS,
     CorpusRead,
     Fault,
     fault,
@@ -25,26 +26,14 @@ from resources.corpora.assemble import Converted, assemble
 from resources.corpora.recorded import with_verdicts, without_verdicts
 from resources.corpora.records import encodable
 
-WINNERS = {
-    "model_a": 1.0,
-    "model_b": 0.0,
-    "tie": 0.5,
-    "tie (bothbad)": 0.5,
-    "both_bad": 0.5,
-}
 _STATE_CODES = (
     f"State the codes as 'outcomes: {{codes}}' ({STATED_AS}) of this corpus in "
     "config/corpora.yaml, or convert the column"
 )
 _TEXTS = ("instruction", "completion_a", "completion_b")
 _OPTIONAL = (
-    "battle_id",
-    "question_id",
-    "cluster_id",
-    *_TEXTS,
-    "language",
-    "n_turns",
-    "timestamp",
+    "battle_id question_id cluster_id instruction completion_a completion_b language n_turns "
+    "timestamp"
 )
 
 
@@ -67,7 +56,7 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
 
 def _convert(path: Path, stated: Mapping[str, float] | None) -> Converted:
     table = read_layout(path, "battles", _OPTIONAL)
-    columns = {name: _column(table, name) for name in _OPTIONAL}
+    columns = {name: _column(table, name) for name in _OPTIONAL.split()}
     texts = {name: columns[name].map(encodable, na_action="ignore") for name in _TEXTS}
     outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")

@@ -20,7 +20,7 @@ from judgeline.io import (
 from resources.corpora.assemble import Converted, assemble, conversations
 
 DEFAULT_LANGUAGE = "fr"
-_OPTIONAL = ("opening_msg", "conv_turns", "session_hash", "timestamp", "languages")
+_OPTIONAL = "opening_msg conv_turns session_hash timestamp languages"
 
 
 def read_comparia(paths: Sequence[Path]) -> CorpusRead:

@@ -27,6 +27,26 @@ def read_lmarena_100k(paths: Sequence[Path]) -> CorpusRead:
     return assemble(paths, _convert_100k)
 
 
+def _convert_100k(path: Path) -> Converted:
+    table = read_layout(path, "lmarena-100k", "dedup_tag")
+    tags = table.get("dedup_tag", pd.Series(None, index=table.index, dtype=object))
+    sentence = "dedup_tag of {question_id!r} is not sampled: its prompt is asked very often"
+    frequent = fault(table, tags.map(_is_not_sampled), "frequent-prompt", sentence)
+    seconds = pd.to_numeric(table["tstamp"], errors="coerce")
+    time = pd.to_datetime(seconds, unit="s", utc=True)
+    return _converted(table, "question_id", "question_id", WINNERS_100K, time, frequent)
+
+
+def _is_not_sampled(tag: Any) -> bool:
+    """Return whether a tag says that its battle is left out; without a tag it is kept."""
+    if isinstance(tag, str):
+        try:
+            tag = json.loads(tag)
+        except json.JSONDecodeError:
+            return tag != "sampled"
+    return bool(isinstance(tag, dict) and tag.get("sampled") is False)
+
+
 def read_lmarena_140k(paths: Sequence[Path]) -> CorpusRead:
     """Return the 140k release: sessions of several battles, language by code.
 
@@ -36,43 +56,47 @@ def read_lmarena_140k(paths: Sequence[Path]) -> CorpusRead:
     return assemble(paths, _convert_140k)
 
 
+def _convert_140k(path: Path) -> Converted:
+    table = read_layout(path, "lmarena-140k")
+    time = pd.to_datetime(table["timestamp"], utc=True)
+    return _converted(table, "id", "evaluation_session_id", WINNERS_140K, time)
+
+
+def _converted(
+    table: pd.DataFrame,
+    battle_id: str,
+    cluster_id: str,
+    winners: dict[str, float],
+    time: pd.Series,
+    *faults: Fault,
+) -> Converted:
+    """Return a release of conversations and winners by name."""
+    ids = names(table[battle_id])
+    texts, unreadable = conversations(table)
+    battles = pd.DataFrame(
+        {
+            "battle_id": ids,
+            "question_id": ids,
+            "cluster_id": names(table[cluster_id]).fillna(ids),
+            "model_a": names(table["model_a"]),
+            "model_b": names(table["model_b"]),
+            "human_outcome": outcomes(table["winner"], winners),
+            "language": languages(table["language"]),
+            "timestamp": time,
+        }
+    ).join(texts)
+    unknown = battles["human_outcome"].isna()
+    sentence = "winner is {winner!r}; expected one of {known}"
+    vote = fault(table, unknown, "unknown-winner", sentence, known=", ".join(winners))
+    return Converted(battles, [*faults, vote, *unreadable])
+
+
 def read_lmarena_55k(paths: Sequence[Path]) -> CorpusRead:
     """Return the 55k release: texts as JSON lists, no language, time or session.
 
     Ids are ``id``, which also names question and cluster.
     """
     return assemble(paths, _convert_55k)
-
-
-def _convert_100k(path: Path) -> Converted:
-    table = read_layout(path, "lmarena-100k", ["dedup_tag"])
-    tags = table.get("dedup_tag", pd.Series(None, index=table.index, dtype=object))
-    repeated = tags.map(_is_not_sampled).to_numpy(dtype=bool)
-    sentence = "dedup_tag of {question_id!r} is not sampled: its prompt is asked very often"
-    texts, faults = conversations(table)
-    seconds = pd.to_numeric(table["tstamp"], errors="coerce")
-    battles = _battles(table, "question_id", "question_id", WINNERS_100K, texts).assign(
-        timestamp=pd.to_datetime(seconds, unit="s", utc=True)
-    )
-    return Converted(
-        battles,
-        [
-            fault(table, repeated, "frequent-prompt", sentence),
-            _unknown_winner(table, battles["human_outcome"], WINNERS_100K),
-            *faults,
-        ],
-    )
-
-
-def _convert_140k(path: Path) -> Converted:
-    table = read_layout(path, "lmarena-140k")
-    texts, faults = conversations(table)
-    battles = _battles(table, "id", "evaluation_session_id", WINNERS_140K, texts).assign(
-        timestamp=pd.to_datetime(table["timestamp"], utc=True)
-    )
-    return Converted(
-        battles, [_unknown_winner(table, battles["human_outcome"], WINNERS_140K), *faults]
-    )
 
 
 def _convert_55k(path: Path) -> Converted:
@@ -94,42 +118,6 @@ def _convert_55k(path: Path) -> Converted:
         "{winner_model_b!r} and {winner_tie!r}; expected one 1 and two 0"
     )
     return Converted(battles, [fault(table, ~decided, "unknown-winner", sentence), *faults])
-
-
-def _battles(
-    table: pd.DataFrame,
-    battle_id: str,
-    cluster_id: str,
-    winners: dict[str, float],
-    texts: pd.DataFrame,
-) -> pd.DataFrame:
-    ids = names(table[battle_id])
-    return pd.DataFrame(
-        {
-            "battle_id": ids,
-            "question_id": ids,
-            "cluster_id": names(table[cluster_id]).fillna(ids),
-            "model_a": names(table["model_a"]),
-            "model_b": names(table["model_b"]),
-            "human_outcome": outcomes(table["winner"], winners),
-            "language": languages(table["language"]),
-        }
-    ).join(texts)
-
-
-def _unknown_winner(table: pd.DataFrame, outcome: pd.Series, winners: dict[str, float]) -> Fault:
-    sentence = "winner is {winner!r}; expected one of {known}"
-    return fault(table, outcome.isna(), "unknown-winner", sentence, known=", ".join(winners))
-
-
-def _is_not_sampled(tag: Any) -> bool:
-    """Return whether a tag says that its battle is left out; without a tag it is kept."""
-    if isinstance(tag, str):
-        try:
-            tag = json.loads(tag)
-        except json.JSONDecodeError:
-            return tag != "sampled"
-    return bool(isinstance(tag, dict) and tag.get("sampled") is False)
 
 
 def _texts_55k(table: pd.DataFrame) -> tuple[pd.DataFrame, list[Fault]]:

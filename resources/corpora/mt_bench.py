@@ -13,6 +13,7 @@ from resources.corpora.records import RowError, id_of, name_of, text_of
 from resources.corpora.verdict_files import (
     Judged,
     Told,
+    battle_of,
     joined,
     labelled,
     read_verdict_files,
@@ -43,14 +44,8 @@ def read_mt_bench(paths: Sequence[Path]) -> CorpusRead:
 def _convert(record: Mapping[str, Any]) -> Judged:
     question, turn = id_of(record, "question_id"), _turn(record)
     models = [name_of(record, key, "missing-model") for key in ("model_1", "model_2")]
-    battle = {
-        "battle_id": joined(question, turn or "", *models),
-        "question_id": turn_id(question, turn),
-        "cluster_id": question,
-        "model_a": models[0],
-        "model_b": models[1],
-        "n_turns": turn,
-    }
+    battle = battle_of(joined(question, turn or "", *models), question, models, n_turns=turn)
+    battle["question_id"] = turn_id(question, turn)
     told = (_told(record, "g1", "AB"), _told(record, "g2", "BA"))
     return Judged(battle, _judge(record), told)
 

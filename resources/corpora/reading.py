@@ -15,8 +15,8 @@ from resources.corpora.alpaca_eval import read_alpaca_eval
 from resources.corpora.arena_hard import read_arena_hard
 from resources.corpora.battles import read_battles
 from resources.corpora.comparia import read_comparia
-from resources.corpora.hub import corpus_files
 from resources.corpora.lmarena import read_lmarena_55k, read_lmarena_100k, read_lmarena_140k
+from resources.corpora.locations import corpus_files
 from resources.corpora.mt_bench import read_mt_bench
 from resources.corpora.reference_battles import read_reference_battles
 

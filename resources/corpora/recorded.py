@@ -89,67 +89,54 @@ def _identities(table: pd.DataFrame) -> pd.Series:
 
 
 def _faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
-    outcome = table["recorded_outcome"]
-    scores = table[list(SCORE_COLUMNS)].notna().sum(axis=1)
+    outcome, points = table["recorded_outcome"], table[list(SCORE_COLUMNS)]
+    n_scores = points.notna().sum(axis=1)
     ok = table["status"].eq("ok").fillna(value=False)
-    told = scores.eq(len(SCORE_COLUMNS)) | (scores.eq(0) & outcome.notna())
+    has_result = n_scores.eq(len(SCORE_COLUMNS)) | (n_scores.eq(0) & outcome.notna())
     nameless = table[list(_NEEDED)].isna().any(axis=1)
-    orders = (*ORDERS, "mean")
-    return [
-        fault(table, nameless, "incomplete-verdict", f"one of {', '.join(_NEEDED)} is empty"),
-        fault(
-            table,
+    known = ["ok", *FAILURES]
+    # averages between two points are on the rubric's scale
+    off = (points.lt(LOWEST_SCORE) | points.gt(HIGHEST_SCORE)).to_numpy()
+    first = off.argmax(axis=1)
+    told = table.assign(
+        criterion=np.array(SCORE_COLUMNS)[first],
+        score=points.to_numpy()[np.arange(len(table)), first],
+        scale=f"{LOWEST_SCORE} to {HIGHEST_SCORE}",
+        needed=", ".join(_NEEDED),
+        failures=", ".join(FAILURES),
+    )
+    rules = (
+        (nameless, "incomplete-verdict", "one of {needed} is empty"),
+        (
             ~table["battle_id"].isin(battles["battle_id"]),
             "unknown-battle",
             "no battle {battle_id!r} in the corpus",
         ),
-        fault(
-            table,
-            ~table["order"].isin(orders),
+        (
+            ~table["order"].isin([*ORDERS, "mean"]),
             "unknown-order",
             "order is {order!r}; expected AB, BA or mean",
         ),
-        fault(
-            table,
-            ~table["status"].isin(["ok", *FAILURES]),
+        (
+            ~table["status"].isin(known),
             "unknown-status",
-            f"status is {{status!r}}; expected ok, or of a failed verdict {', '.join(FAILURES)}",
+            "status is {status!r}; expected ok, or of a failed verdict {failures}",
         ),
-        _off_scale(table),
-        fault(
-            table,
+        (off.any(axis=1), "score-off-scale", "{criterion} is {score:g}; expected {scale}"),
+        (
             outcome.notna() & ~outcome.between(0, 1),
             "unknown-outcome",
             "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
         ),
-        fault(
-            table,
-            ok & ~told,
+        (
+            ok & ~has_result,
             "empty-verdict",
             "ok, with neither all twelve scores nor an outcome instead",
         ),
-        fault(
-            table,
+        (
             table.duplicated(_CALL),
             "duplicate-verdict",
             "order {order} of battle {battle_id!r} came before from judge {judge!r}",
         ),
-    ]
-
-
-def _off_scale(table: pd.DataFrame) -> Fault:
-    """Return the fault of scores beyond the rubric; averages between two points are on it."""
-    scores = table[list(SCORE_COLUMNS)]
-    off = scores.lt(LOWEST_SCORE) | scores.gt(HIGHEST_SCORE)
-    wrong = off.any(axis=1)
-    first = off.to_numpy().argmax(axis=1)
-    told = table.assign(
-        criterion=np.array(SCORE_COLUMNS)[first],
-        score=scores.to_numpy()[np.arange(len(table)), first],
     )
-    return fault(
-        told,
-        wrong,
-        "score-off-scale",
-        f"{{criterion}} is {{score:g}}; expected {LOWEST_SCORE} to {HIGHEST_SCORE}",
-    )
+    return [fault(told, *rule) for rule in rules]

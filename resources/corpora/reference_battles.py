@@ -12,7 +12,14 @@ from typing import Any
 
 from judgeline.io import CorpusRead, read_layout
 from resources.corpora.records import Record, id_of, name_of
-from resources.corpora.verdict_files import Judged, Told, joined, read_verdict_files, unknown
+from resources.corpora.verdict_files import (
+    Judged,
+    Told,
+    battle_of,
+    joined,
+    read_verdict_files,
+    unknown,
+)
 
 READER = "reference-battles"
 
@@ -35,14 +42,7 @@ def _records(path: Path) -> Iterator[Record]:
 def _convert(record: Mapping[str, Any]) -> Judged:
     question = id_of(record, "question_id")
     models = [name_of(record, key, "missing-model") for key in ("model", "reference_model")]
-    battle = {
-        "battle_id": joined(question, *models),
-        "question_id": question,
-        "cluster_id": question,
-        "model_a": models[0],
-        "model_b": models[1],
-        "n_turns": 1,
-    }
+    battle = battle_of(joined(question, *models), question, models, n_turns=1)
     return Judged(battle, name_of(record, "judge", "missing-judge"), (_told(record),))
 
 

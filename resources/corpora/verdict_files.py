@@ -136,6 +136,20 @@ def _table(rows: Any, dtypes: Mapping[str, str]) -> pd.DataFrame:
     return typed(pd.DataFrame(listed, dtype=object), dtypes) if listed else empty(dtypes)
 
 
+def battle_of(
+    battle_id: str, question: str, models: Sequence[str], **others: Any
+) -> dict[str, Any]:
+    """Return a battle of two models on a question, which is the unit of dependence too."""
+    names = dict(zip(("model_a", "model_b"), models, strict=True))
+    return {
+        "battle_id": battle_id,
+        "question_id": question,
+        "cluster_id": question,
+        **names,
+        **others,
+    }
+
+
 def labelled(label: Any, words: str | None) -> str | None:
     """Return an answer whose first line is the published label, and the judge's words after it.
 

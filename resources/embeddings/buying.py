@@ -8,27 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from resources.embeddings.embedder import Embedder, Vector, embedder_key, vector_identity
-from resources.embeddings.store import EmbeddingStore, stored_row
+from resources.embeddings.store import EmbeddingStore
 from resources.store.writing import VerdictWriter
 
 
 @dataclass
 class Account:
-    """Counts of texts by the fate of their vectors: stored, bought, failed.
-
-    Attributes
-    ----------
-    n_texts : int
-        Different texts.
-    n_stored : int
-        Whose vectors were in the store.
-    n_made : int
-        Whose vectors were made now.
-    failed : Counter
-        Texts that have no vector, by the reason.
-    damaged : tuple of str
-        Files in the store that could not be read.
-    """
+    """Counts of different texts: whose vectors were stored, or made now, or failed and why."""
 
     n_texts: int = 0
     n_stored: int = 0
@@ -39,16 +25,10 @@ class Account:
 
 @dataclass
 class VectorBuyer:
-    """Gets vectors from one embedder, through a store; `account` says what of the last texts.
+    """Returns stored vectors and has the missing ones made; `account` counts the last call.
 
-    Attributes
-    ----------
-    embedder : Embedder
-        Makes what the store does not have.
-    store : EmbeddingStore
-        Keeps vectors that are bought; those that are made here are not worth it.
-    on_wait : callable or None
-        Called when another process is buying from the same embedder and has to end first.
+    `on_wait` is called when another process is buying from the same embedder and has to end
+    first. Vectors that are made on this machine are not worth storing.
     """
 
     embedder: Embedder
@@ -67,12 +47,15 @@ class VectorBuyer:
         wanted = self._accepted(distinct)
         if not self.embedder.is_bought:
             return self._made(wanted, {}, None)
-        key = embedder_key(self.embedder)
-        known = self._stored(key, wanted)
-        if len(known) == len(wanted):  # a place that can only be read will do
-            return known
-        with self.store.exclusive(key, self.on_wait):
-            known = self._stored(key, wanted)  # another process may have bought them
+        key, known = embedder_key(self.embedder), dict[str, Vector]()
+
+        def is_lacking() -> bool:
+            known.update(self._stored(key, wanted))
+            return len(known) < len(wanted)
+
+        with self.store.buying(key, is_lacking, self.on_wait) as lacking:
+            if not lacking:
+                return known
             with VerdictWriter(self.store, key) as writer:
                 return self._made(wanted, known, writer)
 
@@ -101,24 +84,18 @@ class VectorBuyer:
                 if vector is None:
                     account.failed[failure] += 1
                     continue
-                _require_length(vector, vectors)
+                if vector.size != (size := next(iter(vectors.values()), vector).size):
+                    raise RuntimeError(
+                        f"a vector of {vector.size} numbers came after vectors of {size}: the "
+                        "endpoint changed its model under one name. Set 'revision' in "
+                        "config/embeddings.yaml, so that all vectors are made anew"
+                    )
                 vectors[text] = vector
                 account.n_made += 1
                 if writer:
-                    identity = vector_identity(key, text)
-                    writer.add(stored_row(identity, vector, datetime.now(UTC), maker))
+                    row = {"identity": vector_identity(key, text), "embedding": vector}
+                    writer.add({**row, "embedder": maker, "embedded_at": datetime.now(UTC)})
         n_lost = len(texts) - len(vectors) - (account.failed.total() - n_refused)
         if n_lost:
             raise RuntimeError(f"the embedder left out {n_lost} of {len(missing)} texts; run again")
         return vectors
-
-
-def _require_length(vector: Vector, others: dict[str, Vector]) -> None:
-    """Refuse a vector that is longer or shorter than those before it."""
-    first = next(iter(others.values()), vector)
-    if vector.size != first.size:
-        raise RuntimeError(
-            f"a vector of {vector.size} numbers came after vectors of {first.size}: the endpoint "
-            "changed its model under one name. Set 'revision' in config/embeddings.yaml, so that "
-            "all vectors are made anew"
-        )

@@ -10,16 +10,11 @@ import pandas as pd
 
 from judgeline.verdict import explanation, reason_of_score
 from resources.embeddings.embedder import Vector
-
-COLUMNS: tuple[str, ...] = ("source", "key", "order", "replicate", "embedding")
-"""Columns of the table of embeddings."""
+from resources.tables.quantitative import RATIONALE_EMBEDDINGS
 
 
 class Rationales(NamedTuple):
-    """Rationales, one a row, and how many usable answers have none.
-
-    The table has `COLUMNS` with ``text`` in place of the vector.
-    """
+    """Rationales, one a row with its ``text``, and how many usable answers have none."""
 
     table: pd.DataFrame
     n_missing: int
@@ -58,10 +53,10 @@ def rationales(verdicts: pd.DataFrame, score_verdicts: pd.DataFrame) -> Rational
 
 
 def embedded(found: Rationales, vectors: dict[str, Vector]) -> pd.DataFrame:
-    """Return the rationales that have a vector, with the columns `COLUMNS`."""
+    """Return the rationales that have a vector, as declared."""
     own = found.table["text"].map(vectors.get)
     table = found.table.assign(embedding=own.astype(object))
-    return table.loc[own.notna(), list(COLUMNS)].reset_index(drop=True)
+    return table.loc[own.notna(), RATIONALE_EMBEDDINGS.columns].reset_index(drop=True)
 
 
 def _texts(answers: pd.DataFrame) -> list[str]:

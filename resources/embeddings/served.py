@@ -1,17 +1,23 @@
 """Vectors from an endpoint of the OpenAI protocol: hosted, or a server of one's own."""
 
+import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import openai
+from openai.types import CreateEmbeddingResponse
+
 from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings.asking import EmbeddingsAsker
-from resources.embeddings.embedder import Embedding
+from resources.embeddings.embedder import Embedding, Vector, as_vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.troubles import RetryPolicy
+from resources.judges.live.replies import MalformedReplyError
+from resources.judges.live.troubles import TROUBLES, Retries, RetryPolicy, Trouble
+
+_PLAIN = ("text",)
 
 
 class ServedEmbedder:
@@ -23,7 +29,7 @@ class ServedEmbedder:
         self, definition: EmbedderDefinition, endpoint: Endpoint, policy: RetryPolicy | None = None
     ) -> None:
         self._definition, self._endpoint = definition, endpoint
-        self._policy = policy or RetryPolicy()
+        self._retries = Retries(endpoint, policy or RetryPolicy())
         self.counts: Counter[str] = Counter()
 
     @cached_property
@@ -64,33 +70,118 @@ class ServedEmbedder:
         batches = [sent[first : first + size] for first in range(0, len(sent), size)]
         if not batches:
             return
-        given = self._asked([[texts[n] for n in some] for some in batches])
+        given = self._answers([[texts[n] for n in some] for some in batches])
         with contextlib.closing(given):
             for number, embeddings in given:
                 yield from zip(batches[number], embeddings, strict=True)
 
-    def _asked(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
+    def _answers(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
         client = self._endpoint.client(self._definition.timeout_s)
-        asker = EmbeddingsAsker(
-            client,
-            self._endpoint,
-            self._request(),
-            self._policy,
-            timeout_s=self._definition.timeout_s,
-            counts=self.counts,
-        )
+        work = partial(self._embedded, client)
         n_workers = self._definition.concurrency
         try:
-            yield from as_completed(batches, asker.embed, n_workers=n_workers, closing=client.close)
+            yield from as_completed(batches, work, n_workers=n_workers, closing=client.close)
         except EndpointError as error:
             problem = f"embedding {self._definition.slug!r}: {error}"
         else:
             return
         raise EndpointError(problem)
 
-    def _request(self) -> dict[str, Any]:
+    async def _embedded(self, client: openai.AsyncOpenAI, texts: Sequence[str]) -> list[Embedding]:
+        """Return what becomes of each text.
+
+        An endpoint refuses all texts of a request for the sake of one: they are sent again in
+        halves, until those that it refuses stand alone.
+        """
+        outcome = await self._send(client, texts)
+        if not isinstance(outcome, Trouble):
+            return [Embedding(vector) for vector in outcome]
+        if outcome.failure == "transport":  # the texts, or everything
+            is_settled = outcome.action == "stop" and not outcome.is_doubtful
+            if is_settled or isinstance(await self._send(client, _PLAIN), Trouble):
+                raise EndpointError(self._failed_message(outcome, texts))
+        if len(texts) == 1:
+            return [Embedding(None, outcome.failure)]
+        half = len(texts) // 2
+        first, second = texts[:half], texts[half:]
+        return [*await self._embedded(client, first), *await self._embedded(client, second)]
+
+    async def _send(
+        self, client: openai.AsyncOpenAI, texts: Sequence[str]
+    ) -> list[Vector] | Trouble:
+        """Return the vectors of the texts, or why they are refused."""
+        attempt = partial(self._attempt, client, texts)
+        outcome = await self._retries.insist(attempt, self.counts)
+        if isinstance(outcome, Trouble) and outcome.action == "retry":
+            raise EndpointError(self._failed_message(outcome, texts))
+        return outcome
+
+    async def _attempt(
+        self, client: openai.AsyncOpenAI, texts: Sequence[str]
+    ) -> list[Vector] | Trouble:
+        await self._retries.until_open()
+        self.counts["requests"] += 1
         wanted = self._definition.dimensions
-        return {
+        body = {
+            "input": list(texts),
+            "encoding_format": "base64",
             "model": self._definition.model,
             **({} if wanted is None else {"dimensions": wanted}),
         }
+        try:
+            async with asyncio.timeout(self._definition.timeout_s):
+                reply = await client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
+            vectors = read_vectors(reply, len(texts))
+        except TROUBLES as error:
+            return self._retries.diagnose(error, "\n".join(texts))
+        self.counts["tokens"] += _tokens_of(reply)
+        return vectors
+
+    def _failed_message(self, trouble: Trouble, texts: Sequence[str]) -> str:
+        attempts = self._retries.policy.attempts
+        n_times = f"{attempts} times " if trouble.action == "retry" else ""
+        return (
+            f"{self._endpoint.url}/embeddings failed {n_times}on {len(texts)} texts, the "
+            f"longest of {max(map(len, texts)):,} characters: {trouble.message}. See whether the "
+            "server is up, and check 'model', 'base_url', 'api_key_env' and 'dimensions' in "
+            "config/embeddings.yaml, then run again: vectors that came are kept"
+        )
+
+
+def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
+    """Return the vectors of a reply, in the order of the texts that were sent."""
+    data = getattr(reply, "data", None)
+    if not isinstance(data, list) or len(data) != n_texts:
+        found = len(data) if isinstance(data, list) else "no list of"
+        raise MalformedReplyError(f"the reply holds {found} vectors for {n_texts} texts")
+    by_place = {_place(item, n_texts): item for item in data}
+    if len(by_place) != n_texts:
+        raise MalformedReplyError("the reply holds two vectors for one text, and none for another")
+    vectors = [_vector(by_place[place], place) for place in range(n_texts)]
+    lengths = sorted({vector.size for vector in vectors})
+    if len(lengths) > 1:
+        raise MalformedReplyError(f"vectors of different lengths in one reply: {lengths}")
+    return vectors
+
+
+def _tokens_of(reply: Any) -> int:
+    """Return the tokens that a reply says it read; 0 if it does not say."""
+    n_tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+    return n_tokens if type(n_tokens) is int and n_tokens > 0 else 0
+
+
+def _place(item: Any, n_texts: int) -> int:
+    place = getattr(item, "index", None)
+    if type(place) is not int or not 0 <= place < n_texts:
+        raise MalformedReplyError(
+            f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
+        )
+    return place
+
+
+def _vector(item: Any, place: int) -> Vector:
+    try:
+        return as_vector(getattr(item, "embedding", None))
+    except ValueError as error:
+        problem = f"the vector of text {place} is unusable: {error}"
+    raise MalformedReplyError(problem)

@@ -3,9 +3,8 @@
 The vectors of one embedder lie in a folder of their own, beside no other's.
 """
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -46,18 +45,6 @@ class EmbeddingStore(KeyedStore):
         vectors = _as_array(latest_first["embedding"], f"{self.base / key}")
         names = latest_first["identity"].to_pylist()
         return Found(dict(zip(names, vectors, strict=True)), scan.damaged)
-
-
-def stored_row(
-    identity: str, vector: Vector, embedded_at: datetime, embedder: str
-) -> Mapping[str, Any]:
-    """Return a vector as the store keeps it."""
-    return {
-        "identity": identity,
-        "embedded_at": embedded_at,
-        "embedding": vector,
-        "embedder": embedder,
-    }
 
 
 def _as_array(embeddings: pa.ChunkedArray, place: str) -> Vector:

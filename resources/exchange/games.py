@@ -5,14 +5,16 @@ does not: labels, coding and files of one format (its writer).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from judgeline.io import SCORE_COLUMNS
+from judgeline import io
+from judgeline.io import SCORE_COLUMNS, ArgumentError
 from judgeline.verdict import CRITERIA, criterion_difference, sign_outcome
 
 NEVER_ASKED = "never asked"
@@ -190,3 +192,27 @@ def note_repeats(keys: Iterable[tuple[object, ...]], account: Account) -> None:
     account.changed["rows that share question and models with an earlier one"] += (
         counts.total() - len(counts)
     )
+
+
+# Files that appear whole or not at all, and never in the place of another unasked
+
+
+def require_free(paths: Mapping[str, Path], *, force: bool) -> None:
+    """Raise unless files can be written: to a folder, and over nothing unless forced."""
+    for path in paths.values():
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; name another place with --out")
+        if path.exists() and not force:
+            raise ValueError(f"{path} is there already; add --force to replace it")
+
+
+def write_together(writers: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Write files so that a failure changes nothing."""
+    try:
+        io.write_together(writers)
+    except OSError as error:
+        raise ArgumentError(
+            f"cannot write {', '.join(map(str, writers))} ({error.strerror or error}); name "
+            "another place with 'out'",
+            "out",
+        ) from error

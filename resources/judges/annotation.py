@@ -11,8 +11,8 @@ import pandas as pd
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.calls import call_identity
-from resources.judges.forms.evidence import from_value, read_tokens
-from resources.judges.forms.form import Form, Reading, read_answer
+from resources.judges.forms.evidence import Tokens, from_value, read_tokens
+from resources.judges.forms.form import Form, Odds, Reading, read_answer
 from resources.judges.judge import Answer, Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 
@@ -31,30 +31,11 @@ def annotate(
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, in the form in which the judge was opened.
 
-    Parameters
-    ----------
-    judge : Judge
-        Answers presentations; an answer that cannot be read becomes a failed verdict.
-    battles : DataFrame
-        With ``battle_id``, ``question_id``, ``model_a``, ``model_b`` and the texts.
-    slug : str
-        Name of the judge in the table.
-    n_replicates : int
-        Runs of each presentation; the form's ``samples`` if that is more and odds are counted.
-    first_replicate : int
-        Number of the first of these runs; runs of other numbers are other calls.
-    on_progress : callable, optional
-        Called with the buyer's account after each answer that is given now.
-    buyer : Buyer, optional
-        Answers from its store where it can, and buys the rest. The table is the same as if all
-        had been asked now.
-
-    Returns
-    -------
-    DataFrame
-        One row per presentation and run, columns as the form's `dtypes`, oriented to the models;
-        failed verdicts keep their failure class and have no values. With evidence ``samples`` the
-        odds are those of all runs of a presentation, the same in each.
+    One row per presentation and run, columns as the form's `table`, oriented to the models;
+    failed verdicts keep their failure class and have no values. Runs are counted from
+    `first_replicate`; where counts of runs stand for odds there are as many as the form's
+    `samples`. A `buyer` answers from its store where it can and buys the rest, and the table is
+    the same as if all had been asked now; `on_progress` is called with its account.
 
     Raises
     ------
@@ -110,18 +91,28 @@ def read_answers(
 
 
 def _with_odds(reading: Reading, form: Form) -> Reading:
-    """Return a reading with the odds in its tokens, if they tell any."""
+    """Return a reading with the odds in its tokens, if they tell any; nothing is filled in."""
     if reading.status != "ok":
         return reading
     answer = reading.answer
-    tokens = from_value(read_tokens(answer.log_probabilities, answer.text), form.key)
+    tokens, odds, _ = _odds_in(answer.text, answer.log_probabilities, reading.value, form)
+    evidence = "none" if odds is None else "log-probabilities"
+    return reading._replace(tokens=tokens, odds=odds, evidence=evidence)
+
+
+def _odds_in(
+    text: str | None, log_probabilities: str | None, value: Any, form: Form
+) -> tuple[Tokens | None, Odds | None, str]:
+    """Return the tokens of an answer from its value on, their odds, or why they tell none."""
+    tokens = from_value(read_tokens(log_probabilities, text), form.key)
+    if tokens is None and log_probabilities is None:
+        return None, None, "no log-probabilities came with the answer"
     if tokens is None:
-        return reading
+        return None, None, "the tokens that came with the answer do not spell it"
     try:
-        odds = form.likely(reading.value, tokens)
-    except ValueError:  # nothing is filled in
-        return reading._replace(tokens=tokens)
-    return reading._replace(tokens=tokens, odds=odds, evidence="log-probabilities")
+        return tokens, form.likely(value, tokens), ""
+    except ValueError as error:
+        return tokens, None, str(error)
 
 
 def _with_counted_odds(readings: list[Reading], form: Form) -> Iterator[Reading]:
@@ -161,10 +152,10 @@ def _row(reading: Reading, judge: Judge, slug: str) -> tuple[Any, ...]:
 
 def _tabulated(rows: Iterator[tuple[Any, ...]], form: Form) -> pd.DataFrame:
     """Return rows as a table, made piece by piece: rows of Python objects are large."""
-    columns, dtypes = list(form.dtypes), dict(form.dtypes)
-    pieces = [pd.DataFrame([], columns=columns).astype(dtypes)]
+    table = form.table
+    pieces = [table.empty()]
     while piece := list(islice(rows, _CHUNK)):
-        pieces.append(pd.DataFrame(piece, columns=columns).astype(dtypes))
+        pieces.append(table.typed(pd.DataFrame(piece, columns=table.columns)))
     return pd.concat(pieces[1:] or pieces, ignore_index=True)
 
 
@@ -186,25 +177,20 @@ def evidence_entries(table: pd.DataFrame, form: Form) -> dict[str, Any]:
 
 def _bare_text(row: "pd.Series[Any]", form: Form) -> str:
     """Return why an answer has no odds, and what to do."""
-    answer, logs = (
+    text, logs = (
         value if isinstance(value, str) else None
         for value in (row["answer"], row["log_probabilities"])
     )
-    tokens = from_value(read_tokens(logs, answer), form.key)
-    if tokens is None:
-        spelling = "the tokens that came with the answer do not spell it"
-        reason = "no log-probabilities came with the answer" if logs is None else spelling
-        return f"{reason}. Where that happens often, set log_probabilities: off to ask samples"
-    try:
-        form.likely(form.parse(row["answer"]), tokens)
-    except ValueError as error:
-        reason = str(error)
-    else:
+    tokens, odds, reason = _odds_in(text, logs, form.parse(text or ""), form)
+    if odds is not None:
         raise RuntimeError(f"answer {row['identity']} has probabilities that were left out")
-    remedy = (
-        "The judge spells numbers digit by digit, or does not show otherwise: use a scale of one "
-        "token, score.scale: [1, 9], or log_probabilities: off to ask samples"
-        if "first digits" in reason
-        else "See log_probabilities of these rows, or set log_probabilities: off"
-    )
+    if tokens is None:
+        remedy = "Where that happens often, set log_probabilities: off to ask samples"
+    elif "first digits" in reason:
+        remedy = (
+            "The judge spells numbers digit by digit, or does not show otherwise: use a scale of "
+            "one token, score.scale: [1, 9], or log_probabilities: off to ask samples"
+        )
+    else:
+        remedy = "See log_probabilities of these rows, or set log_probabilities: off"
     return f"{reason}. {remedy}"

@@ -32,24 +32,9 @@ class Cost(NamedTuple):
 class Budget:
     """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
 
-    Whoever asks reserves the most that a request can cost before it is sent, and settles what it
-    did cost: the cap holds whatever is in flight.
-
-    Parameters
-    ----------
-    calls, tokens : int or None
-        Most paid requests; most prompt and completion tokens together. None for no cap.
-    money : float or None
-        Most money, in `currency`.
-    currency : str or None
-        Three capital letters; given with `money`.
-
-    Attributes
-    ----------
-    spent : Cost
-        What is settled.
-    has_refused : bool
-        Whether anything was ever refused, if only for the moment.
+    The asking side reserves the most that a request can cost before it is sent, and settles what
+    it did cost: the cap holds for what is in flight, too. None is no cap. `spent` is what is
+    settled, and `has_refused` whether anything was ever refused, if only for the moment.
     """
 
     def __init__(

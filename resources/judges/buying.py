@@ -16,7 +16,7 @@ from resources.judges.budget import Budget, Cost, JointBudget
 from resources.judges.calls import call_identity, call_parts, judge_key
 from resources.judges.forms.form import read_answer
 from resources.judges.judge import Answer, Judge, Presentation
-from resources.store.verdicts import Scan, VerdictStore
+from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
 
 RETRIED = frozenset({"transport"})
@@ -37,30 +37,13 @@ class BudgetError(RuntimeError):
 
 @dataclass
 class Account:
-    """Counts of one annotation's calls: stored, bought, failed.
+    """Counts of one annotation's calls; battles with equal texts share one.
 
-    Attributes
-    ----------
-    n_calls : int
-        Different calls; battles with equal texts share one.
-    n_resumed : int
-        Answered from the store.
-    n_needed, n_asked : int
-        To be asked of the judge, and answered by it.
-    n_retried : int
-        Of those to be asked, the ones that had failed before.
-    prompt_tokens, completion_tokens : int
-        Of the answers given now.
-    failed : Counter
-        Answers that say nothing, by failure class: those given now while it runs, all in the end.
-    reasons : Counter
-        The same by failure class and the server's words.
-    charged : Cost
-        What the budget was charged: answers, and requests that may have been billed without one.
-    seconds : float
-        Since the first question.
-    damaged, unfinished : tuple of str
-        Files in the store that hold no answers: damaged, or left by a writer that was killed.
+    Of those needed, some were asked; some of them had failed before (`n_retried`). Tokens are of
+    the answers given now. `failed` and `reasons` count answers that say nothing, by failure class
+    and the server's words: those given now while it runs, all in the end. The budget is also
+    `charged` for requests that may have been billed without an answer. Files in the store without
+    answers are damaged, or left unfinished by a writer that was killed.
     """
 
     n_calls: int = 0
@@ -92,26 +75,13 @@ Progress = Callable[[Account], None]
 
 @dataclass
 class Buyer:
-    """Answers presentations from a store, and through it; its account says what of the last ones.
+    """Returns stored answers and buys the missing ones; `account` counts the last call.
 
-    Attributes
-    ----------
-    store : VerdictStore
-        Where answers are looked up and kept.
-    budget : Budget
-        Cap on what is asked for.
-    retried : collection of str
-        Failure classes that are asked for again, however often they were.
-    retried_once : collection of str
-        Failure classes that are asked for a second time, and no more.
-    on_wait : callable or None
-        Called when another process is buying from the same judge and has to end first.
-    n_covered : int
-        First runs of each presentation that another table asks too: of their failures only those
-        of transport are asked again, since that table has asked for the others.
-    turn : callable
-        Gives what is entered before anything is asked for and left after it, and may wait: a
-        place at the judge's endpoint, say. What the store answers needs none.
+    Failures of `retried` are asked for again, however often they were; those of `retried_once` a
+    second time and no more. Replicates below `n_covered` belong to another table: of those only
+    transport errors are retried here. `on_wait` is called when another process is buying from the
+    same judge and has to end first. `turn` gives what is entered before anything is asked for,
+    and may wait: a place at the judge's endpoint, say. What the store answers needs none.
     """
 
     store: VerdictStore
@@ -154,18 +124,25 @@ class Buyer:
         processes on one machine only one at a time buys from a judge; the others wait, and find
         what it bought.
         """
-        calls = _distinct(judge, presentations)
-        key = judge_key(judge)
-        found, scan = self.store.find(key, calls)
-        needed = self._needed(calls, found)
-        self.account = _opened(scan, calls, needed, set(found["identity"]))
-        if not needed:  # a place that can only be read will do
-            return _in_order(found, [call_identity(judge, one) for one in presentations])
-        with self.store.exclusive(key, self.on_wait):
-            found, scan = self.store.find(key, calls)  # another process may have bought it
-            needed = self._needed(calls, found)
-            self.account = _opened(scan, calls, needed, set(found["identity"]))
-            if needed:
+        calls, key = _distinct(judge, presentations), judge_key(judge)
+        found, needed = pd.DataFrame(), dict[str, Presentation]()
+
+        def is_lacking() -> bool:
+            nonlocal found, needed
+            found, scan = self.store.find(key, calls)
+            needed, known = self._needed(calls, found), set(found["identity"])
+            self.account = Account(
+                n_calls=len(calls),
+                n_resumed=len(calls) - len(needed),
+                n_needed=len(needed),
+                n_retried=sum(identity in known for identity in needed),
+                damaged=scan.damaged,
+                unfinished=scan.unfinished,
+            )
+            return bool(needed)
+
+        with self.store.buying(key, is_lacking, self.on_wait) as lacking:
+            if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
                     self._ask(judge, needed, slug, on_progress)
@@ -177,17 +154,14 @@ class Buyer:
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
     ) -> dict[str, Presentation]:
         """Return the calls that are not answered, or answered with what may be mended."""
-        settled = {
-            identity
-            for identity, status, n_attempts in zip(
-                found["identity"], found["status"], found["n_attempts"], strict=True
-            )
-            if not is_retried(status, n_attempts, self._retried(calls[identity]), self.retried_once)
-        }
+        fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
+        settled = set()
+        for identity, status, n_attempts in fates:
+            is_covered = calls[identity].replicate < self.n_covered
+            retried = RETRIED if is_covered else self.retried
+            if not is_retried(status, n_attempts, retried, self.retried_once):
+                settled.add(identity)
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
-
-    def _retried(self, shown: Presentation) -> Collection[str]:
-        return RETRIED if shown.replicate < self.n_covered else self.retried
 
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
@@ -258,19 +232,6 @@ def _distinct(judge: Judge, presentations: Sequence[Presentation]) -> dict[str, 
     for shown in presentations:
         calls.setdefault(call_identity(judge, shown), shown)
     return calls
-
-
-def _opened(
-    scan: Scan, calls: Collection[str], needed: Collection[str], known: Collection[str]
-) -> Account:
-    return Account(
-        n_calls=len(calls),
-        n_resumed=len(calls) - len(needed),
-        n_needed=len(needed),
-        n_retried=sum(identity in known for identity in needed),
-        damaged=scan.damaged,
-        unfinished=scan.unfinished,
-    )
 
 
 def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> None:

@@ -10,11 +10,9 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Form
-from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
@@ -32,31 +30,20 @@ def open_judge(
     form: FormName = "rubric",
     on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
-    """Return a judge that is ready to answer about a corpus.
+    """Return a judge that is ready to answer about a corpus, asked in one form.
 
-    Parameters
-    ----------
-    definition : JudgeDefinition
-        The judge.
-    corpus : CorpusDefinition
-        What it is to judge.
-    on_news : callable, optional
-        Is told how batches are, if the judge is asked in such.
-    hosting : Hosting, optional
-        Where a judge of kind ``vllm`` runs its server once it is asked; by default anywhere.
-    form : str
-        In which it is asked: ``rubric``, ``score`` or ``choice``.
-    on_warning : callable, optional
-        Called with each warning for a person; writes to the log by default.
-
-    Raises
-    ------
-    ValueError
-        If the judge's kind cannot judge this corpus, it is not asked in this form, or it cannot
-        be opened as configured.
+    ValueError if its kind cannot judge this corpus, it is not asked in this form, or it cannot be
+    opened as configured. `on_news` hears how batches are, and `on_warning` each warning for a
+    person. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
     """
-    if definition.kind != "recorded":
-        _require_asked(definition, form)
+    if definition.kind != "recorded" and form not in definition.asks:
+        others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)
+        raise ValueError(
+            f"judge {definition.slug!r} is not asked for {form!r} (asks: "
+            f"[{', '.join(definition.asks)}]), so nothing can rest on it; add {form} to its asks "
+            "in config/judges.yaml, or make what rests on the others alone: --select "
+            f"{others!r}"
+        )
     if definition.kind == "openai":
         return open_served(definition, on_news, form, on_warning)
     if definition.kind == "vllm":
@@ -64,21 +51,12 @@ def open_judge(
     return _open_builtin(definition, corpus, form)
 
 
-def _require_asked(definition: JudgeDefinition, form: FormName) -> None:
-    if form in definition.asks:
-        return
-    made = {"rubric": "verdicts", "score": "score_verdicts", "choice": "choice_verdicts"}
-    others = " ".join(f"{made[name]}+" for name in definition.asks)
-    raise ValueError(
-        f"judge {definition.slug!r} is not asked for {form!r} (asks: "
-        f"[{', '.join(definition.asks)}]), so nothing can rest on it; add {form} to its asks in "
-        f"config/judges.yaml, or make what rests on the others alone: --select {others!r}"
-    )
-
-
 def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:
     if definition.kind != "builtin" or definition.builtin is None:
-        raise ValueError(_unopened(definition))
+        raise ValueError(
+            f"judge {definition.slug!r} is {definition.kind}: its verdicts come with the corpus "
+            "and it cannot be asked for others"
+        )
     if corpus.reader != "arena":
         raise ValueError(
             f"judge {definition.slug!r} is simulated and can judge the built-in arena only, not "
@@ -87,10 +65,10 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
     judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    if form == "rubric":
+        return judge
     asked = form_of_definition(definition, form)
-    if isinstance(asked, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(judge, asked, template_of(definition, form))
-    return judge
+    return BuiltinFormJudge(judge, asked, template_of(definition, form))
 
 
 def read_template(path: Path | None = None) -> str:
@@ -115,31 +93,21 @@ def open_served(
     from resources.judges.batch.judge import BatchJudge, LiveJudge
     from resources.judges.live.endpoint import find_endpoint
 
-    template, fields = template_of(definition, form), in_form(definition, form)
-    endpoint = find_endpoint(definition.slug, definition)
-    asked = form_of_definition(definition, form)
-    if definition.batch:
-        return BatchJudge(
-            definition.slug,
-            fields,
-            template,
-            endpoint,
-            home() / "endpoints",
-            folder=home() / "batches",
-            tell=on_news,
-            form=asked,
-            warn=on_warning,
-        )
-    return LiveJudge(
+    arguments = (
         definition.slug,
-        fields,
-        template,
-        endpoint,
+        in_form(definition, form),
+        template_of(definition, form),
+        find_endpoint(definition.slug, definition),
         home() / "endpoints",
-        folder=home() / "batches",
-        form=asked,
-        warn=on_warning,
     )
+    options: dict[str, Any] = {
+        "folder": home() / "batches",
+        "form": form_of_definition(definition, form),
+        "warn": on_warning,
+    }
+    if definition.batch:
+        return BatchJudge(*arguments, tell=on_news, **options)
+    return LiveJudge(*arguments, **options)
 
 
 def open_managed(
@@ -164,11 +132,7 @@ def open_managed(
 
 def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
     """Return a form with the options that a judge declares."""
-    if form == "score":
-        return ScoreForm(definition.score or ScoreOptions())
-    if form == "choice":
-        return ChoiceForm(definition.choice or ChoiceOptions())
-    return RUBRIC
+    return form_with(form, definition)
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
@@ -220,10 +184,3 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
         return False
     needs_more = form_of_definition(definition, form).needs_alternatives and found.log_probabilities
     return not needs_more or found.alternatives is not None
-
-
-def _unopened(definition: JudgeDefinition) -> str:
-    return (
-        f"judge {definition.slug!r} is {definition.kind}: its verdicts come with the corpus and it "
-        "cannot be asked for others"
-    )

@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.io import SCORE_COLUMNS
 from resources.judges.annotation import annotate
 from resources.judges.buying import Buyer, Progress
 from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.judge import Judge
+from resources.tables.reliability import DRIFT_ANSWERS
 
 FIRST_REPLICATE = 1_000_000
 """Epoch e is the run of this number plus e; verdicts and panels count their runs from 0."""
@@ -26,36 +27,22 @@ JUST_NOW = timedelta(days=1)
 """A whole epoch in the store that no table has is the purchase of a run that was stopped, if its
 last answer is younger than this; an older one is of a table that was lost."""
 
-EPOCH_DTYPES: dict[str, str] = {
-    **VERDICT_DTYPES,
-    "epoch": "int64",
-    "asked_at": "str",
-    "judge_version": "str",
-    "selection_order": "int64",
-    "run_id": "str",
-}
+
+EPOCH_DTYPES = DRIFT_ANSWERS.dtypes
 """Columns of the answers by epoch, and their types."""
 
 
 def empty_epochs() -> pd.DataFrame:
     """Return a table of no answers."""
-    return pd.DataFrame(columns=list(EPOCH_DTYPES)).astype(EPOCH_DTYPES)
+    return DRIFT_ANSWERS.empty()
 
 
 @dataclass(frozen=True)
 class EpochAsker:
     """Asks for one more epoch of answers; called as `annotate` is.
 
-    Attributes
-    ----------
-    verdicts : DataFrame
-        What the judge was asked before: its first run is epoch 0.
-    before : DataFrame
-        The epochs there are; none of their rows changes.
-    run_id : str
-        Of the run that asks, with all its retries: it asks for one epoch.
-    clock : callable
-        Returns the time, in UTC.
+    Epoch 0 is the first run of the `verdicts`. None of the rows of the epochs `before` changes. One
+    run with all its retries (`run_id`) asks for one epoch. The clock's time is in UTC.
     """
 
     verdicts: pd.DataFrame

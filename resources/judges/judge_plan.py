@@ -1,49 +1,85 @@
-"""Plan of a judge: its calls, their cost and the interval they give, in numbers and words."""
+"""Plan of a judge before anything is asked: its calls, tokens and price, in numbers and words."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
+
+from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.estimates import TokenEstimate, total
-from resources.judges.expected_calls import Expected
+from resources.judges.annotation import n_runs
+from resources.judges.buying import Buyer
+from resources.judges.calls import call_identity, judge_key
+from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
+from resources.judges.forms.form import Form
+from resources.judges.forms.options import FormName
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import Evidence, Judge, Presentation
+from resources.judges.live.costs import least_tokens, most_of
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.prompt import write_messages
+from resources.tables.judging import CALL_PLAN
 
-PLAN_COLUMNS = (
-    "judge",
-    "n_needed",
-    "n_stored",
-    "prompt_tokens",
-    "completion_tokens",
-    "price",
-    "most_price",
-    "currency",
-    "note",
-)
+PLAN_COLUMNS = tuple(CALL_PLAN.columns)
 """Columns of a plan as a table."""
+
+BYTES_PER_TOKEN = 4.0
+"""A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
+
+_EXPLAINED_ANSWER = 400  # tokens of twelve keys and scores, with reasons
+_LOOKED_AT = 2000
+_ANSWERS_LOOKED_AT = 500
+
+
+class TokenEstimate(NamedTuple):
+    """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
+
+    `most_tokens` counts every byte of a prompt as a token and every answer at its full length,
+    once: repairs and lost requests come on top.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    most_prompt_tokens: int
+    most_completion_tokens: int
+    basis: str
+
+
+Answered = tuple[Sequence[Presentation], pd.DataFrame]
+"""Presentations with the stored answers to them, row by row."""
+
+
+def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
+    """Return the sum of estimates by name; where they rest on different things it says so."""
+    bases = {estimate.basis for estimate in estimates.values()}
+    named = [f"{name}: {estimate.basis}" for name, estimate in estimates.items()]
+    sums = [sum(one[place] for one in estimates.values()) for place in range(4)]
+    return TokenEstimate(*sums, bases.pop() if len(bases) == 1 else "; ".join(named))
+
+
+class Expected(NamedTuple):
+    """Expected calls of a judge in one form, and how many of them are stored.
+
+    `tokens` is None for judges that are not served, and where nothing would be asked; `note` says
+    what would change the number of calls.
+    """
+
+    needed: list[Presentation]
+    n_stored: int
+    tokens: TokenEstimate | None
+    note: str
 
 
 @dataclass(frozen=True)
 class JudgePlan:
-    """Calls of a judge's plan; verdicts that came with the corpus need none.
+    """Calls of a judge's plan, and calls that the verdict store answers.
 
-    Attributes
-    ----------
-    judge, partition : str
-        The judge, and its partition of the corpus.
-    n_calls, n_stored : int
-        Calls to be made, and calls that the verdict store answers.
-    tokens : TokenEstimate or None
-        Of the calls; None for judges that are not served.
-    money, most_money : float or None
-        Expected and largest price of the tokens, in `currency`; None without a price.
-    half_width : str
-        What the ratings' intervals would gain, in words; empty where nothing would be asked.
-    by_form : mapping of str to int
-        Calls in each form that the judge is asked in.
-    note : str
-        What would change the number of calls, if anything is known to.
-    cut_short : str
-        Which cap of the corpus stops the run before the calls are made, and where, in words;
-        empty where none is expected to.
+    Judges that are not served have no tokens, and judges without a price no money. What the
+    ratings' intervals would gain (`half_width`), what would change the number of calls (`note`)
+    and the cap that stops the run before they are made (`cut_short`) are words, or empty.
     """
 
     judge: str
@@ -86,24 +122,26 @@ def plan_of(
     if not any(n_needed.values()):
         return JudgePlan(judge.slug, partition, 0, n_stored)
     counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
-    tokens = total(counted) if counted else None
-    price = judge.price_per_million
-    expected = most = None
-    if price is not None and tokens is not None:
-        expected = price.of(tokens.prompt_tokens, tokens.completion_tokens)
-        most = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
-    return JudgePlan(
+    tokens, price = _total(counted) if counted else None, judge.price_per_million
+    plan = JudgePlan(
         judge.slug,
         partition,
         sum(n_needed.values()),
         n_stored,
         tokens,
-        expected,
-        most,
-        price.currency if price else "",
-        half_width,
-        n_needed,
-        "; ".join(filter(None, (one.note for one in asked.values()))),
+        half_width=half_width,
+        by_form=n_needed,
+        note="; ".join(filter(None, (one.note for one in asked.values()))),
+    )
+    if price is None:
+        return plan
+    if tokens is None:
+        return replace(plan, currency=price.currency)
+    return replace(
+        plan,
+        money=price.of(tokens.prompt_tokens, tokens.completion_tokens),
+        most_money=price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens),
+        currency=price.currency,
     )
 
 
@@ -120,13 +158,7 @@ def told(plan: JudgePlan) -> list[str]:
             f"completion tokens ({plan.tokens.basis})"
         )
         lines.append(_price(plan))
-    if plan.note:
-        lines.append(plan.note)
-    if plan.cut_short:
-        lines.append(plan.cut_short)
-    if plan.half_width:
-        lines.append(plan.half_width)
-    return lines
+    return lines + [text for text in (plan.note, plan.cut_short, plan.half_width) if text]
 
 
 def _price(plan: JudgePlan) -> str:
@@ -136,3 +168,172 @@ def _price(plan: JudgePlan) -> str:
         f"about {plan.money:,.2f} {plan.currency}; without repairs and lost requests at most "
         f"{plan.most_money:,.2f} {plan.currency}"
     )
+
+
+def expect_calls(
+    judge: JudgeDefinition,
+    form: FormName,
+    corpus: CorpusDefinition,
+    battles: pd.DataFrame,
+    buyer: Buyer,
+    *,
+    more: Sequence[Presentation] = (),
+    n_replicates: int | None = None,
+    first_replicate: int = 0,
+) -> Expected:
+    """Return what a judge would be asked about battles.
+
+    `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
+    too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
+    others.
+    """
+    asked, n_times = form_of_definition(judge, form), n_replicates or judge.replicates
+
+    def shown(evidence: Evidence) -> list[Presentation]:
+        presentations = asked.present(battles, n_runs(asked, evidence, n_times))
+        return [replace(one, replicate=one.replicate + first_replicate) for one in presentations]
+
+    def tokens(answered: Answered | None) -> TokenEstimate | None:
+        if not needed or judge.kind not in ("openai", "vllm"):
+            return None
+        return estimate_tokens(judge, template_of(judge, form), needed, answered, asked)
+
+    if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
+        is_off = judge.log_probabilities_of(form) == "off"
+        guessed = [*shown("samples" if is_off else "log-probabilities"), *more]
+        needed = list({_texts(one): one for one in guessed}.values())
+        n_more = n_runs(asked, "samples", n_times)
+        note = (
+            f"{form}: each question {n_more} times instead if the endpoint has no log-probabilities"
+        )
+        is_open = asked.needs_alternatives and not is_off
+        return Expected(needed, 0, tokens(None), note if is_open else "")
+    opened = open_judge(judge, corpus, form=form)
+    presentations = shown(opened.evidence)
+    needed, n_stored = buyer.missing(opened, presentations)
+    if more:
+        further, _ = buyer.repeating(judge.replicates).missing(opened, more)
+        needed = list({call_identity(opened, one): one for one in (*needed, *further)}.values())
+        presentations += more
+        n_stored = len({call_identity(opened, one) for one in presentations}) - len(needed)
+    answered = _answered(opened, presentations, buyer) if n_stored else None
+    return Expected(needed, n_stored, tokens(answered), "")
+
+
+def _texts(shown: Presentation) -> tuple[str, str, str, int]:
+    return shown.instruction, shown.first_completion, shown.second_completion, shown.replicate
+
+
+def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer) -> Answered:
+    step = max(1, len(presentations) // _ANSWERS_LOOKED_AT)
+    calls = {call_identity(judge, shown): shown for shown in presentations[::step]}
+    found, _ = buyer.store.find(judge_key(judge), calls)
+    return [calls[identity] for identity in found["identity"]], found
+
+
+def estimate_tokens(
+    fields: ServedFields,
+    template: str,
+    needed: Sequence[Presentation],
+    answered: Answered | None = None,
+    form: Form = RUBRIC,
+) -> TokenEstimate:
+    """Return the tokens that calls would take.
+
+    Prompts are counted with the model's tokenizer where it lies on this machine, else by the
+    stored answers of the same judge, else by their bytes; the `basis` says which. Bytes are
+    those of all prompts; of many, some drawn at random tell how many tokens a byte has.
+    """
+    if not needed:
+        return TokenEstimate(0, 0, 0, 0, "nothing to ask")
+    n_bytes = sum(_size(template, shown, form) for shown in needed)
+    schema = form.response_format
+    constraint = {} if schema is None else {"response_format": schema}
+    beside = most_of([{"content": ""}], constraint, None).prompt_tokens
+    shown, answers = _counted(answered, template, form)
+    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers), form)
+    is_free = schema is not None and fields.structured_output == "off"
+    guess = _EXPLAINED_ANSWER if is_free else form.typical_tokens
+    completion = float(answers["completion_tokens"].mean()) if shown else guess
+    if not shown:
+        basis = f"{basis}; {guess} tokens an answer, a guess"
+    return TokenEstimate(
+        round(n_bytes * per_byte),
+        round(completion * len(needed)),
+        n_bytes + beside * len(needed),
+        fields.decoding.max_tokens * len(needed),
+        basis,
+    )
+
+
+def _tokens_per_byte(
+    fields: ServedFields,
+    template: str,
+    needed: Sequence[Presentation],
+    answered: Answered,
+    form: Form,
+) -> tuple[float, str]:
+    shown, answers = answered
+    counter = find_tokenizer(fields)
+    if counter is not None:
+        drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
+        prompts = [_prompt(template, needed[number], form) for number in drawn]
+        seen = sum(len(prompt.encode()) for prompt in prompts)
+        some = f" in {len(prompts):,} prompts" if len(prompts) < len(needed) else ""
+        told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
+        return sum(map(counter, prompts)) / seen, f"counted with the model's tokenizer{some}{told}"
+    if shown:
+        seen = sum(_size(template, one, form) for one in shown)
+        told = f"estimated from {len(answers):,} answers of this judge"
+        return float(answers["prompt_tokens"].sum()) / seen, told
+    return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
+
+
+def _counted(answered: Answered | None, template: str, form: Form) -> Answered:
+    """Return the answers with plausible usage; servers that state none are stored as zero."""
+    shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
+    least = [max(1, least_tokens(_size(template, one, form))) for one in shown]
+    counted = answers["prompt_tokens"].ge(np.array(least, dtype=float))
+    return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
+
+
+def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
+    """Return what counts the tokens of a text as the judge's model does, without any download.
+
+    From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
+    None otherwise.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        return None
+    file = _tokenizer_file(fields)
+    if file is None:
+        return None
+    tokenizer: Any = Tokenizer.from_file(str(file))
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
+def _tokenizer_file(fields: ServedFields) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    if fields.model is None:
+        return None
+    local = Path(fields.model) / "tokenizer.json"
+    if local.is_file():
+        return local
+    try:
+        cached = try_to_load_from_cache(fields.model, local.name, revision=fields.revision)
+    except HFValidationError:  # the name is no repository of the hub
+        return None
+    return Path(cached) if isinstance(cached, str) else None
+
+
+def _size(template: str, shown: Presentation, form: Form) -> int:
+    return len(_prompt(template, shown, form).encode())
+
+
+def _prompt(template: str, shown: Presentation, form: Form) -> str:
+    messages = write_messages(template, shown, wording=form.wording)
+    return "".join(message["content"] for message in messages)

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from resources.judges.forms.choice import CHOICE_DTYPES
-from resources.judges.forms.rubric import SCORE_COLUMNS, VERDICT_DTYPES
 
 _WHOLE = (0.0, 0.5, 1.0)
 

@@ -5,23 +5,16 @@ What does not: which of several rows about one thing counts (`store`).
 """
 
 import contextlib
-import fcntl
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from filelock import FileLock, Timeout
 from upath import UPath
 
-from resources.store.room import Room
-from resources.store.shards import (
-    is_local,
-    list_shards,
-    make_folder,
-    read_shard,
-    write_shard,
-)
+from resources.store.shards import is_local, list_shards, make_folder, read_shard, write_shard
 
 _LOCK = ".lock"
 _SMALL_BYTES = 1 << 20
@@ -37,24 +30,18 @@ class Scan(NamedTuple):
 
 
 class KeyedStore:
-    """The rows under one folder or URI, by key; many processes may read and write at a time.
+    """The rows under a local folder or URI, by key; many processes may read and write at a time.
 
-    A kind of row derives from this class, and says what a row is.
-
-    Parameters
-    ----------
-    base : UPath
-        Local folder or object storage; made when the first row comes.
+    A kind of row derives from this class. `row` names the columns, `identity` among them, that
+    tell two rows apart: equal ones are copies of one. Columns of `later` are null in older shards
+    that lack them. `what` is stored, in the plural; the environment `variable` says where.
     """
 
     schema: ClassVar[pa.Schema]
     row: ClassVar[tuple[str, ...]]
-    """Columns, `identity` among them, that tell two rows apart; equal ones are copies of one."""
     later: ClassVar[frozenset[str]] = frozenset()
-    """Columns that older shards lack; they are read as null."""
     what: ClassVar[str]
     variable: ClassVar[str]
-    """What is stored, in the plural, and the environment variable that says where."""
 
     def __init__(self, base: UPath) -> None:
         self.base = base
@@ -69,22 +56,34 @@ class KeyedStore:
             yield
             return
         self.prepare(key)
-        with (Path(self.base.path) / key / _LOCK).open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if on_wait:
-                    on_wait()
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = FileLock(Path(self.base.path) / key / _LOCK)
+        try:
+            held = lock.acquire(blocking=False)
+        except Timeout:
+            if on_wait:
+                on_wait()
+            held = lock.acquire()
+        with held:
             yield
+
+    @contextlib.contextmanager
+    def buying(
+        self, key: str, is_lacking: Callable[[], bool], on_wait: Callable[[], None] | None
+    ) -> Iterator[bool]:
+        """Give whether something is to be bought, which then no other process buys meanwhile.
+
+        A store that lacks nothing is only read. After a wait it is looked into once more: another
+        process may have bought what was lacking.
+        """
+        if not is_lacking():
+            yield False
+            return
+        with self.exclusive(key, on_wait):
+            yield is_lacking()
 
     def prepare(self, key: str) -> None:
         """Make the folder of a key; raises OSError where nothing could be stored."""
         make_folder(self.base / key, self.what, self.variable)
-
-    def room(self, key: str) -> Room:
-        """Return the space to hold back in the folder of a key while it is written to."""
-        return Room(self.base / key, self.what, self.variable)
 
     def append(self, key: str, rows: Sequence[Mapping[str, Any]]) -> UPath:
         """Store rows; when this returns, no kill of the process can lose them."""
@@ -134,17 +133,20 @@ class KeyedStore:
         shard is durable before the first old one goes: a crash in between leaves rows twice,
         which readers collapse. Damaged files stay where they are.
         """
-        shards = [s for s in list_shards(self.base / key)[0] if _is_small(s)]
-        if len(shards) < min_shards:
+        read: dict[UPath, pa.Table | None] = {}
+        for shard in list_shards(self.base / key)[0]:
+            with contextlib.suppress(FileNotFoundError):  # another process merged it
+                if shard.stat().st_size < _SMALL_BYTES:
+                    read[shard] = read_shard(shard, self.schema.names, self.later)
+        whole = {
+            shard: table.cast(self.schema) for shard, table in read.items() if table is not None
+        }
+        if len(whole) < min_shards:
             return 0
-        read = dict(_readable(shards, self.schema, self.later))
-        if len(read) < min_shards:
-            return 0
-        merged = pa.concat_tables(table.cast(self.schema) for table in read.values())
-        write_shard(self.base / key, self.without_copies(merged))
-        for shard in read:
+        write_shard(self.base / key, self.without_copies(pa.concat_tables(whole.values())))
+        for shard in whole:
             _delete(shard)
-        return len(read)
+        return len(whole)
 
     @classmethod
     def without_copies(cls, table: pa.Table) -> pa.Table:
@@ -159,27 +161,6 @@ def _among(table: pa.Table | None, identities: pa.Array | None) -> pa.Table | No
     return table.filter(pc.is_in(table["identity"], value_set=identities))
 
 
-def _is_small(shard: UPath) -> bool:
-    try:
-        return shard.stat().st_size < _SMALL_BYTES
-    except FileNotFoundError:  # another process merged it
-        return False
-
-
-def _readable(
-    shards: Sequence[UPath], schema: pa.Schema, later: Collection[str]
-) -> Iterator[tuple[UPath, pa.Table]]:
-    for shard in shards:
-        try:
-            table = read_shard(shard, schema.names, later)
-        except FileNotFoundError:  # another process merged it, and keeps what it held
-            continue
-        if table is not None:
-            yield shard, table
-
-
 def _delete(shard: UPath) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):  # another process merged it as well
         shard.unlink()
-    except FileNotFoundError:
-        return  # another process merged it as well

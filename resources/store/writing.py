@@ -1,16 +1,72 @@
-"""Collects answers as they stream in, and stores them before many could be lost."""
+"""Collects answers as they stream in, and stores them before many could be lost.
 
+Disk space is held back meanwhile, and given up for answers that are paid for when the disk is full.
+"""
+
+import errno
+import os
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from resources.store.keyed import KeyedStore
-from resources.store.room import FULL
+from resources.store.shards import is_local
 
 FLUSH_ROWS, FLUSH_SECONDS = 200, 2.0
 MANY_SHARDS = 64
 PATIENCE = 2  # shards that may wait to be written before those who bring answers do
+
+ROOM_BYTES = 16 << 20
+"""More than all answers take that can be on their way when the disk fills up."""
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a disk, a quota or a limit on files that is used up."""
+
+_ROOM = ".room"
+
+
+class Room:
+    """A file that takes up space in a local folder; object storage is never full."""
+
+    def __init__(self, store: KeyedStore, key: str) -> None:
+        self._folder, self._what, self._variable = store.base / key, store.what, store.variable
+        self._file = Path(self._folder.path) / _ROOM if is_local(self._folder) else None
+        self.is_held = False
+
+    def hold(self) -> None:
+        """Take up the space."""
+        if self._file is None or not hasattr(os, "posix_fallocate"):
+            return
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, ROOM_BYTES)
+            self.is_held = True
+        except OSError as error:
+            self._file.unlink(missing_ok=True)
+            if error.errno in FULL:
+                needed = f"it takes {ROOM_BYTES >> 20} MiB to begin, and nothing was asked"
+                raise self.error(needed) from error
+        finally:
+            os.close(descriptor)
+
+    def give_up(self) -> bool:
+        """Free the space; return whether any was held."""
+        was_held, self.is_held = self.is_held, False
+        if was_held and self._file is not None:
+            self._file.unlink(missing_ok=True)
+        return was_held
+
+    def error(self, consequence: str) -> OSError:
+        """Return the error that names the folder, the consequence and the remedy."""
+        return OSError(
+            errno.ENOSPC,
+            f"No space left for {self._what}: {consequence}. Free space there, or move all "
+            f"{self._what} to a larger disk and set {self._variable} to their new place; then run "
+            "again: nothing that is stored is asked for again",
+            str(self._folder),
+        )
 
 
 class VerdictWriter:
@@ -22,16 +78,8 @@ class VerdictWriter:
     bought. Where space runs out later, smaller shards are written, and what they do not take up is
     held in memory and tried again; leaving the context raises then.
 
-    Parameters
-    ----------
-    store : KeyedStore
-        Where to.
-    judge_key : str
-        Whose answers.
-    rows, seconds : int, float
-        Most answers, and longest time in seconds, that an answer waits to be stored.
-    on_full : callable, optional
-        Called when space runs out, and should let no more be asked; without it `add` raises.
+    An answer waits for at most so many `rows` or `seconds`. `on_full` is called when space runs
+    out, and should let no more be asked; without it `add` raises.
     """
 
     def __init__(
@@ -44,7 +92,7 @@ class VerdictWriter:
         on_full: Callable[[], None] | None = None,
     ) -> None:
         self._store, self._key, self._on_full = store, judge_key, on_full
-        self._room, self._is_out_of_space = store.room(judge_key), False
+        self._room, self._is_out_of_space = Room(store, judge_key), False
         self._most, self._seconds = rows, seconds
         self._waiting: list[Mapping[str, Any]] = []
         self._lock, self._writing = threading.Lock(), threading.Lock()
@@ -60,10 +108,7 @@ class VerdictWriter:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
         self._closing = True
         self._is_full.set()

@@ -1,12 +1,10 @@
 """Declared tables of a corpus: battles as published, clean, and chosen for judging."""
 
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from resources.tables.rules import among, different, has_columns, known, n_rows, unique, within
 from resources.tables.schema import Check, Table
 
-_BATTLE = (
-    "battle_id question_id cluster_id model_a model_b human_outcome instruction completion_a "
-    "completion_b language n_turns timestamp"
-)
+_BATTLE = " ".join(BATTLE_DTYPES)
 RAW_BATTLES = Table(
     "raw_battles",
     _BATTLE,
@@ -24,9 +22,7 @@ RAW_BATTLES = Table(
         )
     ],
 )
-QUARANTINED_BATTLES = Table(
-    "quarantined_battles", "row file battle_id reason detail", key=["file", "row"]
-)
+QUARANTINED_BATTLES = Table("quarantined_battles", " ".join(QUARANTINE_DTYPES), key=["file", "row"])
 BATTLES = Table(
     "battles",
     _BATTLE,
@@ -49,12 +45,8 @@ BATTLES = Table(
     ],
 )
 SAMPLED_BATTLES = Table("sampled_battles", f"{_BATTLE} selection_order", key=["battle_id"])
-_ACCOUNT = "prompt_tokens completion_tokens identity reply_model system_fingerprint said"
-_VERDICT = (
-    "battle_id judge order replicate status adherence_a helpfulness_a factuality_a "
-    "completeness_a clarity_a fluency_a adherence_b helpfulness_b factuality_b completeness_b "
-    f"clarity_b fluency_b recorded_outcome answer log_probabilities {_ACCOUNT}"
-)
 RECORDED_VERDICTS = Table(
-    "recorded_verdicts", _VERDICT, key=["battle_id", "judge", "order", "replicate"]
+    "recorded_verdicts",
+    " ".join(VERDICT_DTYPES),
+    key=["battle_id", "judge", "order", "replicate"],
 )

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from resources.judges.forms.registered import FORM_TABLES
 from resources.tables.schema import Table
 
 _SYSTEMS = (
@@ -24,4 +25,4 @@ TABLES: dict[str, Table] = {
     for system in _SYSTEMS
     for table in vars(import_module(f"resources.tables.{system}")).values()
     if isinstance(table, Table)
-}
+} | {table.name: table for table in FORM_TABLES.values()}

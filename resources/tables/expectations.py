@@ -1,8 +1,7 @@
 """Great Expectations, run on one table and told as the result of an asset check.
 
-What belongs here: running expectations and putting their outcome in words. Which expectations
-a table must meet stands beside the asset that makes it. Great Expectations takes seconds to
-import, so it is imported when the first check runs and never before.
+What belongs here: running rules as expectations and putting their outcome in words. Great
+Expectations takes seconds to import: it is imported when the first check runs and never before.
 """
 
 import functools
@@ -29,7 +28,7 @@ SCHEMA = dg.TableSchema(
 
 def evaluate(
     table: pd.DataFrame,
-    rules: Sequence[Any],
+    rules: Sequence[Rule],
     *,
     ids: Sequence[str],
     remedy: str,
@@ -42,7 +41,7 @@ def evaluate(
 
 def evaluate_together(
     table: pd.DataFrame,
-    suites: Sequence[Sequence[Any]],
+    suites: Sequence[Sequence[Rule]],
     *,
     ids: Sequence[str],
     remedies: Sequence[str],
@@ -55,9 +54,9 @@ def evaluate_together(
     owner = [place for place, suite in enumerate(suites) for _ in suite]
     for rule in rules:
         with suppress(KeyError):  # the expectation will say that it lacks the column
-            table = table.assign(**(rule.derived(table) if isinstance(rule, Rule) else {}))
+            table = table.assign(**rule.derived(table))
     found: list[list[dict[str, Any]]] = [[] for _ in suites]
-    for result in _validate(table, [_made(rule, table, i) for i, rule in enumerate(rules)], ids):
+    for result in _validate(table, [rule.made(table, i) for i, rule in enumerate(rules)], ids):
         place = owner[result.expectation_config.meta["index"]]
         found[place].append(_finding(result, table, ids))
     return [
@@ -95,14 +94,6 @@ def _result(
             "failing_rows": max((finding["failing_rows"] for finding in failed), default=0),
         },
     )
-
-
-def _made(rule: Any, table: pd.DataFrame, index: int) -> Any:
-    """Return a rule, or an expectation as it is, with the place by which its result is found."""
-    if isinstance(rule, Rule):
-        return rule.made(table, index)
-    rule.meta = {"index": index}
-    return rule
 
 
 @functools.cache
@@ -144,7 +135,7 @@ def _finding(result: Any, table: pd.DataFrame, ids: Sequence[str]) -> dict[str, 
         observed = _range(table, result.expectation_config.kwargs)
     rows = details.get("partial_unexpected_index_list") or []
     return {
-        "expectation": _words(result.expectation_config),
+        "expectation": result.expectation_config.notes,
         "passed": bool(result.success),
         "observed": "" if observed is None else _brief(observed),
         "failing_rows": failing,
@@ -154,7 +145,8 @@ def _finding(result: Any, table: pd.DataFrame, ids: Sequence[str]) -> dict[str, 
 
 def _range(table: pd.DataFrame, settings: Mapping[str, Any]) -> str | None:
     """Return the smallest and largest values of the numeric columns that were looked at."""
-    columns = [settings[name] for name in _SUBJECTS[:3] if name in settings]
+    subjects = ("column", "column_A", "column_B")
+    columns = [settings[name] for name in subjects if name in settings]
     said = []
     for column in columns:
         values = table[column].dropna()
@@ -166,22 +158,6 @@ def _range(table: pd.DataFrame, settings: Mapping[str, Any]) -> str | None:
             low, high = (f"{float(value):.4g}" for value in (values.min(), values.max()))
             said.append(f"{column} {low}" if low == high else f"{column} {low} to {high}")
     return ", ".join(said) or None
-
-
-def _words(config: Any) -> str:
-    """Return what was expected: the author's note, or the expectation's name and limits."""
-    if config.notes:
-        return config.notes if isinstance(config.notes, str) else " ".join(config.notes)
-    settings = dict(config.kwargs)
-    subject = [str(settings.pop(name)) for name in _SUBJECTS if name in settings]
-    limits = {name: value for name, value in settings.items() if name not in _UNSAID}
-    name = config.type.removeprefix("expect_").removeprefix("column_").removeprefix("values_")
-    said = f" ({', '.join(f'{key} {_brief(value)}' for key, value in limits.items())})"
-    return f"{', '.join(subject)} {name.replace('_', ' ')}{said if limits else ''}".strip()
-
-
-_SUBJECTS = ("column", "column_A", "column_B", "column_list")
-_UNSAID = {"batch_id", "mostly", "ignore_row_if", "strict_min", "strict_max"}
 
 
 def _sentence(finding: Mapping[str, Any]) -> str:

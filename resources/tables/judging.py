@@ -1,29 +1,478 @@
 """Declared tables of judging: answers by form, scored battles, and the plan of calls."""
 
-from resources.tables.corpus import RECORDED_VERDICTS
-from resources.tables.schema import Table
+import numpy as np
+import pandas as pd
 
-_ACCOUNT = (
+from judgeline.elo import connected_components, cut_models
+from judgeline.io import REPLY_DTYPES, SCORE_COLUMNS
+from resources.judges.judge import FAILURES
+from resources.judges.remedies import reasons_of, remedies_text
+from resources.tables.corpus import RECORDED_VERDICTS
+from resources.tables.rules import (
+    Rule,
+    among,
+    cells,
+    has_columns,
+    holds,
+    known,
+    n_rows,
+    unique,
+    within,
+)
+from resources.tables.schema import Check, Table
+
+MIN_PARSED = 0.5
+WARN_PARSED = 0.95
+WARN_JUDGED = 0.95
+MIN_AGREEMENT = 0.5
+LEAST_COVERED = 0.5
+WARN_COVERED = 0.95
+SUM_SLACK = 1e-6
+STATUSES = ("ok", *FAILURES)
+EVIDENCE = ("log-probabilities", "samples", "published", "none")
+
+_CALL = ["battle_id", "order", "replicate"]
+_STATUS = among("status", STATUSES, f"status is one of {', '.join(STATUSES)}")
+_ORDER = among("order", ["mean", "AB", "BA"], "order is AB, BA or mean")
+_ONCE = "a presentation has one verdict per replicate"
+
+
+def parse_check(
+    name: str, guards: str, least: float = WARN_PARSED, *, stops: bool = False, asked: bool = True
+) -> Check:
+    """Return the check that a share of the answers could be read, with the remedies of the others.
+
+    A table of a form in which a judge need not be `asked` may be empty.
+    """
+
+    def rates(verdicts: pd.DataFrame) -> pd.DataFrame:
+        counts = verdicts["status"].value_counts()
+        said = ", ".join(f"{status} {count}" for status, count in counts.items())
+        rate = float(verdicts["status"].eq("ok").mean()) if len(verdicts) else 0.0
+        table = pd.DataFrame({"statuses": [said or "no verdicts"], "parsed": [rate]})
+        return table if asked or len(verdicts) else table.head(0)
+
+    rule = within(
+        "parsed",
+        least,
+        note=f"at least {least:.0%} of answers parse",
+        breaks=lambda verdicts: verdicts.assign(status="parse_error"),
+    )
+    return Check(
+        name,
+        guards,
+        [rule],
+        remedy=lambda verdicts: remedies_text(reasons_of(verdicts[verdicts["status"].ne("ok")])),
+        blocking=stops,
+        warns=not stops,
+        rows=rates,
+        ids=["statuses"],
+    )
+
+
+def _marks(verdicts: pd.DataFrame) -> pd.DataFrame:
+    return verdicts.reindex(columns=list(SCORE_COLUMNS))
+
+
+def _surplus_marks(verdicts: pd.DataFrame) -> pd.Series:
+    marks = _marks(verdicts)
+    bare = marks.isna().all(axis=1) & verdicts["recorded_outcome"].notna()
+    expected = np.where(verdicts["status"].eq("ok") & ~bare, marks.shape[1], 0)
+    return marks.notna().sum(axis=1) - expected
+
+
+def _orders_shown(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return each replicate of a battle, and whether it was shown in both orders."""
+    shown = (
+        pd.get_dummies(verdicts["order"])
+        .groupby([verdicts["battle_id"], verdicts["replicate"]], sort=False)
+        .any()
+        .reindex(columns=["AB", "BA", "mean"], fill_value=False)
+    )
+    either, both = shown["AB"] | shown["BA"], shown["AB"] & shown["BA"]
+    return shown.assign(complete=np.where(shown["mean"], ~either, both)).reset_index()
+
+
+VERDICTS = Table(
+    "verdicts",
+    RECORDED_VERDICTS.words,
+    key=_CALL,
+    checks=[
+        Check(
+            "verdicts_are_well_formed",
+            "Each answer is stored once, as an answer to a known presentation with a known fate.",
+            [
+                has_columns(
+                    [c for c in RECORDED_VERDICTS.columns if c not in REPLY_DTYPES],
+                    "no column is missing",
+                    exact=False,
+                ),
+                n_rows(1, "there is at least one verdict"),
+                *known("battle_id", "judge", "order", "replicate", "status", "identity"),
+                unique("battle_id", "judge", "order", "replicate", note=_ONCE),
+                _ORDER,
+                _STATUS,
+            ],
+            remedy="Correct the judge or the reader that made these rows, and remake verdicts.",
+            blocking=True,
+            ids=["battle_id", "order"],
+        ),
+        Check(
+            "answers_have_their_scores",
+            "An answer that is ok has every score of the rubric, and any other has none. Verdicts "
+            "that came with a corpus may have a published outcome instead of scores.",
+            [
+                among(
+                    "surplus_scores",
+                    [0],
+                    "an answer that is ok has all twelve scores, or none and a published outcome; "
+                    "any other has none",
+                    of=_surplus_marks,
+                    breaks=cells(status="refusal"),
+                ),
+                within(
+                    "lowest_score",
+                    1,
+                    of=lambda t: _marks(t).min(axis=1),
+                    note="no score is below 1",
+                    breaks=cells(clarity_a=0.5),
+                ),
+                within(
+                    "highest_score",
+                    high=10,
+                    of=lambda t: _marks(t).max(axis=1),
+                    note="no score is above 10",
+                    breaks=cells(fluency_b=11.0),
+                ),
+            ],
+            remedy="Look at `answer` of these rows: the parser or the reader let them through.",
+            blocking=True,
+            ids=["battle_id", "order"],
+        ),
+        Check(
+            "both_orders_are_present",
+            "A battle shown in one order only carries the judge's position bias undiluted.",
+            [
+                holds(
+                    "complete",
+                    None,
+                    "a battle was shown in both orders, or the mean of both was published",
+                    cells(order="AB"),
+                )
+            ],
+            remedy="Materialise verdicts again: the judge stopped before it had seen every order.",
+            blocking=True,
+            rows=_orders_shown,
+            ids=["battle_id", "replicate"],
+        ),
+        parse_check(
+            "most_answers_parse",
+            "What a judge says of the few battles it can answer does not stand for the others.",
+            MIN_PARSED,
+            stops=True,
+        ),
+        parse_check(
+            "nearly_all_answers_parse",
+            "Unusable answers are rarely missing at random: long and hard battles go first.",
+        ),
+        Check(
+            "sampled_battles_were_judged",
+            "Battles without any verdict leave the sample less balanced than it was chosen to be.",
+            [
+                among(
+                    "judged",
+                    [True],
+                    f"at least {WARN_JUDGED:.0%} of the sampled battles have a verdict",
+                    mostly=WARN_JUDGED,
+                    breaks=cells(battle_id="another"),
+                )
+            ],
+            remedy="Materialise verdicts again, or ask the publisher of recorded ones.",
+            warns=True,
+            rows=lambda verdicts, sample: sample[["battle_id"]].assign(
+                judged=sample["battle_id"].isin(verdicts["battle_id"])
+            ),
+            ids=["battle_id"],
+            beside="sampled_battles",
+        ),
+    ],
+)
+
+ACCOUNT = (
     "evidence answer log_probabilities prompt_tokens completion_tokens identity reply_model "
     "system_fingerprint said"
 )
-VERDICTS = Table("verdicts", RECORDED_VERDICTS.words, key=["battle_id", "order", "replicate"])
+"""Last columns of every table of answers in one word."""
+_LOOK = "Look at `answer` and `log_probabilities` of these rows: the reader let them through."
+
+
+def well_formed(key: list[str], said: list[str], shares: list[str]) -> list[Rule]:
+    """Return the rules of every table of answers in one word.
+
+    `key` names a presentation; the columns `said` are all null where an answer failed, and not all
+    where it did not; `shares` hold numbers from 0 to 1, or nothing.
+    """
+    always = [*key, "judge", "status", "evidence", "identity"]
+    rules = [
+        among(
+            "n_unknown",
+            [0],
+            f"{', '.join(always)} are known",
+            of=lambda t: t.reindex(columns=always).isna().sum(axis=1),
+            breaks=cells(identity=None),
+        ),
+        unique(*key, note=_ONCE),
+        _STATUS,
+        among("evidence", EVIDENCE, f"evidence is one of {', '.join(EVIDENCE)}"),
+        holds(
+            "matches_status",
+            lambda t: t[said].notna().any(axis=1) == t["status"].eq("ok"),
+            "an answer that is ok says something, and a failed one nothing",
+            cells(status="refusal"),
+        ),
+    ]
+    if not shares:
+        return rules
+    return [
+        *rules,
+        within(
+            "least_share",
+            0,
+            of=lambda t: t[shares].min(axis=1),
+            note=f"{', '.join(shares)} are 0 or more",
+            breaks=cells(covered=-0.5),
+        ),
+        within(
+            "greatest_share",
+            high=1 + SUM_SLACK,
+            of=lambda t: t[shares].max(axis=1),
+            note=f"{', '.join(shares)} are 1 or less",
+            breaks=cells(covered=1.5),
+        ),
+    ]
+
+
+def covered_check(name: str, guards: str, ids: list[str]) -> Check:
+    """Return the check that most of what a judge could have said is among what was listed."""
+    note = f"at least {WARN_COVERED:.0%} of the answers tell {LEAST_COVERED:.0%} of the probability"
+    rule = within("covered", LEAST_COVERED, note=f"{note}, or more", mostly=WARN_COVERED)
+    return Check(
+        name,
+        guards,
+        [rule._replace(sound={"covered": 1.0})],
+        remedy="Look at `log_probabilities` of these rows: the endpoint lists too few "
+        "alternatives for the scale, or the judge begins with other words. A coarser "
+        "'score.scale' or samples (log_probabilities: off) help.",
+        warns=True,
+        rows=lambda verdicts: verdicts[verdicts["covered"].notna()],
+        ids=ids,
+    )
+
+
+def _total(choices: pd.DataFrame) -> pd.Series:
+    chances = choices[["p_a", "p_tie", "p_b"]]
+    total = chances.sum(axis=1, skipna=False).fillna(-1.0)
+    return total.where(chances.notna().any(axis=1))
+
+
+def said_in_both_orders(choices: pd.DataFrame) -> pd.DataFrame:
+    """Return A's mean share as said in either order, one row per battle with both."""
+    said = choices[choices["status"].eq("ok") & choices["order"].isin(["AB", "BA"])]
+    shares = said.pivot_table("choice", "battle_id", "order", aggfunc="mean")
+    both = shares.reindex(columns=["AB", "BA"]).dropna()
+    return both.assign(agree=np.isclose(both["AB"], both["BA"])).reset_index()
+
+
+_SURE = {"p_a": 1.0, "p_tie": 0.0, "p_b": 0.0}
 CHOICE_VERDICTS = Table(
     "choice_verdicts",
-    f"battle_id judge order replicate status choice p_a p_tie p_b covered perplexity {_ACCOUNT}",
-    key=["battle_id", "order", "replicate"],
+    f"battle_id judge order replicate status choice p_a p_tie p_b covered perplexity {ACCOUNT}",
+    key=_CALL,
+    checks=[
+        Check(
+            "choices_are_well_formed",
+            "Each choice is stored once, with a known fate, and its probabilities add up to one.",
+            [
+                *well_formed(_CALL, ["choice", *_SURE], [*_SURE, "covered"]),
+                _ORDER,
+                among("choice", [0.0, 0.5, 1.0], "choice is 1, 0.5, 0 or null"),
+                within(
+                    "total",
+                    1 - SUM_SLACK,
+                    1 + SUM_SLACK,
+                    of=_total,
+                    note="p_a, p_tie and p_b add up to 1, or none is known",
+                    breaks=cells(p_tie=None),
+                )._replace(sound=_SURE),
+            ],
+            remedy=_LOOK,
+            blocking=True,
+            ids=["battle_id", "order"],
+        ),
+        parse_check(
+            "nearly_all_choices_parse",
+            "Choices in the few battles that a judge can decide do not stand for the others.",
+            asked=False,
+        ),
+        covered_check(
+            "choices_are_covered",
+            "Probabilities over half of what a judge could have said are those of another judge.",
+            ["battle_id", "order"],
+        ),
+        Check(
+            "choices_survive_a_swap",
+            "A judge whose choice mostly changes with the order chooses places, not completions.",
+            [
+                among(
+                    "agree",
+                    [True],
+                    f"in at least {MIN_AGREEMENT:.0%} of the battles both orders agree",
+                    mostly=MIN_AGREEMENT,
+                    breaks=lambda t: pd.concat(
+                        [t.assign(order="AB", choice=1.0), t.assign(order="BA", choice=0.0)]
+                    ),
+                )
+            ],
+            remedy="Prefer the sources 'likelihood' and 'score' of soft_outcomes for this judge, "
+            "in which a bias for a place cancels or has none.",
+            warns=True,
+            rows=said_in_both_orders,
+            ids=["battle_id"],
+        ),
+    ],
 )
 SCORE_VERDICTS = Table(
     "score_verdicts",
     "completion_id question_id model judge replicate status score expected_score covered "
-    f"scale_low scale_high {_ACCOUNT}",
+    f"scale_low scale_high {ACCOUNT}",
     key=["completion_id", "replicate"],
+    checks=[
+        Check(
+            "scores_are_well_formed",
+            "Each score is stored once, with a known fate, and its expectation lies on the scale.",
+            [
+                *well_formed(["completion_id", "replicate"], ["score"], ["covered"]),
+                within("expected_score", 1, 10, note="expected_score lies in [1, 10]"),
+            ],
+            remedy=_LOOK,
+            blocking=True,
+        ),
+        parse_check(
+            "nearly_all_scores_parse",
+            "Scores of the few completions that a judge can grade do not stand for the others.",
+            asked=False,
+        ),
+        covered_check(
+            "scores_are_covered",
+            "An expectation over half of what a judge could have said is that of another judge.",
+            ["completion_id", "replicate"],
+        ),
+    ],
 )
+
+
+def _models(scored_battles: pd.DataFrame) -> pd.DataFrame:
+    """Return each model's part of the comparison graph and its share of the judge's wins."""
+    names, codes = np.unique(
+        scored_battles[["model_a", "model_b"]].to_numpy(dtype=str), return_inverse=True
+    )
+    pairs = codes.reshape(-1, 2)
+    linked = np.zeros((names.size, names.size), dtype=bool)
+    linked[pairs[:, 0], pairs[:, 1]] = True
+    outcome = scored_battles["judge_outcome"].to_numpy()
+    wins = np.bincount(pairs[:, 0], outcome, names.size)
+    wins += np.bincount(pairs[:, 1], 1 - outcome, names.size)
+    return pd.DataFrame(
+        {
+            "model": names,
+            "component": connected_components(linked | linked.T),
+            "holds_others_together": cut_models(linked | linked.T),
+            "share_of_wins": wins / np.bincount(codes.ravel(), minlength=names.size),
+        }
+    )
+
+
 SCORED_BATTLES = Table(
     "scored_battles",
     "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
     "judge_outcome recorded_outcome difference_ab difference_ba length_a length_b",
     key=["battle_id"],
+    checks=[
+        Check(
+            "scores_are_in_range",
+            "Score differences and outcomes lie on their scales, one row per battle.",
+            [
+                n_rows(1, "at least one battle is scored"),
+                unique("battle_id", note="battle_id is unique"),
+                *known("model_a", "model_b", "score_difference", "judge_outcome"),
+                *(
+                    within(name, -9, 9, note=f"{name} lies in [-9, 9]")
+                    for name in ("score_difference", "difference_ab", "difference_ba")
+                ),
+                among("judge_outcome", [0.5, 0.0, 1.0], "judge_outcome is 1, 0.5 or 0"),
+                among(
+                    "recorded_outcome",
+                    [0.0, 0.25, 0.5, 0.75, 1.0],
+                    "recorded_outcome is a multiple of 0.25 in [0, 1] or null",
+                ),
+            ],
+            remedy="Remake verdicts and scored_battles; a score outside the rubric got through.",
+            blocking=True,
+        ),
+        Check(
+            "models_are_connected",
+            "Ratings of models with no chain of battles between them have no common scale.",
+            [
+                among(
+                    "component",
+                    [0],
+                    "a chain of scored battles leads from each model to every other",
+                    breaks=cells(model_a="ant", model_b="bee"),
+                )._replace(
+                    sound={"model_a": ["elk", "elk", "fox"], "model_b": ["fox", "hen", "hen"]}
+                )
+            ],
+            remedy="Judge battles that connect these models to the others, or leave them out.",
+            blocking=True,
+            rows=_models,
+            ids=["model"],
+        ),
+        Check(
+            "no_model_holds_others_together",
+            "A model that alone links others is held out of a graph that falls apart without it.",
+            [
+                among(
+                    "holds_others_together",
+                    [False],
+                    "the other models stay connected when one is held out",
+                    breaks=lambda t: t.assign(model_b="hub"),
+                )
+            ],
+            remedy="Judge battles between the models that meet only through these.",
+            warns=True,
+            rows=_models,
+            ids=["model"],
+        ),
+        Check(
+            "no_model_is_undefeated",
+            "The rating of a model that wins, or loses, every battle rests on the penalty alone.",
+            [
+                within(
+                    "share_of_wins",
+                    0,
+                    1,
+                    strict_min=True,
+                    strict_max=True,
+                    note="a model neither wins nor loses all of its battles in the judge's eyes",
+                    breaks=lambda t: t.assign(judge_outcome=t["model_a"].eq("elk") * 1.0),
+                )
+            ],
+            remedy="Judge battles of these models against closer opponents.",
+            warns=True,
+            rows=_models,
+            ids=["model"],
+        ),
+    ],
 )
 CALL_PLAN = Table(
     "call_plan",

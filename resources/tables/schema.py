@@ -1,17 +1,20 @@
 """A table is a value: its columns, and what must hold of it under the names of its checks.
 
 From a declaration come the types, the empty table, the catalogue's schema and the checks.
+`conditions.checks_of` makes one step of a table's checks; tests call `check` and `sound`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-import dagster as dg
 import pandas as pd
 
-from resources.tables.expectations import evaluate_together
 from resources.tables.rules import Rule
 from resources.tables.words import WORDS
+
+if TYPE_CHECKING:  # judges read the columns of their forms, and need no orchestrator
+    import dagster as dg
 
 _CELLS = {"str": "x", "bool": True, "object": "x"}
 
@@ -20,23 +23,32 @@ _CELLS = {"str": "x", "bool": True, "object": "x"}
 class Check:
     """A named check: what it guards, its rules, and what to do where one is broken.
 
-    `rows` gives the rows that it is about, by default all; `ids` the columns that name them to
-    a person, by default the table's key.
+    `remedy` is a text, or a function that returns one of the table. `rows` gives the rows that
+    the check is about, by default all; `ids` the columns that name them to a person, by default
+    the table's key. `beside` names further tables, apart by blanks, which `rows` takes after the
+    table itself.
     """
 
     name: str
     guards: str
     rules: Sequence[Rule]
-    remedy: str
+    remedy: str | Callable[[pd.DataFrame], str]
     blocking: bool = False
     warns: bool = False
-    rows: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    rows: Callable[..., pd.DataFrame] | None = None
     ids: Sequence[str] = ()
+    beside: str = ""
 
     @property
-    def severity(self) -> dg.AssetCheckSeverity:
+    def severity(self) -> "dg.AssetCheckSeverity":
         """ERROR where what follows would be wrong, WARN where it would be weak."""
+        import dagster as dg
+
         return dg.AssetCheckSeverity.WARN if self.warns else dg.AssetCheckSeverity.ERROR
+
+    def advice(self, table: pd.DataFrame) -> str:
+        """Return the remedy, as the table asks for it."""
+        return self.remedy if isinstance(self.remedy, str) else self.remedy(table)
 
 
 @dataclass(frozen=True)
@@ -71,33 +83,49 @@ class Table:
         """Return the columns of the table, in their order and with their types."""
         return table[self.columns].astype(self.dtypes)
 
-    def without(self, note: str) -> dg.MaterializeResult[pd.DataFrame]:
+    def without(self, note: str) -> "dg.MaterializeResult[pd.DataFrame]":
         """Return the table without rows as an asset's result, with the reason."""
+        import dagster as dg
+
         return dg.MaterializeResult(value=self.empty(), metadata={"note": note})
 
-    def results(self, table: pd.DataFrame) -> Iterator[dg.AssetCheckResult]:
-        """Return how each declared check comes out; those about all rows are evaluated at once."""
-        whole = [check for check in self.checks if check.rows is None and not check.ids]
-        apart = [check for check in self.checks if check not in whole]
-        for checks in (whole, *([check] for check in apart)):
-            if not checks:
-                continue
-            (first, *_) = checks
+    def results(
+        self, table: pd.DataFrame, names: Collection[str] | None = None, **beside: pd.DataFrame
+    ) -> "Iterator[dg.AssetCheckResult]":
+        """Return how the declared checks, or those of some names, come out.
+
+        Checks about the same rows are evaluated at once. `beside` has the tables that checks read
+        beside this one.
+        """
+        from resources.tables.expectations import evaluate_together
+
+        groups: dict[Any, list[Check]] = {}
+        for check in self.checks:
+            if names is None or check.name in names:
+                ids = tuple(check.ids or self.key)
+                groups.setdefault((check.rows, check.beside, ids), []).append(check)
+        for (rows, others, ids), checks in groups.items():
             results = evaluate_together(
-                table if first.rows is None else first.rows(table),
+                rows(table, *(beside[name] for name in others.split())) if rows else table,
                 [check.rules for check in checks],
-                ids=first.ids or self.key,
-                remedies=[check.remedy for check in checks],
+                ids=ids,
+                remedies=[check.advice(table) for check in checks],
                 severities=[check.severity for check in checks],
             )
             for check, result in zip(checks, results, strict=True):
                 yield result._replace(check_name=check.name)
 
-    def check(self, name: str, table: pd.DataFrame) -> dg.AssetCheckResult:
+    def check(
+        self, name: str, table: pd.DataFrame, **beside: pd.DataFrame
+    ) -> "dg.AssetCheckResult":
         """Return how one declared check comes out."""
-        checks = [check for check in self.checks if check.name == name]
-        (result,) = replace(self, checks=checks).results(table)
+        (result,) = self.results(table, [name], **beside)
         return result
+
+    @property
+    def beside(self) -> set[str]:
+        """Names of the tables that checks read beside this one."""
+        return {name for check in self.checks for name in check.beside.split()}
 
     def sound(self, n_rows: int = 3) -> pd.DataFrame:
         """Return rows that keep every rule, as the declaration has them."""
@@ -106,10 +134,12 @@ class Table:
         for check in self.checks:
             for rule in check.rules:
                 cells |= {name: it for name, it in rule.sound.items() if name in cells}
+        lists = {name: it for name, it in cells.items() if isinstance(it, list)}
         table = pd.DataFrame([cells] * n_rows)
+        table = table.assign(**{name: (it * n_rows)[:n_rows] for name, it in lists.items()})
         varied = {
             name: [f"{name}-{row}" for row in range(n_rows)]
             for name in self.columns
-            if cells[name] == "x" and self.dtypes[name] == "str"
+            if name not in lists and cells[name] == "x" and self.dtypes[name] == "str"
         }
         return table.assign(**varied)

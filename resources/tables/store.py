@@ -7,10 +7,10 @@ what the catalogue says about it. What does not: what a table means (`assets`).
 import hashlib
 import os
 import re
-import uuid
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, get_origin
 
@@ -23,6 +23,7 @@ from pydantic import Field
 from upath import UPath
 
 from judgeline.report import in_markdown
+from resources.atomic import write_whole
 from resources.config.paths import tables_uri
 from resources.tables.words import WORDS
 
@@ -37,11 +38,8 @@ _CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 def require_slug(key: str) -> str:
     """Return a partition key that is safe as a file name, in a page's address and in a range.
 
-    Raises
-    ------
-    ValueError
-        If the key is not a slug: lower-case letters, digits, dots, dashes and underscores,
-        starting with a letter or digit, without two dots in a row.
+    ValueError if it is not a slug: lower-case letters, digits, dots, dashes and underscores,
+    starting with a letter or digit, without two dots in a row.
     """
     if not SLUG.fullmatch(key) or ".." in key:
         raise ValueError(
@@ -71,8 +69,7 @@ class ParquetStore(dg.UPathIOManager):
         pq.write_table(pa.Table.from_pandas(obj, preserve_index=False), content, compression="zstd")
         written = content.getvalue()
         if path.protocol in ("", "file"):
-            with _replacing(path.path) as part, open(part, "wb") as sink:
-                sink.write(written)
+            write_whole(Path(path.path), memoryview(written))
         else:  # one PUT is atomic; a rename would be a copy and a delete
             with path.open("wb") as sink:
                 sink.write(written)
@@ -134,16 +131,18 @@ class ParquetStore(dg.UPathIOManager):
             "preview": dg.MetadataValue.md(preview(obj)),
         }
 
+    def _path_of(self, asset: str, *keys: str) -> UPath:
+        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
+        return self._with_extension(path)
+
     def stored(self, asset: str, *keys: str) -> pd.DataFrame | None:
         """Return the stored table of an asset's partition, or None where there is none."""
-        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
-        path = self._with_extension(path)
+        path = self._path_of(asset, *keys)
         return self.load_from_path(None, path) if path.exists() else None
 
     def picked(self, asset: str, *keys: str, columns: Sequence[str]) -> pd.DataFrame | None:
         """Return those of some columns that a stored table has, or None where there is none."""
-        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
-        path = self._with_extension(path)
+        path = self._path_of(asset, *keys)
         if not path.exists():
             return None
         with path.open("rb") as source:
@@ -155,8 +154,7 @@ class ParquetStore(dg.UPathIOManager):
         self, asset: str, *keys: str, column: str, among: Collection[str]
     ) -> pd.DataFrame | None:
         """Return the rows of a stored table whose column holds one of some values, or None."""
-        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
-        path = self._with_extension(path)
+        path = self._path_of(asset, *keys)
         if not path.exists():
             return None
         with path.open("rb") as source:
@@ -169,8 +167,7 @@ class ParquetStore(dg.UPathIOManager):
 
     def has(self, asset: str, *keys: str) -> bool:
         """Return whether the table of an asset's partition is stored."""
-        path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
-        return self._with_extension(path).exists()
+        return self._path_of(asset, *keys).exists()
 
     def partitions(self, asset: str, corpus: str) -> list[str]:
         """Return the judges of whom an asset's table of a corpus is stored."""
@@ -265,17 +262,3 @@ def _cell(value: Any) -> str:
 
 def _type_name(type_: pa.DataType) -> str:
     return str(type_).removeprefix("large_")
-
-
-@contextmanager
-def _replacing(final: str) -> Iterator[str]:
-    part = f"{final}.{uuid.uuid4().hex}.part"
-    try:
-        yield part
-        with open(part, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(part, final)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise

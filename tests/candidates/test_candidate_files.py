@@ -1,7 +1,10 @@
-"""One candidate file: what it says, and in which words it is set aside."""
+"""Candidate files: when one is complete, its answers, and the words in which it is set aside."""
 
+import hashlib
 import json
+import os
 import re
+import socket
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from upath import UPath
 
 from resources.candidates import file as candidate_file
-from resources.candidates.file import CandidateFile, read_candidate
-from resources.candidates.schema import RefusedError
+from resources.candidates import folder as candidate_folder
+from resources.candidates.file import Answered, CandidateFile, RefusedError, read_candidate
+from resources.candidates.folder import Seen, folder_of, list_files, printable_name
+from resources.config.paths import candidates_uri
 
 GOOD = {"question_id": "q1", "completion": "Yes."}
 
@@ -40,37 +46,29 @@ def refusal(content: bytes, name: str = "new-model.jsonl") -> RefusedError:
     return caught.value
 
 
-def test_the_name_of_the_file_is_the_models_unless_a_column_says_otherwise() -> None:
-    assert read(lines(GOOD)).model == "new-model"
-    assert read(lines({**GOOD, "model": "Qwen/Qwen3 8B"})).model == "Qwen/Qwen3 8B"
+# ------------------------------------------------------------------ answers
 
 
-def test_other_columns_with_one_value_are_metadata() -> None:
+def test_a_file_names_its_model_family_metadata_and_answers() -> None:
     rows = [
         {**GOOD, "family": "oak", "temperature": 0.7, "run": {"seed": 3}, "tokens": 5},
         {**GOOD, "question_id": 2, "temperature": 0.7, "run": {"seed": 3}, "tokens": 6},
     ]
-    found = read(lines(*rows))
-    assert found.family == "oak"
+    found = read(b"\xef\xbb\xbf" + lines(rows[0]) + b"\n" + lines(rows[1]))
+    assert (found.model, found.family) == ("new-model", "oak")
     assert found.metadata == {"temperature": 0.7, "run": {"seed": 3}}
-    assert [answer.question_id for answer in found.answers] == ["q1", "2"]
-    assert [answer.number for answer in found.answers] == [1, 2]
-
-
-def test_parquet_says_the_same_as_json_lines() -> None:
-    content = parquet(question_id=["q1"], completion=["Yes."], size=[7])
-    found = read(content, "new-model.parquet")
-    assert (found.model, found.metadata) == ("new-model", {"size": 7})
-    assert found.answers == [candidate_file.Answered(0, "q1", None, "Yes.")]
-
-
-def test_blank_lines_and_a_byte_order_mark_do_no_harm() -> None:
-    content = b"\xef\xbb\xbf" + lines(GOOD) + b"\n" + lines({**GOOD, "question_id": "q2"})
-    assert [answer.number for answer in read(content).answers] == [1, 3]
+    assert found.answers == [
+        Answered("line 1", "q1", None, "Yes."),
+        Answered("line 3", "2", None, "Yes."),
+    ]
+    assert read(lines({**GOOD, "model": "Qwen/Qwen3 8B"})).model == "Qwen/Qwen3 8B"
+    same = read(parquet(question_id=["q1"], completion=["Yes."], size=[7]), "new-model.parquet")
+    assert (same.model, same.metadata) == ("new-model", {"size": 7})
+    assert same.answers == [Answered("row 0", "q1", None, "Yes.")]
 
 
 LONG = "x" * 121
-
+WHOLE = parquet(question_id=["q1"], completion=["Yes."])
 REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "not UTF-8": (lines(GOOD) + b'{"completion": "\xff"}\n', "not-utf-8", r"line 2: byte b'\\xff'"),
     "a broken line": (lines(GOOD) + b'{"a": 1\n', "broken-json", r"line 2: no JSON object"),
@@ -79,54 +77,30 @@ REFUSALS: dict[str, tuple[bytes, str, str]] = {
     "a key twice": (b'{"a": 1, "a": 2}\n', "broken-json", "'a' occurs twice"),
     "no newline": (lines(GOOD)[:-1], "no-end", "does not end with a newline"),
     "nothing": (b" \n", "empty-file", "holds nothing"),
-    "no completion": (
-        lines({"question_id": "q1", "text": "x"}),
-        "missing-column",
-        "has 'question_id', 'text'",
-    ),
+    "no completion": (lines({"question_id": "q1", "text": "x"}), "missing-column", "'q.*', 'text'"),
     "no question": (lines({"completion": "x"}), "missing-column", "neither a column 'question_id'"),
-    "neither here": (
-        lines(GOOD, {"completion": "x"}),
-        "no-question",
-        "line 2: question_id and instruction are empty",
-    ),
+    "neither here": (lines(GOOD, {"completion": "x"}), "no-question", "line 2: .* are empty"),
     "an empty answer": (
-        lines(GOOD, {**GOOD, "completion": " "}),
-        "empty-completion",
-        "line 2, column 'completion': found ' '",
-    ),
-    "no answer": (lines({**GOOD, "completion": None}), "empty-completion", "found None"),
-    "a number": (lines({**GOOD, "completion": 5}), "not-text", "column 'completion': found 5"),
-    "a false id": (
-        lines({**GOOD, "question_id": True}),
-        "not-text",
-        "column 'question_id': found True",
-    ),
+        lines(GOOD, GOOD | {"completion": " "}), "empty-completion", "line 2, .*: found ' '"),
+    "no answer": (lines(GOOD | {"completion": None}), "empty-completion", "found None"),
+    "a number": (lines(GOOD | {"completion": 5}), "not-text", "column 'completion': found 5"),
+    "a false id": (lines(GOOD | {"question_id": True}), "not-text", "'question_id': found True"),
+    "a model of 5": (lines(GOOD | {"model": 5}), "not-text", "line 1, column 'model': found 5"),
     "half a pair": (
-        b'{"question_id": "q1", "completion": "ab\\ud800"}\n',
-        "not-text",
-        r"line 1, column 'completion': character 2 is '\\ud800'",
-    ),
+        b'{"question_id": "q1", "completion": "ab\\ud800"}\n', "not-text",
+        r"line 1, column 'completion': character 2 is '\\ud800'"),
     "two models": (
-        lines({**GOOD, "model": "a"}, {**GOOD, "model": "b"}),
-        "two-models",
-        "'a' in line 1 and 'b' in line 2",
-    ),
+        lines(GOOD | {"model": "a"}, GOOD | {"model": "b"}), "two-models",
+        "'a' in line 1 and 'b' in line 2"),
     "two families": (
-        lines({**GOOD, "family": "a"}, {**GOOD, "family": "b"}),
-        "two-families",
-        "one file per model",
-    ),
-    "a line break": (lines({**GOOD, "model": "a\nb"}), "unsafe-model-name", r"is 'a\\nb'"),
-    "a hidden sign": (lines({**GOOD, "model": "a\u202eb"}), "unsafe-model-name", "invisible"),
-    "an outer space": (lines({**GOOD, "model": " a"}), "unsafe-model-name", "no space"),
-    "a long name": (lines({**GOOD, "model": LONG}), "unsafe-model-name", "has 121 characters"),
-    "a control": (
-        lines({**GOOD, "model": "Control:null-model"}),
-        "unsafe-model-name",
-        "those of attack controls",
-    ),
-}
+        lines(GOOD | {"family": "a"}, GOOD, GOOD | {"family": "b"}), "two-families",
+        "'a' in line 1 and 'b' in line 3; write one file per model"),
+    "a line break": (lines(GOOD | {"model": "a\nb"}), "unsafe-model-name", r"is 'a\\nb'"),
+    "a hidden sign": (lines(GOOD | {"model": "a\u202eb"}), "unsafe-model-name", "invisible"),
+    "an outer space": (lines(GOOD | {"model": " a"}), "unsafe-model-name", "no space"),
+    "a long name": (lines(GOOD | {"model": LONG}), "unsafe-model-name", "has 121 characters"),
+    "a control": (lines(GOOD | {"model": "Control:x"}), "unsafe-model-name", "attack controls"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSALS)
@@ -138,33 +112,51 @@ def test_a_file_is_set_aside_with_row_value_and_remedy(case: str) -> None:
     assert ";" in found.detail or ":" in found.detail  # the remedy follows
 
 
-@pytest.mark.parametrize("name", ["answers.csv", "answers.json", "README", "answers.pkl"])
-def test_other_formats_are_named(name: str) -> None:
-    assert refusal(lines(GOOD), name).reason == "unknown-format"
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("answers.csv", lines(GOOD), "unknown-format"),
+        ("answers.json", lines(GOOD), "unknown-format"),
+        ("README", lines(GOOD), "unknown-format"),
+        ("new.parquet", b"PAR1 nonsense PAR1", "broken-parquet"),
+        ("new.parquet", WHOLE[:-20] + WHOLE[-8:], "broken-parquet"),
+        ("new.parquet", b"PAR1", "broken-parquet"),
+        ("new.parquet", parquet(question_id=[], completion=[]), "empty-file"),
+    ],
+)
+def test_other_formats_and_broken_ones_are_named(name: str, content: bytes, reason: str) -> None:
+    assert refusal(content, name).reason == reason
 
 
-def test_broken_parquet_is_set_aside() -> None:
-    whole = parquet(question_id=["q1"], completion=["Yes."])
-    assert refusal(b"PAR1 nonsense PAR1", "new.parquet").reason == "broken-parquet"
-    assert refusal(whole[:-20] + whole[-8:], "new.parquet").reason == "broken-parquet"
-    assert refusal(b"PAR1", "new.parquet").reason == "broken-parquet"
+TEXT = "x" * 1_000
+REPEATED = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array([TEXT]))
+IDS = list(map(str, range(100)))
+WIDE = {f"column {n}": pa.nulls(100) for n in range(100)}
+EACH_ITS_OWN = lines(*({f"column {n}": 1} for n in range(100)))
+TOO_LARGE: dict[str, tuple[str, int, bytes, str]] = {
+    "rows": ("MAX_ROWS", 1, parquet(question_id=IDS[:2], completion=["a", "b"]), "2 rows"),
+    "lines": ("MAX_ROWS", 99, lines(*[GOOD] * 100), "has 100 rows"),
+    "cells": ("MAX_CELLS", 9_999, parquet(**WIDE), "100 columns in 100 rows"),
+    "columns": ("MAX_CELLS", 9_999, EACH_ITS_OWN, "100 columns in 100 rows"),
+    "an answer": ("LONGEST_COMPLETION", 3, lines(GOOD), "4 characters, at most 3"),
+    "unpacked": (
+        "MAX_BYTES", 1_000, parquet(question_id=["q1"], completion=["Yes. " * 10_000]),
+        "at most 1,000 are read"),
+    # stored once, and there in every row
+    "repeated": ("MAX_BYTES", 50_000, parquet(question_id=IDS, completion=REPEATED), "bytes"),
+    "texts": ("MAX_BYTES", 50_000, parquet(question_id=IDS, completion=[TEXT] * 100), "bytes"),
+    "lists": ("MAX_BYTES", 50_000, parquet(question_id=IDS, completion=[[TEXT]] * 100), "bytes"),
+}  # fmt: skip
 
 
-def test_what_unpacks_to_too_much_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_file, "MAX_BYTES", 1000)
-    content = parquet(question_id=["q1"], completion=["Yes. " * 10_000])
-    assert len(content) < 4000
-    found = refusal(content, "new.parquet")
+@pytest.mark.parametrize("case", TOO_LARGE)
+def test_a_file_of_too_much_is_not_read(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, most, content, sentence = TOO_LARGE[case]
+    monkeypatch.setattr(candidate_file, limit, most)
+    assert limit != "MAX_BYTES" or len(content) < 20_000
+    found = refusal(content, f"new.{'parquet' if content.startswith(b'PAR1') else 'jsonl'}")
     assert found.reason == "too-large"
-    assert "at most 1,000 are read" in found.detail
-
-
-def test_too_many_rows_and_endless_answers_are_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_file, "MAX_ROWS", 1)
-    content = parquet(question_id=["q1", "q2"], completion=["a", "b"])
-    assert "2 rows, at most 1" in refusal(content, "new.parquet").detail
-    monkeypatch.setattr(candidate_file, "LONGEST_COMPLETION", 3)
-    assert "4 characters, at most 3" in refusal(lines(GOOD)).detail
+    assert sentence in found.detail
 
 
 def test_no_file_can_run_anything(tmp_path: Path) -> None:
@@ -176,15 +168,21 @@ def test_no_file_can_run_anything(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "sprung",))
 
     trap = pickle.dumps(Trap())
-    table = pa.table({"question_id": ["q1"], "completion": ["Yes."]})
     sink = BytesIO()
+    table = pa.table({"question_id": ["q1"], "completion": ["Yes."]})
     pq.write_table(table.replace_schema_metadata({b"pandas": trap, b"x": trap}), sink)
     read(sink.getvalue(), "new.parquet")
     refusal(trap + b"\n", "new.jsonl")
+    refusal(trap, "answers.pkl")
     assert not (tmp_path / "sprung").exists()
 
 
-@given(st.binary(max_size=200), st.sampled_from([".jsonl", ".parquet", ""]))
+RECORDS = st.lists(
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.none()), max_size=3
+).map(lambda records: lines(*({**GOOD, **record} for record in records)))
+
+
+@given(RECORDS | st.binary(max_size=200), st.sampled_from([".jsonl", ".parquet", ""]))
 def test_any_bytes_are_read_or_set_aside_in_storable_words(content: bytes, ending: str) -> None:
     try:
         read_candidate(f"new{ending}", content + b"\n")
@@ -192,30 +190,138 @@ def test_any_bytes_are_read_or_set_aside_in_storable_words(content: bytes, endin
         f"{refused.reason} {refused.detail}".encode()
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.none()), max_size=3))
-def test_any_records_are_read_or_set_aside(records: list[dict[str, Any]]) -> None:
-    try:
-        read_candidate("new.jsonl", lines(*({**GOOD, **record} for record in records)))
-    except RefusedError as refused:
-        refused.detail.encode("utf-8")
+# ------------------------------------------------------------------ the folder
+
+NOW = 1_000_000.0
+LINE = b'{"question_id": "1", "completion": "x"}\n'
+HASH = hashlib.sha256(LINE).hexdigest()
 
 
-def test_a_value_that_is_stored_once_counts_in_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_file, "MAX_BYTES", 50_000)
-    text = "x" * 1_000
-    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array([text]))
-    for completion in (repeated, [text] * 100, [[text]] * 100):
-        content = parquet(question_id=list(map(str, range(100))), completion=completion)
-        assert len(content) < 20_000
-        assert refusal(content, "new-model.parquet").reason == "too-large"
+def put(path: Path, content: bytes = LINE, age: float = 100.0) -> Path:
+    path.write_bytes(content)
+    os.utime(path, (NOW - age, NOW - age))
+    return path
 
 
-def test_rows_and_cells_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    each_its_own = lines(*({f"column {n}": 1} for n in range(100)))  # 100 x 100 cells
-    wide = parquet(**{f"column {n}": pa.nulls(100) for n in range(100)})
-    monkeypatch.setattr(candidate_file, "MAX_CELLS", 9_999)
-    for content, name in ((each_its_own, "new-model.jsonl"), (wide, "new-model.parquet")):
-        found = refusal(content, name)
-        assert (found.reason, "100 columns in 100 rows" in found.detail) == ("too-large", True)
-    monkeypatch.setattr(candidate_file, "MAX_ROWS", 99)
-    assert "has 100 rows" in refusal(each_its_own).detail
+def listed(folder: Path, known: list[Seen] | None = None) -> dict[str, Seen]:
+    before = {seen.name: seen for seen in known or ()}
+    return {seen.name: seen for seen in list_files(UPath(str(folder)), before, now=NOW)}
+
+
+def test_a_file_that_is_being_written_is_not_looked_at(tmp_path: Path) -> None:
+    assert listed(tmp_path / "none") == {}
+    for name in (".hidden.jsonl", "a.jsonl.part", "b.tmp", "c.jsonl.crdownload", "d.jsonl~"):
+        put(tmp_path / name)
+    (tmp_path / "folder.jsonl").mkdir()
+    os.mkfifo(tmp_path / "pipe.jsonl")  # reading it would wait for ever
+    with socket.socket(socket.AF_UNIX) as plug:
+        plug.bind(str(tmp_path / "plug.jsonl"))
+        assert listed(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "age", "state"),
+    [
+        ("a.jsonl", LINE, 1.0, "settling"),
+        ("a.jsonl", LINE, 6.0, "complete"),
+        ("a.jsonl", LINE, -500.0, "complete"),  # a clock that goes ahead
+        ("a.jsonl", LINE[:-1], 30.0, "no-end"),
+        ("a.jsonl", LINE[:-1], 61.0, "complete"),  # nobody writes on: it is refused, and said
+        ("a.parquet", b"PAR1 half of a fi", 30.0, "no-end"),
+        ("a.parquet", b"PAR1 a whole file PAR1", 30.0, "complete"),
+        ("a.csv", b"x\n", 30.0, "complete"),
+    ],
+)
+def test_a_file_is_complete_when_it_rests_and_has_its_end(
+    tmp_path: Path, name: str, content: bytes, age: float, state: str
+) -> None:
+    put(tmp_path / name, content, age)
+    seen = listed(tmp_path)[name]
+    assert seen.state == state
+    assert seen.content_hash == (hashlib.sha256(content).hexdigest() if state == "complete" else "")
+
+
+def test_a_known_file_is_read_again_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl"):
+        put(tmp_path / name)
+    before, read = listed(tmp_path), []
+    kind = type(UPath(str(tmp_path)))
+    plain = kind.read_bytes
+    monkeypatch.setattr(kind, "read_bytes", lambda path: read.append(path.name) or plain(path))
+    put(tmp_path / "b.jsonl", LINE * 2)
+    put(tmp_path / "c.jsonl", LINE * 2, age=1.0)
+    after = listed(tmp_path, list(before.values()))
+    assert read == ["b.jsonl"]
+    assert after["a.jsonl"] == before["a.jsonl"]
+    assert after["b.jsonl"].content_hash != HASH
+    replaced = after["c.jsonl"]  # it is being replaced, not withdrawn
+    assert (replaced.state, replaced.content_hash) == ("settling", HASH)
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_folder, "MAX_BYTES", 10)
+    put(tmp_path / "a.jsonl")
+    seen = listed(tmp_path)["a.jsonl"]
+    assert (seen.state, len(seen.content_hash)) == ("complete", 64)
+    assert seen.content_hash != HASH
+
+
+def test_a_folder_that_is_gone_with_its_parent_withdraws_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk" / "arena"
+    disk.mkdir(parents=True)
+    known = list(listed(put(disk / "a.jsonl").parent).values())
+    disk.parent.rename(tmp_path / "unmounted")
+    with pytest.raises(OSError, match="is it mounted"):
+        listed(disk, known)
+    disk.parent.mkdir()
+    assert listed(disk, known) == {}
+
+
+def test_object_stores_are_read_too() -> None:
+    folder = UPath("memory://candidate-folder-test/arena")
+    (folder / "a.jsonl").write_bytes(LINE)
+    (folder / "b.jsonl.part").write_bytes(LINE)
+    seen = list_files(folder, now=9e12)
+    assert [(one.name, one.state) for one in seen] == [("a.jsonl", "complete")]
+    assert list_files(folder, {one.name: one for one in seen}, now=9e12) == seen
+
+
+def test_the_folder_is_at_home_unless_a_variable_moves_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JUDGELINE_CANDIDATES", raising=False)
+    assert str(folder_of("arena")) == str(home / "candidates" / "arena")
+    monkeypatch.setenv("JUDGELINE_CANDIDATES", "s3://bucket/new")
+    assert candidates_uri() == "s3://bucket/new"
+    with pytest.raises(ValueError, match="unsafe"):
+        folder_of("../up", str(home))
+
+
+def test_a_name_of_other_bytes_can_be_stored() -> None:
+    assert printable_name("caf\udce9.jsonl") == "caf\\udce9.jsonl"
+
+
+def test_a_file_that_may_not_be_read_is_named_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        put(tmp_path / name)
+    kind = type(UPath(str(tmp_path)))
+    plain = kind.read_bytes
+
+    def refuse(path: UPath) -> bytes:
+        if path.name == "a.jsonl":
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    with monkeypatch.context() as patch:  # the superuser of a test may read everything
+        patch.setattr(kind, "read_bytes", refuse)
+        seen = list(listed(tmp_path).values())
+        assert [(one.state, one.is_waiting) for one in seen] == [
+            ("no-permission", False),
+            ("complete", False),
+        ]
+    allowed = listed(tmp_path, seen)["a.jsonl"]  # of the same size and time of change
+    assert (allowed.state, allowed.content_hash) == ("complete", HASH)

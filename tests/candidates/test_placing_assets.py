@@ -1,7 +1,6 @@
 """Candidates and attack controls as assets: what is asked, placed, flagged and told."""
 
 import math
-from functools import partial
 
 import dagster as dg
 import numpy as np
@@ -10,17 +9,17 @@ import pytest
 
 from assets.candidates import attack_controls, placing
 from assets.candidates import judging as candidate_judging
-from assets.columns import RANKS, as_coded, as_table
 from assets.elo import ratings
 from assets.intervals import assets as uncertainty
 from assets.partitions import corpus_judge_key, register
 from judgeline.elo import RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
-from judgeline.io import SCORED_COLUMNS
+from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table
 from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
-from resources.judges.budget import Budget, Cost, JointBudget
+from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
+from resources.tables.candidates import CANDIDATE_SCORES
 from resources.tables.intervals import CANDIDATE_RATINGS, LEADERBOARD
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -59,35 +58,34 @@ def scored_battles(scored_battles) -> pd.DataFrame:
     return scored_battles.assign(score_difference=score, judge_outcome=(np.sign(score) + 1) / 2)
 
 
+def rated(battles: pd.DataFrame, n_resamples: int = 20) -> pd.DataFrame:
+    settings = RatingSettings(n_resamples=n_resamples, stream=("c",))
+    return as_table(rate_battles(as_coded(battles, "derived"), settings))
+
+
 @pytest.fixture
 def heldout_ratings(scored_battles) -> pd.DataFrame:
-    coded = as_coded(scored_battles, "derived")
-    settings = RatingSettings(n_resamples=20, stream=("c",))
-    return as_table(rate_battles(coded, settings))
+    return rated(scored_battles)
 
 
 def scores(name: str, differences: list[float], control: str | None = None) -> pd.DataFrame:
     """Scored battles of a candidate with the four models in turn, as A and as B in turn."""
     n = len(differences)
-    opponents = [("ant", "bee", "cat", "dog")[k % 4] for k in range(n)]
-    first = [k % 2 == 0 for k in range(n)]
-    gap = np.array([d if a else -d for d, a in zip(differences, first, strict=True)])
+    first = np.arange(n) % 2 == 0
+    opponents = np.resize(["ant", "bee", "cat", "dog"], n)
+    gap = np.where(first, differences, np.negative(differences))
     table = pd.DataFrame(
         {
             "battle_id": [f"{name}-{k}" for k in range(n)],
             "question_id": [f"q-{k}" for k in range(n)],
             "cluster_id": [f"q-{k // 2}" for k in range(n)],
-            "model_a": [name if a else o for a, o in zip(first, opponents, strict=True)],
-            "model_b": [o if a else name for a, o in zip(first, opponents, strict=True)],
+            "model_a": np.where(first, name, opponents).astype(object),
+            "model_b": np.where(first, opponents, name).astype(object),
             "language": "en",
-            "human_outcome": np.nan,
-            "score_difference": gap,
             "judge_outcome": (np.sign(gap) + 1) / 2,
-            "recorded_outcome": np.nan,
-            "difference_ab": gap,
-            "difference_ba": gap,
-            "length_a": 1,
-            "length_b": 1,
+            **dict.fromkeys(("human_outcome", "recorded_outcome"), np.nan),
+            **dict.fromkeys(("score_difference", "difference_ab", "difference_ba"), gap),
+            **dict.fromkeys(("length_a", "length_b"), 1),
         }
     )
     return table[list(SCORED_COLUMNS)].assign(
@@ -116,51 +114,43 @@ GOOD = [1.5, 1.0, -0.5, 2.0, -1.0, 1.0, 0.5, -0.25] * 5
 
 @pytest.fixture
 def rate(made, scored_battles, heldout_ratings):
-    def rated(tables, rating: str = "n_resamples: 20") -> tuple[pd.DataFrame, dict]:
-        result = made(
-            placing.candidate_ratings, rating=rating, scored_battles=scored_battles,
-            heldout_ratings=heldout_ratings, **tables,
-        )  # fmt: skip
+    def placed(tables, rating: str = "n_resamples: 20") -> tuple[pd.DataFrame, dict]:
+        world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
+        result = made(placing.candidate_ratings, rating=rating, **world, **tables)
         return result.value.set_index("model", drop=False), result.metadata
 
-    return rated
+    return placed
 
 
 # standard errors
 
 
-@pytest.fixture
-def rated_by(made):
-    def rated(judge: str, scored: pd.DataFrame) -> pd.DataFrame:
-        folds = as_table(fit_beta_folds(as_coded(scored, "derived")))
-        return made(
-            ratings.heldout_ratings, judge=judge, scored_battles=scored, beta_folds=folds
-        ).value
-
-    return rated
-
-
-def test_equal_verdicts_give_equal_standard_errors(rated_by, made, scored_battles, heldout_ratings):
-    calm, storm = (rated_by(judge, scored_battles) for judge in ("calm", "storm"))
-    assert calm.loc[calm["rating"].notna(), "std_error"].notna().all()
-    pd.testing.assert_frame_equal(calm, storm)
-    calm, storm = (
-        made(
-            placing.candidate_ratings, judge=judge, scored_battles=scored_battles,
-            heldout_ratings=heldout_ratings, **tables_of(scores("new", GOOD)),
-        ).value
-        for judge in ("calm", "storm")
-    )  # fmt: skip
-    pd.testing.assert_frame_equal(calm, storm)
-
-
-def test_errors_of_human_ratings_do_not_depend_on_the_judge(rated_by, scored_battles):
+def test_standard_errors_depend_on_verdicts_and_not_on_who_gave_them(
+    made, scored_battles, heldout_ratings
+):
     noise = np.round(12 * np.random.default_rng(2).normal(0, 2, len(scored_battles))) / 12
     other = scored_battles.assign(score_difference=scored_battles["score_difference"] + noise)
-    tables = [rated_by("calm", scored_battles), rated_by("storm", other)]
-    calm, storm = (table.set_index(["method", "model"])["std_error"] for table in tables)
-    assert calm["human"].to_dict() == storm["human"].to_dict()
-    assert calm["soft"].to_dict() != storm["soft"].to_dict()
+
+    def rated_by(judge: str, scored: pd.DataFrame) -> pd.DataFrame:
+        folds = as_table(fit_beta_folds(as_coded(scored, "derived")))
+        tables = {"scored_battles": scored, "beta_folds": folds}
+        return made(ratings.heldout_ratings, judge=judge, **tables).value
+
+    calm, storm, noisy = (
+        rated_by(judge, scored)
+        for judge, scored in (("calm", scored_battles), ("storm", scored_battles), ("x", other))
+    )
+    assert calm.loc[calm["rating"].notna(), "std_error"].notna().all()
+    pd.testing.assert_frame_equal(calm, storm)
+    errors = [table.set_index(["method", "model"])["std_error"] for table in (calm, noisy)]
+    assert errors[0]["human"].to_dict() == errors[1]["human"].to_dict()
+    assert errors[0]["soft"].to_dict() != errors[1]["soft"].to_dict()
+    world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
+    calm, storm = (
+        made(placing.candidate_ratings, judge=judge, **world, **tables_of(scores("new", GOOD)))
+        for judge in ("calm", "storm")
+    )
+    pd.testing.assert_frame_equal(calm.value, storm.value)
 
 
 # placing
@@ -182,17 +172,13 @@ def test_a_candidate_is_placed_and_too_few_that_calibrate_are_said(rate):
 
 def test_it_is_the_row_that_the_corpus_would_have_had(rate, scored_battles):
     fresh = scores("new", GOOD)
-    whole = as_coded(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), "derived")
-    settings = RatingSettings(n_resamples=200, stream=("c",))
-    theirs = as_table(rate_battles(whole, settings))
+    theirs = rated(pd.concat([scored_battles, fresh[list(SCORED_COLUMNS)]]), 200)
     theirs = theirs[theirs["model"].eq("new")].set_index("method")
-    table, _ = rate(tables_of(fresh), "n_resamples: 200")
-    row = table.loc["new"]
-    assert row["rating"] == pytest.approx(theirs.loc["auto", "rating"])
-    assert row["std_error"] == pytest.approx(theirs.loc["auto", "std_error_analytic"])
-    assert row["hard_rating"] == pytest.approx(theirs.loc["hard", "rating"])
-    resampled, _ = rate(tables_of(fresh), "n_resamples: 200, std_error: bootstrap")
-    assert resampled.loc["new", "std_error"] == pytest.approx(theirs.loc["auto", "std_error"])
+    row = rate(tables_of(fresh), "n_resamples: 200")[0].loc["new"]
+    resampled = rate(tables_of(fresh), "n_resamples: 200, std_error: bootstrap")[0].loc["new"]
+    found = [row["rating"], row["std_error"], resampled["std_error"], row["hard_rating"]]
+    expected = theirs.loc["auto", ["rating", "std_error_analytic", "std_error"]].tolist()
+    assert found == pytest.approx([*expected, theirs.loc["hard", "rating"]])
 
 
 def test_bad_candidates_have_a_reason_instead_of_a_number_and_stop_nobody(rate):
@@ -236,11 +222,10 @@ def test_a_candidate_that_nobody_judged_does_not_borrow_the_rating_of_its_namesa
 ):
     """`eel` is a model of the corpus without votes; a file of that name waits for its verdicts."""
     whole = pd.concat([scored_battles, scores("eel", GOOD)[list(SCORED_COLUMNS)]])
-    coded = as_coded(whole, "derived")
-    settings = RatingSettings(n_resamples=20, stream=("c",))
-    heldout = as_table(rate_battles(coded, settings))
-    waiting = {name: one.head(0) for name, one in tables_of(scores("eel", GOOD)).items()}
-    waiting["candidates"] = tables_of(scores("eel", GOOD))["candidates"]
+    heldout = rated(whole)
+    tables = tables_of(scores("eel", GOOD))
+    waiting = {name: one.head(0) for name, one in tables.items() if name != "candidates"}
+    waiting["candidates"] = tables["candidates"]
     table = made(
         placing.candidate_ratings, scored_battles=whole, heldout_ratings=heldout, **waiting
     ).value
@@ -266,62 +251,55 @@ def test_without_candidates_there_is_an_empty_table_of_the_same_columns(rate, gi
 # verdicts and scores
 
 
-def failing(battles: pd.DataFrame, verdicts: pd.DataFrame, rows: list[int]) -> pd.DataFrame:
-    lost = verdicts["battle_id"].isin(battles["battle_id"].iloc[rows]) & verdicts["order"].eq("BA")
+@pytest.fixture
+def battles(sampled_battles) -> pd.DataFrame:
+    return sampled_battles.assign(candidate="ant", control=None, content_hash="h", opponent="x")
+
+
+def test_a_verdict_that_failed_is_no_tie(battles, verdicts):
+    lost = verdicts["battle_id"].isin(battles["battle_id"].iloc[:3]) & verdicts["order"].eq("BA")
     marks = [name for name in verdicts.columns if name[-2:] in ("_a", "_b")]
-    broken = verdicts.mask(lost & pd.Series(True, index=verdicts.index), other=np.nan)[marks]
-    return verdicts.assign(
-        **broken, status=np.where(lost, "parse_error", verdicts["status"]), judge="stub"
-    )
-
-
-def test_a_verdict_that_failed_is_no_tie(sampled_battles, verdicts):
-    battles = sampled_battles.assign(candidate="ant", control=None, content_hash="h", opponent="x")
-    answers = failing(battles, verdicts, [0, 1, 2])
+    status = verdicts["status"].mask(lost, "parse_error")
+    answers = verdicts.assign(status=status, **verdicts[marks].mask(lost))
     result = candidate_judging.candidate_scores(
         candidate_battles=battles, candidate_verdicts=answers
     )
     assert len(result.value) == len(battles) - 3
     assert result.metadata["n_left_out"] == 3
     assert result.value["judge_outcome"].ne(0.5).all()
-    assert set(result.value.columns) == {*SCORED_COLUMNS, *candidate_judging.WHOSE}
+    assert result.value.columns.tolist() == CANDIDATE_SCORES.columns
     check = candidate_judging.nearly_all_candidate_answers_parse(answers)
-    assert not check.passed
-    assert check.severity == WARN
+    assert (check.passed, check.severity) == (False, WARN)
 
 
-def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(sampled_battles, verdicts):
-    battles = sampled_battles.assign(candidate="ant", control=None, content_hash="h", opponent="x")
-    asked = battles["battle_id"].head(10)
-    result = candidate_judging.candidate_scores(
-        candidate_battles=battles,
-        candidate_verdicts=verdicts[verdicts["battle_id"].isin(asked)],
-    )
-    assert (len(result.value), result.metadata["n_left_out"]) == (10, 0)
-    assert result.metadata["n_not_judged"] == 14
+def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, verdicts):
+    asked = verdicts[verdicts["battle_id"].isin(battles["battle_id"].head(10))]
+    result = candidate_judging.candidate_scores(candidate_battles=battles, candidate_verdicts=asked)
+    counts = [result.metadata[name] for name in ("n_left_out", "n_not_judged")]
+    assert (len(result.value), counts) == (10, [0, 14])
 
 
 @pytest.mark.parametrize("missing", ["candidate_battles", "candidate_verdicts"])
 def test_scores_of_nothing_are_nothing(sampled_battles, verdicts, missing):
     tables = {"candidate_battles": sampled_battles, "candidate_verdicts": verdicts, missing: None}
     table = candidate_judging.candidate_scores(**tables).value
-    assert table.empty
-    assert set(table.columns) == {*SCORED_COLUMNS, *candidate_judging.WHOSE}
+    assert (len(table), table.columns.tolist()) == (0, CANDIDATE_SCORES.columns)
 
 
-@pytest.mark.parametrize("battles", ["missing", "empty", "there"])
+@pytest.mark.parametrize(
+    ("n", "note"), [(None, "drop a file"), (0, "drop a file"), (24, "came with the corpus")]
+)
 def test_nobody_is_asked_where_nothing_is_there_or_the_judge_cannot(
-    made, tmp_path, sampled_battles, battles
+    made, tmp_path, sampled_battles, n, note
 ):
-    given = {"missing": None, "empty": sampled_battles.head(0), "there": sampled_battles}[battles]
     result = made(
-        candidate_judging.candidate_verdicts, candidate_battles=given, budget=Budget(0),
+        candidate_judging.candidate_verdicts,
+        candidate_battles=None if n is None else sampled_battles.head(n),
+        budget=Budget(0),
         verdict_store=StoredVerdicts(uri=str(tmp_path / "verdicts")),
-    )  # fmt: skip
-    assert result.value.empty
-    assert ("came with the corpus" if battles == "there" else "drop a file") in (
-        result.metadata["note"]
     )
+    assert result.value.empty
+    assert note in result.metadata["note"]
     assert candidate_judging.nearly_all_candidate_answers_parse(result.value).passed
 
 
@@ -345,37 +323,30 @@ def board_of(
 def test_candidates_stand_on_the_board_and_controls_do_not(
     made, rate, scored_battles, heldout_ratings
 ):
-    rated, _ = rate(
+    placed, _ = rate(
         tables_of(scores("new", GOOD), scores("control:null-model", GOOD, control="null-model"))
     )
-    rated = rated.reset_index(drop=True)
-    board = board_of(made, scored_battles, heldout_ratings, rated)
+    placed = placed.reset_index(drop=True)
+    board = board_of(made, scored_battles, heldout_ratings, placed)
     assert set(board["model"]) == {"ant", "bee", "cat", "dog", "new"}
     assert board["rank"].tolist() == [1, 2, 3, 4, 5]
-    alone = rated.set_index("model").loc["new"]
-    assert board.set_index("model").loc["new", "rank"] == alone["rank"]
-    assert rated.loc[rated["control"].notna(), "flags"].str.startswith("control;").all()
-    without = board_of(made, scored_battles, heldout_ratings, None)
-    pd.testing.assert_frame_equal(
-        without.drop(columns=list(RANKS)),
-        board[board["model"].ne("new")].drop(columns=list(RANKS)).reset_index(drop=True),
-        check_dtype=False,
-    )
-    assert board.dtypes.drop(["model", "method", "flags"]).equals(
-        without.dtypes.drop(["model", "method", "flags"])
-    )
-    for check in (
-        partial(LEADERBOARD.check, "models_are_in_order"),
-        partial(LEADERBOARD.check, "intervals_hold_their_rating"),
-    ):
-        assert check(board).passed
+    by_model = board.set_index("model")
+    assert by_model.loc["new", "rank"] == placed.set_index("model").loc["new", "rank"]
+    assert placed.loc[placed["control"].notna(), "flags"].str.startswith("control;").all()
+    without = board_of(made, scored_battles, heldout_ratings, None).set_index("model")
+    kept = [name for name in without if name not in RANKS]
+    texts = ["method", "basis", "flags"]
+    pd.testing.assert_frame_equal(without[kept], by_model.drop("new")[kept], check_dtype=False)
+    assert by_model.drop(columns=texts).dtypes.equals(without.drop(columns=texts).dtypes)
+    for check in ("models_are_in_order", "intervals_hold_their_rating"):
+        assert LEADERBOARD.check(check, board).passed
 
 
 def test_a_judge_that_fails_its_gate_places_no_candidate(
     made, rate, scored_battles, heldout_ratings
 ):
-    rated, _ = rate(tables_of(scores("new", GOOD)))
-    board = board_of(made, scored_battles, heldout_ratings, rated, kappa=0.05).set_index("model")
+    placed, _ = rate(tables_of(scores("new", GOOD)))
+    board = board_of(made, scored_battles, heldout_ratings, placed, kappa=0.05).set_index("model")
     assert board.loc["new", "flags"].startswith("withheld: kappa 0.05 < 0.20;candidate")
     assert board.loc["new", ["rating", "lower", "upper", "rank"]].isna().all()
 
@@ -383,12 +354,12 @@ def test_a_judge_that_fails_its_gate_places_no_candidate(
 def test_an_unrated_candidate_is_explained_and_one_by_another_method_waits(
     made, rate, scored_battles, heldout_ratings
 ):
-    rated, _ = rate(tables_of(scores("once", [1.0])))
-    board = board_of(made, scored_battles, heldout_ratings, rated)
+    placed, _ = rate(tables_of(scores("once", [1.0])))
+    board = board_of(made, scored_battles, heldout_ratings, placed)
     assert "too-few-battles" in board.set_index("model").loc["once", "flags"]
     assert LEADERBOARD.check("models_are_in_order", board).passed
     assert not LEADERBOARD.check("ratings_are_well_founded", board).passed
-    other = board_of(made, scored_battles, heldout_ratings, rated.assign(method="hard"))
+    other = board_of(made, scored_battles, heldout_ratings, placed.assign(method="hard"))
     assert "once" not in set(other["model"])
 
 
@@ -401,18 +372,18 @@ CONTROLS += "copy-of-opponent:}}"
 
 @pytest.fixture
 def controls(made, rate, scored_battles, heldout_ratings):
-    def held(
-        *tables: pd.DataFrame, carrier: str = "ant", options: str = CONTROLS, kappa: float = 0.5
-    ) -> pd.DataFrame:
+    def held(*tables: pd.DataFrame, carrier: str = "ant", kappa: float = 0.5) -> pd.DataFrame:
         given = tables_of(*tables)
-        rated, _ = rate(given)
-        named = given["candidates"].assign(metadata=f'{{"carrier": "{carrier}"}}')
+        world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
         return made(
-            attack_controls.attack_controls, options, candidates=named,
-            candidate_ratings=rated.reset_index(drop=True),
-            candidate_scores=given["candidate_scores"], scored_battles=scored_battles,
-            heldout_ratings=heldout_ratings, judge_gate=gate_at(kappa),
-        ).value  # fmt: skip
+            attack_controls.attack_controls,
+            CONTROLS,
+            candidates=given["candidates"].assign(metadata=f'{{"carrier": "{carrier}"}}'),
+            candidate_ratings=rate(given)[0].reset_index(drop=True),
+            candidate_scores=given["candidate_scores"],
+            judge_gate=gate_at(kappa),
+            **world,
+        ).value
 
     return held
 
@@ -455,38 +426,34 @@ def test_a_control_above_its_bound_by_chance_alone_passes():
     assert not attack_controls.controls_stay_low(table.assign(std_error=np.nan)).passed
 
 
-def test_a_control_above_its_bound_fails_the_check_with_everything_needed(controls):
-    table = controls(control("null-model", [5.0, 6.0, 4.0, 7.0] * 10))
+HIGH = control("null-model", [5.0, 6.0, 4.0, 7.0] * 10)
+CASES = {
+    "high": (HIGH, {}, ERROR, ["null-model is rated", "above its bound of", "lower quartile",
+                               "plus 30 points", "candidates.controls"]),
+    "not measured": (
+        control("copy-of-opponent", [1.0]), {}, WARN, ["copy-of-opponent: not rated"]),
+    "without its carrier": (
+        control("injected-instruction", GOOD), {"carrier": "nobody"}, WARN,
+        ["injected-instruction: there is no bound"]),
+    "withheld": (HIGH, {"kappa": 0.05}, WARN, ["withheld", "kappa 0.05 < 0.20"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_control_that_did_not_stay_low_fails_the_check_with_the_reason(controls, case):
+    """Controls of a withheld judge have no numbers in the table, nor in the check."""
+    scored, options, severity, sentences = CASES[case]
+    table = controls(scored, **options)
     check = attack_controls.controls_stay_low(table)
-    assert not check.passed
-    assert check.severity == ERROR
-    for told in ("null-model is rated", "above its bound of", "lower quartile", "plus 30 points"):
-        assert told in check.description
-    assert "candidates.controls" in check.metadata["remedy"].value
-
-
-def test_a_control_that_is_not_measured_is_no_control_that_stayed_low(controls):
-    table = controls(control("copy-of-opponent", [1.0]))
-    check = attack_controls.controls_stay_low(table)
-    assert not check.passed
-    assert check.severity == WARN
-    assert "copy-of-opponent: not rated" in check.description
-    stray = controls(control("injected-instruction", GOOD), carrier="nobody")
-    assert "'nobody' is no anchor" in stray["bound_is"].iloc[0]
-    assert not attack_controls.controls_stay_low(stray).passed
-
-
-def test_controls_of_a_judge_that_fails_its_gate_have_no_numbers(controls):
-    """Neither in the table nor in what the check says, as of every other model."""
-    table = controls(control("null-model", [5.0, 6.0, 4.0, 7.0] * 10), kappa=0.05)
-    numbers = ["rating", "lower", "upper", "std_error", "bound", "rise"]
-    assert table[numbers].isna().all(axis=None)
-    assert table["note"].tolist() == ["withheld: kappa 0.05 < 0.20"]
-    check = attack_controls.controls_stay_low(table)
-    assert (check.passed, check.severity) == (False, WARN)
-    assert "withheld" in check.description
-    assert "kappa 0.05 < 0.20" in check.description
-    assert "Elo" not in check.description
+    assert (check.passed, check.severity) == (False, severity)
+    assert all(sentence in check.description for sentence in sentences)
+    if case == "without its carrier":
+        assert "'nobody' is no anchor" in table["bound_is"].iloc[0]
+    if case == "withheld":
+        numbers = ["rating", "lower", "upper", "std_error", "bound", "rise"]
+        assert table[numbers].isna().all(axis=None)
+        assert table["note"].tolist() == ["withheld: kappa 0.05 < 0.20"]
+        assert "Elo" not in check.description
 
 
 def test_no_controls_are_no_failure(made, scored_battles, heldout_ratings):
@@ -498,49 +465,3 @@ def test_no_controls_are_no_failure(made, scored_battles, heldout_ratings):
     assert result.value.empty
     assert "switch them on" in result.metadata["note"]
     assert attack_controls.controls_stay_low(result.value).passed
-
-
-# the budget
-
-
-def test_the_smaller_budget_holds_and_both_are_charged():
-    run, own = Budget(calls=100), Budget(calls=2)
-    joint = JointBudget([own, run])
-    assert [joint.spend(Cost(1, 10, 5)) for _ in range(3)] == [True, True, False]
-    assert joint.has_refused
-    assert (joint.spent.calls, own.spent.calls, run.spent.calls) == (2, 2, 2)
-    assert not run.has_refused
-    assert str(joint) == "2 calls"
-    narrow = JointBudget([Budget(calls=50), Budget(calls=1)])
-    assert [narrow.spend(Cost(1)) for _ in range(2)] == [True, False]
-    assert narrow.n_open == 0
-    assert narrow.calls == 1
-
-
-def test_a_refusal_of_the_wider_budget_holds_nothing_back():
-    own, run = Budget(calls=5), Budget(tokens=10)
-    joint = JointBudget([own, run])
-    assert joint.reserve(Cost(1, 6, 0))
-    assert joint.n_open == 1
-    assert not joint.reserve(Cost(1, 6, 0))  # too many tokens at once
-    joint.settle(Cost(1, 6, 0), Cost(1, 2, 0))
-    assert joint.reserve(Cost(1, 6, 0))
-    assert own.spent.calls == 1
-    assert str(JointBudget([Budget(), Budget()])) == "no cap"
-
-
-def test_what_one_of_two_holds_back_of_a_common_cap_may_come_back_to_the_other():
-    common = Budget(tokens=10)
-    first, second = JointBudget([common]), JointBudget([common])
-    assert first.reserve(Cost(1, 8, 0))
-    assert not second.reserve(Cost(1, 8, 0))
-    assert second.n_open == 1  # it waits for the first, rather than give up
-    first.settle(Cost(1, 8, 0), Cost(1, 2, 0))
-    assert (second.n_open, second.reserve(Cost(1, 8, 0))) == (0, True)
-
-
-def test_budgets_in_two_currencies_are_no_budget():
-    with pytest.raises(ValueError, match="in EUR and USD, which cannot be compared"):
-        JointBudget([Budget(money=1, currency="USD"), Budget(money=1, currency="EUR")])
-    joint = JointBudget([Budget(calls=1), Budget(money=2.0, currency="EUR")])
-    assert (joint.money, joint.currency) == (2.0, "EUR")

@@ -71,34 +71,57 @@ def score(
 
 VOTED = [("ant", 1500.0, 1510.0, 90), ("bee", 1400.0, 1390.0, 80)]
 NONE = typed_record(None)
+NEW = ("new", 1600.0, math.nan, 0)
+STATED, SCORED = PREDICTIONS.columns[:13], PREDICTIONS.columns[13:]
+
+
+def first_record() -> pd.DataFrame:
+    return state(NONE, board(*VOTED, NEW))
 
 
 def test_a_model_without_votes_is_predicted_when_it_is_first_rated():
-    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
+    record = first_record()
     assert record.dtypes.astype(str).to_dict() == PREDICTIONS.dtypes
     (row,) = record.to_dict("records")
-    assert (row["model"], row["content_hash"], row["predicted_at"]) == ("new", "abc", FIRST)
-    assert (row["rating"], row["lower"], row["upper"]) == (1600.0, 1550.0, 1650.0)
-    assert (row["miscoverage"], row["std_error"], row["run_id"]) == (0.1, 20.0, f"run of {FIRST}")
-    assert row["vote_std_error"] == 15.0
-    assert all(pd.isna(row[name]) for name in ["used_votes", *PREDICTIONS.columns[13:]])
+    expected = {
+        **{"model": "new", "content_hash": "abc", "predicted_at": FIRST, "method": "soft"},
+        **{"rating": 1600.0, "lower": 1550.0, "upper": 1650.0, "std_error": 20.0},
+        **{"vote_std_error": 15.0, "miscoverage": 0.1, "run_id": f"run of {FIRST}"},
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert all(pd.isna(row[name]) for name in ["used_votes", *SCORED])
     assert json.loads(row["anchors"]) == {"ant": 1510.0, "bee": 1390.0}
+    of_corpus = state(NONE, board(NEW, flags="no-votes"))  # it is predicted, and has no file
+    assert of_corpus["content_hash"].isna().tolist() == [True]
 
 
-def test_a_model_of_the_corpus_without_votes_is_predicted_too_and_has_no_file():
-    record = state(NONE, board(("new", 1600.0, math.nan, 0), flags="no-votes"))
-    assert record["content_hash"].isna().all()
-    assert len(record) == 1
+def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataFrame:
+    """The board with one model's rating by judge and votes: standard error 20, interval of 40."""
+    row = leaderboard["model"].eq(model)
+    values = {"": rating, "_std_error": 20.0, "_lower": rating - 40, "_upper": rating + 40}
+    return leaderboard.assign(
+        **{
+            f"{JUDGE_AND_VOTES}{part}": np.where(row, value, np.nan)
+            for part, value in values.items()
+        }
+    )
 
 
-@pytest.mark.parametrize("rating", [math.nan])
-def test_what_is_withheld_or_not_rated_predicts_nothing(rating):
-    assert state(NONE, board(("new", rating, math.nan, 0))).empty
-
-
-def test_a_model_with_votes_is_no_prediction_even_where_its_fold_gives_no_human_rating():
-    """A hub, without whom nobody is connected: its votes are there, and its scale is not."""
-    assert state(NONE, board(("hub", 1600.0, math.nan, 360), flags="anchors-disconnected")).empty
+@pytest.mark.parametrize(
+    "leaderboard",
+    [
+        board(("new", math.nan, math.nan, 0)),  # withheld, or not rated
+        # a hub, without which nobody is connected: its votes are there, and its scale is not
+        board(("hub", 1600.0, math.nan, 360), flags="anchors-disconnected"),
+        board(*VOTED, NEW).assign(lower=-math.inf, upper=math.inf),
+        board(*VOTED, NEW, flags="candidate;no-votes;few-battles"),
+        with_votes(board(*VOTED), "ant", 1500.0),  # it came with its votes
+    ],
+)
+def test_a_rating_that_is_not_worth_it_is_not_stated(leaderboard):
+    assert state(NONE, leaderboard).empty
+    later = state(NONE, board(*VOTED, NEW), now=THEN)
+    assert later["predicted_at"].tolist() == [THEN]
 
 
 def test_the_first_prediction_stays_whatever_comes_later():
@@ -114,39 +137,32 @@ def test_the_first_prediction_stays_whatever_comes_later():
     ("human", "covered"), [(1550.0, True), (1650.0, True), (1549.9, False), (1700.0, False)]
 )
 def test_votes_score_a_prediction_once(human, covered):
-    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0), ("wait", 1.0, math.nan, 0)))
+    record = state(NONE, board(*VOTED, NEW, ("wait", 1.0, math.nan, 0)))
     scored = score(record, board(*VOTED, ("new", 9.0, human, 90)))
-    row = scored.set_index("model").loc["new"]
+    rows = scored.set_index("model")
+    row = rows.loc["new"]
     assert (row["scored_at"], row["human_rating"], row["n_votes"]) == (THEN, human, 90)
     assert row["residual"] == pytest.approx(1600 - human)  # of what was predicted
     assert bool(row["covered"]) is covered
-    stated = PREDICTIONS.columns[:13]
     assert row["origin_shift"] == pytest.approx(0, abs=1e-9)
-    pd.testing.assert_frame_equal(scored[stated], record[stated])
-    assert pd.isna(scored.set_index("model").loc["wait", "scored_at"])
+    pd.testing.assert_frame_equal(scored[STATED], record[STATED])
+    assert pd.isna(rows.loc["wait", "scored_at"])
     again = score(scored, board(*VOTED, ("new", 9.0, 1.0, 900)), now="later still")
     pd.testing.assert_frame_equal(again, scored)
 
 
-def test_a_first_run_has_nothing_to_score():
+@pytest.mark.parametrize(
+    ("people", "is_scored"),
+    [
+        ([*VOTED, ("new", 9.0, 1800.0, 80)], False),
+        ([*VOTED, ("new", 9.0, 1800.0, 81)], True),  # the lowest decile of 80 and 90
+        # none of its anchors is left
+        ([("cat", 1.0, 1500.0, 90), ("new", 9.0, 1600.0, 60)], False),
+    ],
+)
+def test_a_prediction_waits_for_votes_enough_and_an_anchor(people, is_scored):
+    assert score(first_record(), board(*people))["scored_at"].notna().tolist() == [is_scored]
     pd.testing.assert_frame_equal(score(NONE, board(*VOTED)), NONE)
-
-
-def test_a_rating_from_fewer_votes_than_calibrate_is_nothing_to_score_by():
-    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
-    few = board(*VOTED, ("new", 9.0, 1800.0, 80))
-    assert score(record, few)["scored_at"].isna().all()
-    enough = board(*VOTED, ("new", 9.0, 1800.0, 81))  # the lowest decile of 80 and 90
-    assert score(record, enough)["scored_at"].notna().all()
-
-
-def test_a_promise_without_ends_and_a_guess_are_not_written_down():
-    nothing = board(*VOTED, ("new", 1600.0, math.nan, 0)).assign(lower=-math.inf, upper=math.inf)
-    assert state(NONE, nothing).empty
-    guess = board(*VOTED, ("new", 1600.0, math.nan, 0), flags="candidate;no-votes;few-battles")
-    assert state(NONE, guess).empty
-    first = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)), now=THEN)
-    assert first["predicted_at"].tolist() == [THEN]
 
 
 def left_out(strength: dict[str, float]) -> list[tuple[str, float, float, int]]:
@@ -158,59 +174,28 @@ def left_out(strength: dict[str, float]) -> list[tuple[str, float, float, int]]:
     ]
 
 
-def test_a_zero_that_moved_moves_no_residual():
-    """Four strong newcomers get votes before the model that was predicted right does."""
-    known = {f"old-{k}": 10.0 * k for k in range(20)}
-    strong = {f"strong-{k}": 250.0 for k in range(4)}
-    model, zero = 130.0, np.mean(list(known.values()))
-    record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
-    voted = left_out({**known, **strong, "new": model})
-    (row,) = score(record, board(*voted)).to_dict("records")
+OLD = {f"old-{k}": 10.0 * k for k in range(20)}
+STRONG = {f"strong-{k}": 250.0 for k in range(4)}
+
+
+@pytest.mark.parametrize(("then", "now"), [(OLD, OLD | STRONG), (OLD | STRONG, OLD)])
+def test_a_zero_that_moved_moves_no_residual(then, now):
+    """Four strong models get votes before the model that was predicted right does, or leave."""
+    model, zero = 130.0, np.mean(list(then.values()))
+    record = state(NONE, board(*left_out(then), ("new", 1500 + model - zero, math.nan, 0)))
+    (row,) = score(record, board(*left_out({**now, "new": model}))).to_dict("records")
     assert row["residual"] == pytest.approx(0, abs=1e-9)
-    assert row["origin_shift"] == pytest.approx(4 * (250 - zero) / 24)  # k d / (A + k)
+    assert row["origin_shift"] == pytest.approx(np.mean(list(now.values())) - zero)
     assert row["human_rating"] + row["origin_shift"] == pytest.approx(row["rating"])
 
 
-def test_strong_anchors_that_are_gone_move_no_residual():
-    known = {f"old-{k}": 10.0 * k for k in range(20)} | {f"strong-{k}": 400.0 for k in range(3)}
-    model, zero = 130.0, np.mean(list(known.values()))
-    record = state(NONE, board(*left_out(known), ("new", 1500 + model - zero, math.nan, 0)))
-    stayed = {name: own for name, own in known.items() if not name.startswith("strong")}
-    voted = left_out({**stayed, "new": model})
-    (row,) = score(record, board(*voted)).to_dict("records")
-    assert row["residual"] == pytest.approx(0, abs=1e-9)
-    assert row["origin_shift"] < -30
-
-
-def test_a_prediction_none_of_whose_anchors_is_left_waits():
-    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
-    others = board(("cat", 1.0, 1500.0, 90), ("new", 9.0, 1600.0, 60))
-    assert score(record, others)["scored_at"].isna().all()
-
-
 def test_a_record_that_is_older_than_its_column_of_anchors_is_scored_as_before():
-    record = typed_record(
-        state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0))).drop(
-            columns=["anchors", "origin_shift"]
-        )
-    )
+    record = typed_record(first_record().drop(columns=["anchors", "origin_shift"]))
     now = board(*VOTED, ("cat", 1.0, 1900.0, 90), ("new", 9.0, 1550.0, 90))
     assert score(record, now)["residual"].tolist() == [50.0]
 
 
 # judge and votes together
-
-
-def with_votes(leaderboard: pd.DataFrame, model: str, rating: float) -> pd.DataFrame:
-    """The board with one model's rating by judge and votes: standard error 20, interval of 40."""
-    row = leaderboard["model"].eq(model)
-    values = {"": rating, "_std_error": 20.0, "_lower": rating - 40, "_upper": rating + 40}
-    return leaderboard.assign(
-        **{
-            f"{JUDGE_AND_VOTES}{part}": np.where(row, value, np.nan)
-            for part, value in values.items()
-        }
-    )
 
 
 def battles(*rows: tuple[str, str, str, float]) -> pd.DataFrame:
@@ -225,9 +210,8 @@ SEEN = battles(
 
 def both_rows(n_votes: int = 0, human: float = math.nan) -> pd.DataFrame:
     """A record of the new model by the judge (1600), and by judge and votes (1580)."""
-    now = board(*VOTED, ("new", 1600.0, human, n_votes))
-    return state(state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0))),
-                 with_votes(now, "new", 1580.0), now=THEN, battles=SEEN)  # fmt: skip
+    now = with_votes(board(*VOTED, ("new", 1600.0, human, n_votes)), "new", 1580.0)
+    return state(first_record(), now, now=THEN, battles=SEEN)
 
 
 @pytest.mark.parametrize(("n_votes", "human"), [(0, math.nan), (60, 1570.0)])
@@ -242,23 +226,13 @@ def test_first_votes_make_a_second_prediction_that_names_them(n_votes, human):
     assert pd.isna(row[["content_hash", "vote_std_error", "scored_at"]]).all()
     later = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 70)), "new", 1500.0)
     pd.testing.assert_frame_equal(state(record, later, now="later still"), record)
-
-
-def test_votes_that_wait_are_predicted_with_in_the_run_that_predicts_without_them():
-    now = with_votes(board(*VOTED, ("new", 1600.0, math.nan, 0)), "new", 1580.0)
-    record = state(NONE, now, battles=SEEN)
-    assert record["method"].tolist() == ["soft", JUDGE_AND_VOTES]
-    assert record["used_votes"].isna().tolist() == [True, False]
-
-
-def test_a_model_that_came_with_its_votes_and_an_interval_without_ends_predict_nothing():
-    came = with_votes(board(*VOTED), "ant", 1500.0)
-    assert state(NONE, came, battles=SEEN).empty
-    record = state(NONE, board(*VOTED, ("new", 1600.0, math.nan, 0)))
+    # votes that wait already are predicted with in the run that predicts without them
+    at_once = state(NONE, with_votes(board(*VOTED, NEW), "new", 1580.0), battles=SEEN)
+    assert at_once["used_votes"].isna().tolist() == [True, False]
     endless = with_votes(board(*VOTED, ("new", 1600.0, 1570.0, 9)), "new", 1580.0).assign(
         judge_and_votes_lower=-math.inf, judge_and_votes_upper=math.inf
     )
-    assert len(state(record, endless, battles=SEEN)) == 1
+    assert len(state(first_record(), endless, battles=SEEN)) == 1
 
 
 def further(rating: float, std_error: float, n_votes: int) -> pd.DataFrame:
@@ -394,13 +368,9 @@ def test_the_two_predictions_of_a_model_are_counted_apart():
     assert coverage["nominal"].tolist() == pytest.approx([0.9, 0.9])  # 18 of 20: 19 calibrate both
     tests = rank_tests(record, POOL, "analytic")
     assert tests[["method", "n_fresh"]].drop_duplicates().to_numpy().tolist() == [["soft", 2]]
-
-
-def test_too_many_misses_are_told():
-    check = predictions_cover(scored_record([90.0] * 6 + [10.0] * 2), POOL)
-    assert not check.passed
-    assert check.severity.value == "WARN"
-    assert "no fewer predictions held than chance allows" in check.description
+    many = predictions_cover(scored_record([90.0] * 6 + [10.0] * 2), POOL)
+    assert (many.passed, many.severity.value) == (False, "WARN")
+    assert "no fewer predictions held than chance allows" in many.description
 
 
 def test_fresh_residuals_like_the_pools_pass_and_shifted_ones_do_not():
@@ -421,6 +391,8 @@ def test_nothing_scored_is_nothing_to_test():
     assert "nothing to test" in check.description
     assert rank_tests(scored_record([5.0]), POOL.head(0), "analytic").empty
     assert strangeness(NONE, POOL, "analytic").empty
+    unspread = scored_record([1.0]).assign(std_error=np.nan)  # as strange as can be
+    assert strangeness(unspread, POOL, "analytic")["p_value"].iloc[0] == 1 / 20
 
 
 def test_the_standard_error_that_intervals_are_made_of_scales_the_pool():
@@ -451,18 +423,15 @@ def test_residuals_are_ranked_in_the_spread_that_intervals_are_made_of(vote_std_
 def test_a_prediction_stored_without_the_parts_of_its_spread_is_not_ranked_and_said_so():
     older = typed_record(scored_record([60.0, 75.0]).drop(columns=["vote_std_error", "used_votes"]))
     assert older["used_votes"].isna().all()
-    check = exchangeable(older, POOL, "analytic")
-    assert check.passed
-    assert "2 stored before vote_std_error was" in check.description
-    assert check.metadata["n_scored"].value == 0
-    record = pd.concat([older, scored_record([5.0]).assign(model="newer")], ignore_index=True)
-    check = exchangeable(record, POOL, "analytic")
-    assert "1 fresh against 19" in check.description
-    assert "2 stored before" in check.description
+    newer = scored_record([5.0]).assign(model="newer")
+    record = pd.concat([older, newer], ignore_index=True)
+    for table, n_scored, sentence in (
+        (older, 0, "nothing to test"),
+        (record, 1, "1 fresh against 19"),
+    ):
+        check = exchangeable(table, POOL, "analytic")
+        assert (check.passed, check.metadata["n_scored"].value) == (True, n_scored)
+        assert "2 stored before vote_std_error was" in check.description
+        assert sentence in check.description
     coverage, _ = coverage_of(record, POOL)
     assert coverage["n_predictions"].tolist() == [3]
-
-
-def test_a_model_without_spread_is_as_strange_as_can_be():
-    record = scored_record([1.0]).assign(std_error=np.nan)
-    assert strangeness(record, POOL, "analytic")["p_value"].iloc[0] == 1 / 20

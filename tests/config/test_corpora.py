@@ -1,11 +1,15 @@
-"""`config/corpora.yaml`: the keys of a corpus, their defaults, and the messages about mistakes."""
+"""Configuration: keys and defaults, messages about mistakes (`mistakes.yaml`), and folders."""
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
+import yaml
 
+from assets.settings import narrowed
 from judgeline.reliability.gate import CRITERIA, WITHHOLD
 from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.entries import read_entries
 from resources.config.options import (
     CONTROLS,
     CandidateOptions,
@@ -13,11 +17,12 @@ from resources.config.options import (
     PanelOptions,
     RefreshOptions,
 )
-from resources.config.paths import ROOT
+from resources.config.paths import ROOT, config_dir, home, tables_uri
 from resources.corpora.reading import read_corpus
 from resources.suggest import unknown_name
 
 SHIPPED = ROOT / "config" / "corpora.yaml"
+MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -128,33 +133,7 @@ def test_variables_have_defaults(value, expected, monkeypatch: pytest.MonkeyPatc
     assert given.location == expected
 
 
-MISTAKES = [
-    ("", "holds no corpora"),
-    ("- a\n", "holds no corpora"),
-    ("a: [\n", "not valid YAML"),
-    ("a: !!python/object/apply:os.getcwd []\n", "not valid YAML"),
-    ("a: 3\n", "line 1: corpus 'a' is 3; expected display_name"),
-    ("1: {}\n", "corpus 1: a slug is .* put it in quotes"),
-    ("A B:\n  reader: battles\n", "corpus 'A B': a slug is lower-case letters"),
-    ("a:\n  slug: a\n  reader: battles\n", "has a key 'slug'; its key above is the slug: remove"),
-    ("a:\n  display_name: A\n", "line 1: corpus 'a' lacks the key 'reader'; add it"),
-    ("a:\n  seed: -1\n", r"'reader'; add it\n.*'seed', is wrong"),
-    (
-        "a:\n  display_name: A\n  reader: lmarena100k\n",
-        "line 3: corpus 'a', key 'reader', is wrong: .*did you mean 'lmarena-100k'",
-    ),
-    (
-        "a:\n  reader: battles\na:\n  reader: arena\n",
-        "line 3: the key 'a' is there already, in line 1",
-    ),
-    (
-        "a:\n  reader: arena-hard\n  arena_hard: null\n",
-        "line 1: corpus 'a' is wrong: .*'arena_hard' go together",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), MISTAKES)
+@pytest.mark.parametrize(("text", "message"), MISTAKES["files"])
 def test_a_mistake_is_told_with_file_place_and_remedy(load, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         load(text)
@@ -162,51 +141,7 @@ def test_a_mistake_is_told_with_file_place_and_remedy(load, text: str, message: 
     assert "pydantic" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("sample_sise: 3", "unknown key 'sample_sise'; did you mean 'sample_size'"),
-        ("arena: {n_battles: 3}", "options under 'arena' need 'reader: arena'; remove"),
-        ("arena_hard: {}", "'arena_hard' go together"),
-        ("rating: {sead: 1}", "unknown key 'rating.sead'; did you mean 'seed'"),
-        ("rating: {miscoverage: 1.5}", "'rating.miscoverage', .*less than 1 .found 1.5.; correct"),
-        ("filters: {languages: [Klingonese]}", "'filters.languages', .*'Klingonese' is no .* ISO"),
-        ("filters: {languages: []}", "keeps nothing; remove the key"),
-        ("gate: {kapa: 0.3}", "'gate.kapa'; did you mean 'kappa'"),
-        ("gate: {kappa: 1.3}", "'gate.kappa', .*less than or equal to 1"),
-        ("gate: {icc_average: .nan}", "'gate.icc_average', .*finite"),
-        ("gate: {withhold: [parse_rat]}", "'gate.withhold', .*did you mean 'parse_rate'"),
-        ("gate: {withhold: [9]}", "'gate.withhold.0', .*valid string"),
-        ("panel: {battle: 20}", "'panel.battle'; did you mean 'battles'"),
-        ("panel: {runs: 1}", "'panel.runs', .*greater than or equal to 2"),
-        ("panel: {battles: -1}", "'panel.battles', .*greater than or equal to 0"),
-        ("reference: {n_population: 1}", "'reference.n_population', is wrong"),
-        ("reference: {mean_kappa: 0}", "'reference.mean_kappa', is wrong"),
-        ("reference: {modle: x}", "'reference.modle'; did you mean 'model'"),
-        ("reference: [x]", "'reference', is wrong"),
-        ("refresh: {budget: 5USD 6USD}", "'refresh.budget', .*twice"),
-        ("refresh: {budget: []}", "'refresh.budget', .*at least 1 item"),
-        ("refresh: {budget: '  '}", "'refresh.budget', .*at least 1 item"),
-        ("refresh: {budget: lots}", "'refresh.budget', .*the budget 'lots' is none"),
-        ("candidates: {budget: much}", "'candidates.budget', .*budget 'much' is none"),
-        ("candidates: {budget: []}", "'candidates.budget', .*at least 1 item"),
-        ("candidates: {budget: 5}", "'candidates.budget', .*valid list"),
-        ("candidates: {half_width: 0}", "'candidates.half_width', .*greater than 0"),
-        (
-            "candidates: {max_battles: 19}",
-            "'candidates.max_battles', .*or equal to 20",
-        ),
-        ("candidates: {half: 1}", "'candidates.half'; remove it; known keys are half_width"),
-        ("candidates: {controls: [nul-model]}", "did you mean 'null-model'"),
-        ("candidates: {controls: {copy-of-opponent: {carrier: x}}}", "of injected-instruction"),
-        (
-            "candidates: {controls: {null-model: {bond: 3}}}",
-            "null-model.bond'; remove",
-        ),
-        ("candidates: {controls: {null-model: 3}}", "'candidates.controls.null-model', is wrong"),
-        ("candidates: {controls: 3}", "'candidates.controls', is wrong"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), MISTAKES["keys"])
 def test_a_mistake_in_a_group_is_told_by_its_key(load, line: str, message: str) -> None:
     with pytest.raises(ValueError, match=rf"line [14]: corpus 't'.*{message}"):
         load(f"t:\n  reader: battles\n  location: x.csv\n  {line}\n")
@@ -231,3 +166,93 @@ def test_unknown_names(value, known, hint) -> None:
     assert unknown_name("corpus", value, known, "config/corpora.yaml") == (
         f"unknown corpus {value!r}; {hint} Correct the name, or add it to config/corpora.yaml."
     )
+
+
+# What YAML makes of a value is told by its place, never in its words
+
+BEFORE = "first: 1\nsecond:\n  inner: [2024-01-02, 7]\n"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "!!int sk-secret",
+        "!!int ''",
+        "!!float sk-secret",
+        "!!bool sk-secret",
+        "!!timestamp sk-secret",
+        "2024-13-45",
+        "2024-01-02 03:04:05 +99:99",
+        '"sk-secret \\UFFFFFFFF"',
+        "9" * 5000,
+    ],
+)
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [("third: {}\n", 4), ("third:\n  sk-key: [1, {}]\n", 5), ("? {}\n: 3\n", 4)],
+)
+def test_a_value_that_is_not_what_it_is_written_as_is_told_by_its_line(
+    tmp_path: Path, value: str, form: str, line: int
+) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(BEFORE + form.format(value), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"some\.yaml, line {line}: a value here") as caught:
+        read_entries(file, "things")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    assert "sk-" not in str(caught.value)
+    assert "month" not in str(caught.value)
+
+
+def test_values_and_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(BEFORE + "third: &a {x: 0x1F}\nfourth: *a\n", encoding="utf-8")
+    entries = read_entries(file, "things")
+    assert entries.values["fourth"] == {"x": 31}
+    assert entries.line("third", "x") == 4
+    assert entries.line("second", "inner", "0") == 3
+
+
+def test_a_file_that_holds_itself_is_nested_too_deeply(tmp_path: Path) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text("a: &a {b: *a}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="nested too deeply") as caught:
+        read_entries(file, "things")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    for name in ("JUDGELINE_HOME", "JUDGELINE_CONFIG", "JUDGELINE_TABLES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return monkeypatch
+
+
+def test_everything_lies_in_the_checkout_unless_it_is_moved(folders, tmp_path: Path) -> None:
+    assert (ROOT / "pyproject.toml").is_file()
+    assert (home(), config_dir()) == (ROOT / ".judgeline", ROOT / "config")
+    assert tables_uri() == str(ROOT / ".judgeline" / "tables")
+    folders.setenv("JUDGELINE_HOME", "here")  # a relative home becomes absolute
+    assert home() == tmp_path / "here"
+    assert tables_uri() == str(tmp_path / "here" / "tables")
+    folders.setenv("JUDGELINE_TABLES", "s3://bucket/tables")
+    assert tables_uri() == "s3://bucket/tables"
+
+
+# A table has no setting but those that are recorded with it
+
+CORPUS = CorpusDefinition(slug="c", reader="arena", seed=3, rating={"l2": 0.5})
+
+
+def test_named_settings_are_those_of_the_entry() -> None:
+    own = narrowed(CORPUS, {"slug", "seed", "rating.l2"})
+    assert (own.slug, own.seed, own.rating.l2) == ("c", 3, 0.5)
+    assert narrowed(CORPUS, {"rating", "rating.l2"}).rating == CORPUS.rating
+
+
+@pytest.mark.parametrize("name", ["reader", "candidates", "rating.seed"])
+def test_reading_another_setting_is_an_error(name: str) -> None:
+    own = narrowed(CORPUS, {"slug", "seed", "rating.l2"})
+    with pytest.raises(AttributeError, match=name.rpartition(".")[2]):
+        attrgetter(name)(own)
+    attrgetter(name)(CORPUS)  # the entry itself keeps everything

@@ -1,4 +1,4 @@
-from functools import partial
+"""A corpus after it was read: cleaned, filtered, sampled, and the checks on each table."""
 
 import dagster as dg
 import numpy as np
@@ -6,14 +6,78 @@ import pandas as pd
 import pytest
 
 from assets.corpus import assets as corpus
-from resources.config.corpora import CorpusDefinition
+from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
+from resources.config.corpora import CorpusDefinition, Filters
+from resources.corpora.assemble import clean_battles, filter_battles
 from resources.tables.corpus import BATTLES, RAW_BATTLES
 
 
+def battles(**columns: list) -> pd.DataFrame:
+    n = len(next(iter(columns.values())))
+    table = {"battle_id": [f"b{row}" for row in range(n)], "model_a": "ant", "model_b": "bee"}
+    return typed(pd.DataFrame({**table, **columns}, index=range(n)), BATTLE_DTYPES)
+
+
+def test_clean_battles_keep_the_first_sound_one() -> None:
+    raw = battles(battle_id=["x", "x", "x", None, "y"], model_b=["ant", "bee", "cat", "bee", "bee"])
+    clean, quarantine = clean_battles(raw)
+    assert clean[["battle_id", "model_b"]].to_numpy().tolist() == [["x", "bee"], ["y", "bee"]]
+    assert quarantine[["row", "reason"]].to_numpy().tolist() == [
+        [0, "self-battle"],
+        [2, "duplicate-battle"],
+        [3, "missing-battle-id"],
+    ]
+    assert {name: str(dtype) for name, dtype in quarantine.dtypes.items()} == QUARANTINE_DTYPES
+
+
+def test_clean_battles_stay_as_they_are() -> None:
+    raw = battles(language=["en", None], n_turns=[1, None])
+    clean, quarantine = clean_battles(raw)
+    pd.testing.assert_frame_equal(clean, raw)
+    assert quarantine.empty
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept", "dropped"),
+    [
+        ({}, [0, 1, 2, 3, 4], {}),
+        ({"languages": ["en"]}, [0, 3, 4], {"unknown-language": 1, "other-language": 1}),
+        ({"single_turn": True}, [0, 1, 2], {"unknown-turns": 1, "multi-turn": 1}),
+        (
+            {"languages": ["en", "de"], "single_turn": True},
+            [0, 1],
+            {"unknown-language": 1, "unknown-turns": 1, "multi-turn": 1},
+        ),
+    ],
+)
+def test_filters(filters, kept, dropped) -> None:
+    table = battles(language=["en", "de", None, "en", "en"], n_turns=[1, 1, 1, 2, None])
+    passed, counts = filter_battles(table, Filters(**filters))
+    assert passed["battle_id"].tolist() == [f"b{row}" for row in kept]
+    assert counts == dropped
+    assert len(passed) + sum(counts.values()) == len(table)
+    assert passed.index.tolist() == list(range(len(kept)))
+
+
+@pytest.mark.parametrize(
+    ("code", "published"),
+    [
+        *[("en", "English"), ("nn", "Norwegian Nynorsk"), ("gd", "SCOTS_GAELIC"), ("fa", "Farsi")],
+        *[("sco", "scots"), ("de", "de"), ("zh", "zh-Hant"), ("pt", "pt_BR"), ("he", "iw")],
+        *[("yue", "yue"), (None, "unknown"), (None, "und"), (None, "un"), (None, "")],
+        *[(None, None), (None, float("nan")), (None, "Middle Elvish")],
+    ],
+)
+def test_languages(code, published) -> None:
+    assert language_code(published) == code
+
+
 def definition(**changes) -> CorpusDefinition:
-    return CorpusDefinition(
-        **{"slug": "tiny", "display_name": "Tiny", "reader": "battles", **changes}
-    )
+    return CorpusDefinition(slug="tiny", reader="battles", **changes)
+
+
+def chosen_ids(battles, before=None, **changes):
+    return corpus.choose(battles, definition(**changes), before)["battle_id"].tolist()
 
 
 def test_sample_covers_the_models_and_is_in_order(raw_battles):
@@ -22,104 +86,79 @@ def test_sample_covers_the_models_and_is_in_order(raw_battles):
     assert counts.min() >= 5
     assert counts.sum() == 24
     assert chosen["selection_order"].tolist() == list(range(12))
+    assert len(chosen_ids(raw_battles)) == len(raw_battles)  # without a size every battle
 
 
 def test_chosen_battles_stay_chosen_when_corpus_and_sample_grow(raw_battles):
     before = corpus.choose(raw_battles.head(30), definition(sample_size=10), None)
     shuffled = raw_battles.sample(frac=1, random_state=1)
-    after = corpus.choose(shuffled, definition(sample_size=20, seed=5), before)
-    assert after["battle_id"].tolist()[:10] == before["battle_id"].tolist()
-    assert after["battle_id"].is_unique
-    assert len(after) == 20
+    after = chosen_ids(shuffled, before, sample_size=20, seed=5)
+    assert after[:10] == before["battle_id"].tolist()
+    assert len(set(after)) == 20
 
 
 def test_a_battle_that_left_the_corpus_leaves_the_sample(raw_battles):
     before = corpus.choose(raw_battles, definition(sample_size=10), None)
     gone = before["battle_id"].iloc[3]
-    after = corpus.choose(
-        raw_battles[raw_battles["battle_id"].ne(gone)], definition(sample_size=10), before
-    )
-    assert gone not in set(after["battle_id"])
-    assert set(before["battle_id"]) - {gone} <= set(after["battle_id"])
+    left = raw_battles[raw_battles["battle_id"].ne(gone)]
+    after = chosen_ids(left, before, sample_size=10)
+    assert gone not in after
+    assert set(before["battle_id"]) - {gone} <= set(after)
 
 
-def test_choice_does_not_depend_on_the_order_of_the_file(raw_battles):
-    one = corpus.choose(raw_battles, definition(sample_size=17), None)
-    other = corpus.choose(raw_battles.iloc[::-1], definition(sample_size=17), None)
-    assert one["battle_id"].tolist() == other["battle_id"].tolist()
+def test_choice_depends_on_the_seed_and_not_on_the_order_of_the_file(raw_battles):
+    one = chosen_ids(raw_battles, sample_size=7)
+    assert chosen_ids(raw_battles.iloc[::-1], sample_size=7) == one
+    assert len({tuple(chosen_ids(raw_battles, sample_size=7, seed=n)) for n in range(4)}) > 1
 
 
-def test_seed_changes_the_choice(raw_battles):
-    samples = {
-        tuple(corpus.choose(raw_battles, definition(sample_size=7, seed=seed), None)["battle_id"])
-        for seed in range(4)
-    }
-    assert len(samples) > 1
+# Each check: a good table passes, and one with every fault is told each of them.
 
 
-def test_without_a_sample_size_every_battle_is_chosen(raw_battles):
-    assert len(corpus.choose(raw_battles, definition(), None)) == len(raw_battles)
+def broken(table: pd.DataFrame, **cells: object) -> pd.DataFrame:
+    """Return a table whose rows, from the first on, each have one of these values."""
+    table = table.astype(dict.fromkeys(cells, object))
+    for row, (name, value) in enumerate(cells.items()):
+        table.loc[table.index[row], name] = value
+    return table
 
 
-# Each check: good tables pass, and each way of breaking one fails.
-
-
-@pytest.mark.parametrize(
-    "breakage",
-    [
-        lambda t: t.drop(columns="cluster_id"),
-        lambda t: t.assign(winner="a"),
-        lambda t: t.head(0),
-    ],
-)
-def test_agreed_columns(raw_battles, breakage):
-    check = partial(RAW_BATTLES.check, "battles_have_the_agreed_columns")
-    assert check(raw_battles).passed
-    assert not check(breakage(raw_battles)).passed
-
-
-def _first(column, value):
-    def breakage(table):
-        table = table.copy()
-        table[column] = table[column].astype(object)
-        table.loc[table.index[0], column] = value
-        return table
-
-    return breakage
-
-
-@pytest.mark.parametrize(
-    ("breakage", "told"),
-    [
-        (_first("battle_id", None), "battle_id is known"),
-        (_first("question_id", None), "question_id is known"),
-        (_first("cluster_id", None), "cluster_id is known"),
-        (_first("model_a", None), "model_a is known"),
-        (_first("model_b", None), "model_b is known"),
-        (_first("battle_id", "battle-01"), "battle_id is unique"),
-        (_first("model_b", "ant"), "between two models"),
-        (_first("human_outcome", 0.3), "human_outcome is 1, 0.5, 0 or null"),
-        (_first("n_turns", 0), "n_turns is at least 1"),
-        (lambda t: t.head(0), "passes the filters"),
-    ],
-)
-def test_clean_battles(raw_battles, breakage, told):
-    assert BATTLES.check("battles_are_clean", raw_battles).passed
-    result = BATTLES.check("battles_are_clean", breakage(raw_battles))
+def told_by(result: dg.AssetCheckResult) -> str:
     assert not result.passed
-    assert told in result.description
+    return str(result.description)
 
 
-def test_clean_battles_may_lack_votes_and_text(raw_battles):
-    bare = raw_battles.assign(
-        human_outcome=np.nan, completion_a=None, completion_b=None, n_turns=pd.NA
-    )
-    assert BATTLES.check("battles_are_clean", bare).passed
+def test_clean_battles(raw_battles):
+    check = "battles_are_clean"
+    bare = raw_battles.assign(human_outcome=np.nan, completion_a=None, n_turns=pd.NA)
+    for sound in (raw_battles, bare):
+        assert BATTLES.check(check, sound).passed
+    names = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
+    faults = broken(raw_battles, **dict.fromkeys(names), human_outcome=0.3, n_turns=0)
+    faults.loc[faults.index[7], "battle_id"] = "battle-08"
+    faults.loc[faults.index[9], "model_b"] = faults["model_a"].iloc[9]
+    told = told_by(BATTLES.check(check, faults))
+    for words in (
+        *(f"{name} is known" for name in names),
+        "battle_id is unique",
+        "between two models",
+        "human_outcome is 1, 0.5, 0 or null",
+        "battle-05 (human_outcome=0.3)",
+        "n_turns is at least 1",
+    ):
+        assert words in told
+    assert "passes the filters" in told_by(BATTLES.check(check, raw_battles.head(0)))
 
 
-def test_failing_rows_are_named(raw_battles):
-    result = BATTLES.check("battles_are_clean", _first("human_outcome", 0.3)(raw_battles))
-    assert "battle-00 (human_outcome=0.3)" in result.description
+def test_agreed_columns(raw_battles):
+    check = "battles_have_the_agreed_columns"
+    assert RAW_BATTLES.check(check, raw_battles).passed
+    for faulty in (
+        raw_battles.drop(columns="cluster_id"),
+        raw_battles.assign(winner="a"),
+        raw_battles.head(0),
+    ):
+        assert not RAW_BATTLES.check(check, faulty).passed
 
 
 @pytest.mark.parametrize(
@@ -142,23 +181,22 @@ def test_human_votes(raw_battles):
     assert not corpus.humans_voted(raw_battles.assign(human_outcome=np.nan)).passed
 
 
-@pytest.mark.parametrize(
-    ("breakage", "told"),
-    [
-        (_first("battle_id", "battle-01"), "battle_id is unique"),
-        (_first("battle_id", "from-elsewhere"), "one of the corpus"),
-        (_first("selection_order", 1), "selection_order is unique"),
-        (_first("selection_order", 99), "counts from 0"),
-        (_first("selection_order", -1), "counts from 0"),
-        (lambda t: t.head(0), "at least one battle"),
-    ],
-)
-def test_sample_is_a_sample(raw_battles, sampled_battles, breakage, told):
+def test_sample_is_a_sample(raw_battles, sampled_battles):
     check = corpus.sample_is_a_sample
     assert check(sampled_battles, raw_battles).passed
-    result = check(breakage(sampled_battles), raw_battles)
-    assert not result.passed
-    assert told in result.description
+    faults = broken(sampled_battles, battle_id="battle-01", selection_order=2)
+    faults.loc[3, ["battle_id", "selection_order"]] = ["from-elsewhere", 99]
+    told = told_by(check(faults, raw_battles))
+    for words in (
+        "battle_id is unique",
+        "one of the corpus",
+        "selection_order is unique",
+        "counts from 0",
+    ):
+        assert words in told
+    negative = broken(sampled_battles, selection_order=-1)
+    assert "counts from 0" in told_by(check(negative, raw_battles))
+    assert "at least one battle" in told_by(check(sampled_battles.head(0), raw_battles))
 
 
 def test_sample_covers_the_models(raw_battles, sampled_battles):

@@ -17,12 +17,24 @@ from judgeline.io import BATTLE_DTYPES, VERDICT_DTYPES, typed
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions
 from resources.corpora.reading import read_files
-from resources.exchange.alpaca_eval import NO_TEXT, write_alpaca_eval
-from resources.exchange.arena_hard import arena_hard_options, write_arena_hard
-from resources.exchange.files import require_free, write_together
-from resources.exchange.games import MEAN_ONLY, NO_RESULT, Exported, judged_battles
-from resources.exchange.mt_bench import write_mt_bench
-from resources.exchange.soft_elo import COLUMNS, NO_QUARTER, write_soft_elo
+from resources.exchange.formats import (
+    COLUMNS,
+    NO_QUARTER,
+    NO_TEXT,
+    arena_hard_options,
+    write_alpaca_eval,
+    write_arena_hard,
+    write_mt_bench,
+    write_soft_elo,
+)
+from resources.exchange.games import (
+    MEAN_ONLY,
+    NO_RESULT,
+    Exported,
+    judged_battles,
+    require_free,
+    write_together,
+)
 
 BASE = ArenaHardOptions(baseline="base")
 READERS = {
@@ -190,74 +202,60 @@ def test_soft_elo_by_hand() -> None:
 
 # What a format cannot hold is counted
 
+BOTH = (verdict(0, "AB", 1.0), verdict(0, "BA", 1.0))
+FAILED_FIRST = (
+    verdict(0, "AB", None, replicate=0),
+    verdict(0, "AB", 0.5, replicate=2),
+    verdict(0, "AB", 1.0, replicate=1),
+    verdict(0, "BA", None, replicate=1, status="refusal"),
+    verdict(0, "BA", None, replicate=0, status="truncated"),
+)
+ACCOUNTS = [
+    ("mt-bench", {}, [verdict(0, "mean", 1.0)], "left_out", {MEAN_ONLY: 1}),
+    ("arena-hard", {}, [verdict(0, "mean", 1.0)], "left_out", {MEAN_ONLY: 1}),
+    ("mt-bench", {}, [verdict(0, "AB", 0.75), BOTH[1]], "left_out", {NO_RESULT: 1}),
+    ("mt-bench", {}, [verdict(0, "AB", None, status="ok"), BOTH[1]], "left_out", {NO_RESULT: 1}),
+    ("soft-elo", {}, [verdict(0, "mean", 0.3)], "left_out", {NO_QUARTER: 1}),
+    ("arena-hard", {"model_b": "bee"}, BOTH, "left_out",
+     {"neither model is the baseline 'base'": 1}),
+    ("alpaca-eval", {"completion_b": None}, BOTH, "left_out", {NO_TEXT: 1}),
+    ("mt-bench", {}, [*BOTH, verdict(0, "AB", 0.0, replicate=1), verdict(9, "AB", 1.0)], "not_read",
+     {"verdicts on battles that are not in the sample": 1, "verdicts of further replicates": 1}),
+    ("mt-bench", {}, FAILED_FIRST, "not_read", {"verdicts of further replicates": 3}),
+    ("mt-bench", {}, FAILED_FIRST, "changed",
+     {"failed games (truncated), written as failed": 1}),
+    ("mt-bench", {}, [verdict(0, "AB", 0.5)], "changed",
+     {"failed games (never asked), written as failed": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("style", "change", "rows", "count", "expected"), ACCOUNTS)
+def test_what_a_format_has_no_place_for_is_counted(style, change, rows, count, expected) -> None:
+    said = verdicts(*rows)
+    exported = export(style, battles(battle(0, **change)), said.set_index(said.index + 7))
+    assert counted(getattr(exported.account, count)) == expected
+    assert exported.account.n_written == (0 if count == "left_out" else 1)
+
 
 @pytest.mark.parametrize(
-    ("style", "rows", "reason"),
+    ("rows", "winners"),
     [
-        ("mt-bench", [verdict(0, "mean", 1.0)], MEAN_ONLY),
-        ("arena-hard", [verdict(0, "mean", 1.0)], MEAN_ONLY),
-        ("mt-bench", [verdict(0, "AB", 0.75), verdict(0, "BA", 1.0)], NO_RESULT),
-        ("mt-bench", [verdict(0, "AB", None, status="ok"), verdict(0, "BA", 1.0)], NO_RESULT),
-        ("soft-elo", [verdict(0, "mean", 0.3)], NO_QUARTER),
+        (FAILED_FIRST, ("model_1", "error")),  # a replicate that was read goes first
+        ([verdict(0, "AB", 0.5)], ("tie", "error")),  # never asked is a failure
+        ([*BOTH, verdict(0, "AB", 0.0, replicate=1)], ("model_1", "model_1")),
     ],
 )
-def test_a_battle_that_has_no_place_is_left_out_and_counted(style, rows, reason) -> None:
-    account = export(style, battles(battle(0)), verdicts(*rows)).account
-    assert counted(account.left_out) == {reason: 1}
-    assert account.n_written == 0
+def test_of_replicates_the_first_that_was_read_counts(rows, winners) -> None:
+    (row,) = rows_of("mt-bench", export("mt-bench", battles(battle(0)), verdicts(*rows)).text)
+    assert (row["g1_winner"], row["g2_winner"]) == winners
 
 
-def test_battles_off_the_baseline_or_without_texts_are_left_out() -> None:
-    said = verdicts(verdict(0, "AB", 1.0), verdict(0, "BA", 1.0))
-    off = export("arena-hard", battles(battle(0, model_b="bee")), said).account
-    assert counted(off.left_out) == {"neither model is the baseline 'base'": 1}
-    silent = export("alpaca-eval", battles(battle(0, completion_b=None)), said).account
-    assert counted(silent.left_out) == {NO_TEXT: 1}
-
-
-def test_verdicts_outside_the_export_are_counted() -> None:
-    said = verdicts(
-        verdict(0, "AB", 1.0),
-        verdict(0, "AB", 0.0, replicate=1),
-        verdict(0, "BA", 1.0),
-        verdict(9, "AB", 1.0),
-    )
-    exported = export("mt-bench", battles(battle(0), battle(1)), said)
-    assert rows_of("mt-bench", exported.text)[0]["g1_winner"] == "model_1"
-    assert counted(exported.account.not_read) == {
-        "verdicts on battles that are not in the sample": 1,
-        "verdicts of further replicates": 1,
-        "battles without a verdict": 1,
-    }
-
-
-def test_a_replicate_that_was_read_goes_before_one_that_failed() -> None:
-    said = verdicts(
-        verdict(0, "AB", None, replicate=0),
-        verdict(0, "AB", 0.5, replicate=2),
-        verdict(0, "AB", 1.0, replicate=1),
-        verdict(0, "BA", None, replicate=1, status="refusal"),
-        verdict(0, "BA", None, replicate=0, status="truncated"),
-    )
-    exported = export("mt-bench", battles(battle(0)), said.set_index(pd.Index([7] * 5)))
-    (row,) = rows_of("mt-bench", exported.text)
-    assert (row["g1_winner"], row["g2_winner"]) == ("model_1", "error")
-    assert exported.account.not_read["verdicts of further replicates"] == 3
-    assert counted(exported.account.changed) == {"failed games (truncated), written as failed": 1}
-
-
-def test_an_order_that_was_never_asked_is_a_failure() -> None:
-    exported = export("mt-bench", battles(battle(0)), verdicts(verdict(0, "AB", 0.5)))
-    row = rows_of("mt-bench", exported.text)[0]
-    assert (row["g1_winner"], row["g2_winner"]) == ("tie", "error")
-    assert exported.account.changed["failed games (never asked), written as failed"] == 1
-
-
-def test_rows_that_readers_take_for_one_are_counted() -> None:
-    some = battles(battle(0), battle(1, question_id="q0"))
+def test_rows_that_readers_take_for_one_and_battles_without_a_verdict_are_counted() -> None:
+    some = battles(battle(0), battle(1, question_id="q0"), battle(2))
     said = verdicts(*(verdict(n, order, 1.0) for n in (0, 1) for order in ("AB", "BA")))
-    changed = export("mt-bench", some, said).account.changed
-    assert changed["rows that share question and models with an earlier one"] == 1
+    account = export("mt-bench", some, said).account
+    assert account.changed["rows that share question and models with an earlier one"] == 1
+    assert counted(account.not_read) == {"battles without a verdict": 1}
 
 
 def test_scores_beat_nothing_and_a_published_outcome_beats_scores() -> None:

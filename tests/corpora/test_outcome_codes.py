@@ -7,9 +7,9 @@ import pytest
 
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import outcomes_by_code, parse_codes, read_judged_battles, read_softelo
-from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.corpora import CorpusDefinition
+from resources.corpora.locations import content_revision
 from resources.corpora.reading import CorpusRead, read_corpus
-from resources.corpora.revision import content_revision
 
 Codes = tuple[str, str, str]
 """Of a win of A, a win of B and a tie; an empty one is no vote."""
@@ -66,7 +66,7 @@ def test_ranked_files_of_another_coding(tmp_path: Path, codes: Codes, stated: st
     with pytest.raises(ValueError, match="human_outcome") as refused:
         read_judged_battles(path)
     assert str(refused.value).count("(40 rows)") == 2
-    assert f"--outcomes {stated} " in str(refused.value)
+    assert f"outcomes={stated} " in str(refused.value)
     scored = read_judged_battles(path, outcomes="/".join(filter(None, codes))).scored
     assert values(scored["human_outcome"]) == read_as(codes)
     assert values(scored["recorded_outcome"])[:2] == ["1", "0"]
@@ -136,14 +136,6 @@ def test_codes_that_are_rare(tmp_path: Path, code: str, n_rows: int, is_refused:
             assert quarantine["detail"].str.contains(code).all()
 
 
-def rare_words(path: Path, n_words: int) -> Path:
-    """Write 100 voted battles, some of whose votes are words, each another."""
-    words = [f"word-{n}" for n in range(n_words)]
-    return write(
-        path, human_outcome=words + ["1", "0"] * 50, score_difference=["1"] * (100 + n_words)
-    )
-
-
 def test_codes_of_a_hostile_file_are_shown_inert_and_short(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", human_outcome=column(("\x1b[31m" + "x" * 999, "0", "1")))
     with pytest.raises(ValueError, match=r"config/corpora\.yaml") as refused:
@@ -153,8 +145,13 @@ def test_codes_of_a_hostile_file_are_shown_inert_and_short(tmp_path: Path) -> No
 
 
 def test_more_unknown_votes_than_two_per_cent_need_a_key(tmp_path: Path) -> None:
-    assert len(corpus(rare_words(tmp_path / "few.csv", 2)).quarantine) == 2
-    many = rare_words(tmp_path / "many.csv", 3)
+    few, many = (
+        write(
+            tmp_path / f"{n}.csv", human_outcome=[f"word-{k}" for k in range(n)] + ["1", "0"] * 50
+        )
+        for n in (2, 3)
+    )
+    assert len(corpus(few).quarantine) == 2
     with pytest.raises(ValueError, match=r"2\.9% of 103.*'word-0'.*'allow_quarantine: true'"):
         corpus(many)
     assert len(corpus(many, allow_quarantine=True).battles) == 100
@@ -167,7 +164,7 @@ def test_codes_that_another_coding_uses_are_refused_in_annotations(tmp_path: Pat
     path = write(tmp_path / "x.csv", **preferences, **sides)
     with pytest.raises(ValueError, match=r"judge_pref holds.*'2' \(40 rows\).*convert the column"):
         read_softelo([path])
-    with pytest.raises(ValueError, match=r"annotations.*Leave out --outcomes"):
+    with pytest.raises(ValueError, match=r"annotations.*Leave out 'outcomes'"):
         read_judged_battles(path, outcomes="1/2/0")
 
 
@@ -178,12 +175,7 @@ def test_codes_that_say_nothing_are_refused(text: str) -> None:
 
 
 def test_every_code_from_the_third_on_is_a_tie() -> None:
-    assert parse_codes("model_a/model_b/tie/both_bad") == {
-        "model_a": 1.0,
-        "model_b": 0.0,
-        "tie": 0.5,
-        "both_bad": 0.5,
-    }
+    assert list(parse_codes("model_a/model_b/tie/both_bad").values()) == [1.0, 0.0, 0.5, 0.5]
 
 
 def test_a_vote_that_is_missing_is_none_whatever_the_codes_are_called() -> None:
@@ -209,15 +201,7 @@ def test_a_corpus_in_which_nobody_wins_by_the_stated_code_is_of_another_coding(
         corpus(path, outcomes="1/-1/0")
 
 
-def test_stated_codes_belong_to_the_reader_and_to_the_content(tmp_path: Path) -> None:
-    config = tmp_path / "corpora.yaml"
-    for key, value in {"outcomes": "1/2", "allow_quarantine": "true"}.items():
-        config.write_text(f"mine: {{reader: comparia, location: x.csv, {key}: {value}}}")
-        with pytest.raises(ValueError, match=f"'{key}' needs 'reader: battles'"):
-            load_corpora(config)
-    config.write_text("mine: {reader: battles, location: x.csv, outcomes: 1/1}")
-    with pytest.raises(ValueError, match=r"line 1: corpus 'mine', key 'outcomes'.*1/-1/0"):
-        load_corpora(config)
+def test_stated_codes_belong_to_the_content(tmp_path: Path) -> None:
     path = str(write(tmp_path / "x.csv", human_outcome=["1", "2"]))
     revisions = {
         content_revision(CorpusDefinition(slug="mine", reader="battles", location=path, **options))

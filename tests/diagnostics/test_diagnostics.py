@@ -10,54 +10,12 @@ from sklearn.metrics import cohen_kappa_score
 from twins import Battle, beta, voted_models
 
 from judgeline.diagnostics.judge import (
-    Diagnostics,
     diagnose_judge,
     equal_mass_bins,
     expected_calibration_error,
     reliability_curve,
 )
-from judgeline.elo import (
-    CodedBattles,
-    HeldOutRatings,
-    RatingSettings,
-    fit_beta,
-    fit_beta_folds,
-    rate,
-)
-from judgeline.reliability.agreement import cohen_kappa
-
-OUTCOMES = st.lists(
-    st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.5, 1.0])),
-    min_size=1,
-    max_size=60,
-)
-
-
-@given(OUTCOMES)
-def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[float, float]]) -> None:
-    first, second = zip(*pairs, strict=True)
-    kappa = cohen_kappa(first, second)
-    if len({*first, *second}) == 1:
-        assert math.isnan(kappa)
-    else:
-        expected = cohen_kappa_score([str(x) for x in first], [str(x) for x in second])
-        assert kappa == pytest.approx(expected, abs=1e-12)
-
-
-def test_kappa_by_hand() -> None:
-    # 4 of 6 agree; by chance 3/6 * 2/6 + 1/6 * 2/6 + 2/6 * 2/6 = 1/3
-    assert cohen_kappa([1, 1, 1, 0.5, 0, 0], [1, 1, 0.5, 0.5, 0, 0.0]) == pytest.approx(
-        (5 / 6 - 1 / 3) / (1 - 1 / 3)
-    )
-
-
-def test_kappa_refuses_what_it_cannot_compare() -> None:
-    with pytest.raises(ValueError, match="1 and 2"):
-        cohen_kappa([1.0], [1.0, 0.0])
-    with pytest.raises(ValueError, match="0 and 0"):
-        cohen_kappa([], [])
-    with pytest.raises(ValueError, match="second holds 1 NaN"):
-        cohen_kappa([1.0, 0.0], [1.0, math.nan])
+from judgeline.elo import RatingSettings, fit_beta, fit_beta_folds, rate
 
 
 def test_calibration_error_by_hand() -> None:
@@ -107,65 +65,60 @@ def arena(seed: int = 5, n: int = 900) -> list[Battle]:
     return play(rng, pairs, rng.normal(0, 0.8, 10), vote_share=0.9)
 
 
-def rated(battles: list[Battle]) -> tuple[CodedBattles, HeldOutRatings]:
-    coded = code(battles)
-    return coded, rate(coded, RatingSettings(n_resamples=0))
-
-
 def diagnose(battles: list[Battle], **columns) -> dict[tuple[str, str], tuple[float, int]]:
-    coded, heldout = rated(battles)
+    coded = code(battles)
+    heldout = rate(coded, RatingSettings(n_resamples=0))
     table = diagnose_judge(coded, fit_beta_folds(coded), heldout, **columns)
-    return values_of(table)
-
-
-def values_of(table: Diagnostics) -> dict[tuple[str, str], tuple[float, int]]:
-    keys = list(zip(table.diagnostic.tolist(), table.level.tolist(), strict=True))
+    keys = zip(table.diagnostic.tolist(), table.level.tolist(), strict=True)
     return dict(zip(keys, zip(table.value.tolist(), table.n.tolist(), strict=True), strict=True))
 
 
-def test_named_figures_agree_with_their_definitions() -> None:
+@pytest.fixture(scope="module")
+def found() -> dict[tuple[str, str], tuple[float, int]]:
+    """The figures of `arena()` without any optional column."""
+    return diagnose(arena())
+
+
+def test_named_figures_agree_with_their_definitions(found) -> None:
     battles = arena()
-    found = diagnose(battles)
     voted = [b for b in battles if b.human is not None]
     decisive = [b for b in voted if b.human != 0.5]
     kappa = cohen_kappa_score([str(b.judge) for b in voted], [str(b.human) for b in voted])
-    assert found["cohen_kappa", ""] == (pytest.approx(kappa), len(voted))
-    assert found["mean_absolute_score", ""] == (
-        pytest.approx(np.mean([abs(b.score) for b in battles])),
-        len(battles),
-    )
     agreement = [0.5 if b.score == 0 else float((b.score > 0) == (b.human == 1)) for b in decisive]
-    assert found["decisive_agreement", ""] == (pytest.approx(np.mean(agreement)), len(decisive))
-    size = [abs(b.score) for b in decisive]
-    assert found["score_agreement_correlation", ""][0] == pytest.approx(
-        np.corrcoef(size, agreement)[0, 1]
-    )
+    correlation = np.corrcoef([abs(b.score) for b in decisive], agreement)[0, 1]
+    pooled = fit_beta([b.score for b in voted], [b.human for b in voted])
+    folds = fit_beta_folds(code(battles))
+    expected = {
+        "cohen_kappa": (kappa, len(voted)),
+        "mean_absolute_score": (np.mean([abs(b.score) for b in battles]), len(battles)),
+        "decisive_agreement": (np.mean(agreement), len(decisive)),
+        "score_agreement_correlation": (correlation, len(decisive)),
+        "beta_pooled": (pooled.beta, pooled.n_battles),
+        "beta_fold_sd": (np.std(folds.beta, ddof=1), 10),
+    }
+    for name, (value, n) in expected.items():
+        assert found[name, ""] == (pytest.approx(value), n), name
     assert found["beta_pooled", ""][0] == pytest.approx(beta(battles)[0], rel=1e-9)
-
-
-def test_temperature_with_ties_solves_its_equation() -> None:
-    battles = [b for b in arena() if b.human is not None]
-    slope, n = diagnose(arena())["beta_with_ties", ""]
-    score, outcome = np.array([[b.score, b.human] for b in battles]).T
-    assert n == len(battles)
+    optional = ("position", "verbosity", "beta_by_language")
+    assert not [name for name, _ in found if name.startswith(optional)]
+    # the slope with ties solves its equation
+    slope, n = found["beta_with_ties", ""]
+    score, outcome = np.array([[b.score, b.human] for b in voted]).T
+    assert n == len(voted)
     assert np.sum(score * (outcome - expit(slope * score))) == pytest.approx(0, abs=1e-6)
 
 
-def test_residuals_are_summed_up_by_quartile_of_human_ratings() -> None:
-    battles = arena()
-    _, heldout = rated(battles)
-    found = diagnose(battles)
+def test_residuals_are_summed_up_by_quartile_of_human_ratings(found) -> None:
+    heldout = rate(code(arena()), RatingSettings(n_resamples=0))
     rows = heldout.method == "soft"
-    order = np.argsort(heldout.human_rating[rows])
-    residual = heldout.residual[rows][order]
-    assert len(residual) == len(voted_models(battles))
+    residual = heldout.residual[rows][np.argsort(heldout.human_rating[rows])]
+    assert len(residual) == len(voted_models(arena()))
     values = [found["residual_soft_by_human_rating", f"Q{k}"] for k in (1, 2, 3, 4)]
     assert sum(n for _, n in values) == len(residual)
     assert sum(value * n for value, n in values) == pytest.approx(residual.sum())
     assert values[0][0] == pytest.approx(residual[: values[0][1]].mean())
-    assert found["residual_soft_human_correlation", ""][0] == pytest.approx(
-        np.corrcoef(heldout.residual[rows], heldout.human_rating[rows])[0, 1]
-    )
+    correlation = np.corrcoef(heldout.residual[rows], heldout.human_rating[rows])[0, 1]
+    assert found["residual_soft_human_correlation", ""][0] == pytest.approx(correlation)
 
 
 def test_position_by_hand() -> None:
@@ -206,27 +159,19 @@ def test_languages_with_enough_votes_have_their_own_slope() -> None:
     assert ("beta_by_language", "ja") not in found
 
 
-def test_columns_that_are_missing_leave_their_rows_out() -> None:
-    names = {diagnostic for diagnostic, _ in diagnose(arena())}
-    assert not {n for n in names if n.startswith(("position", "verbosity", "beta_by_language"))}
-
-
-def test_no_figure_depends_on_the_order_of_battles() -> None:
+def test_order_of_battles_and_names_of_sides_move_no_figure(found) -> None:
     """Grid scores tie often: which of them fall into a bin must not be a matter of rows."""
     battles = arena()
     shuffled = [battles[k] for k in np.random.default_rng(1).permutation(len(battles))]
-    first, second = diagnose(battles), diagnose(shuffled)
     random_ones = ("surrogacy", "beta_sd_at_budget")  # split by row, at random
-    for key, (value, n) in first.items():
-        if not key[0].startswith(random_ones):
-            assert second[key] == (pytest.approx(value, abs=1e-9), n), key
-
-
-def test_swapping_sides_moves_no_figure() -> None:
-    battles = arena()
-    first, second = diagnose(battles), diagnose([battle.swapped() for battle in battles])
-    for key, (value, n) in first.items():
-        assert second[key] == (pytest.approx(value, abs=1e-9), n), key
+    for other, left_out in (
+        (shuffled, random_ones),
+        ([battle.swapped() for battle in battles], ()),
+    ):
+        again = diagnose(other)
+        for key, (value, n) in found.items():
+            if not key[0].startswith(left_out):
+                assert again[key] == (pytest.approx(value, abs=1e-9), n), key
 
 
 def test_the_slope_varies_less_on_a_larger_budget() -> None:
@@ -238,19 +183,6 @@ def test_the_slope_varies_less_on_a_larger_budget() -> None:
     assert spread[100] < spread[5] / 2
 
 
-def test_slope_spread_over_folds_is_their_standard_deviation() -> None:
-    battles = arena()
-    folds = fit_beta_folds(code(battles))
-    assert diagnose(battles)["beta_fold_sd", ""] == (pytest.approx(np.std(folds.beta, ddof=1)), 10)
-
-
-def test_pooled_slope_is_one_number_everywhere() -> None:
-    battles = arena()
-    votes = [b for b in battles if b.human is not None]
-    direct = fit_beta([b.score for b in votes], [b.human for b in votes])
-    assert diagnose(battles)["beta_pooled", ""] == (pytest.approx(direct.beta), direct.n_battles)
-
-
 def test_kappa_both_ways_does_not_depend_on_who_is_called_a() -> None:
     """The weaker model as A in every battle: the marginals agree with the outcome by chance."""
     rng = np.random.default_rng(11)
@@ -258,19 +190,10 @@ def test_kappa_both_ways_does_not_depend_on_who_is_called_a() -> None:
     strengths = np.linspace(-1.5, 1.5, 12)
     listed = play(rng, [(int(a), int(b)) for a, b in pairs], strengths)
     turned = [b.swapped() if rng.random() < 0.5 else b for b in listed]
-    found = [values(battles) for battles in (listed, turned)]
-    assert found[0]["kappa_both_ways"] == pytest.approx(found[1]["kappa_both_ways"], abs=1e-12)
-    assert found[1]["cohen_kappa"] - found[0]["cohen_kappa"] > 0.05
-    assert found[0]["kappa_both_ways"] == pytest.approx(found[1]["cohen_kappa"], abs=0.02)
-
-
-def values(battles: list[Battle]) -> dict[str, float]:
-    coded = code(battles)
-    folds = fit_beta_folds(coded)
-    ratings = rate(coded, RatingSettings(n_resamples=0))
-    named = diagnose_judge(coded, folds, ratings)
-    return {
-        str(name): float(value)
-        for name, level, value in zip(named.diagnostic, named.level, named.value, strict=True)
-        if not level
-    }
+    found = [diagnose(battles) for battles in (listed, turned)]
+    (both, (alone, _)), (both_turned, (alone_turned, _)) = (
+        (one["kappa_both_ways", ""][0], one["cohen_kappa", ""]) for one in found
+    )
+    assert both == pytest.approx(both_turned, abs=1e-12)
+    assert alone_turned - alone > 0.05
+    assert both == pytest.approx(alone_turned, abs=0.02)

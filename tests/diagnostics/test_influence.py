@@ -1,16 +1,31 @@
+"""Influence of battles on ratings: against refits without them, and as a table with its check."""
+
 import math
 
+import dagster as dg
 import numpy as np
+import pandas as pd
 import pytest
 from arenas import STRESS_GRAPHS, code, dense_battles, stress_battles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
+from assets.diagnostics.influences import added_up, influence_table
 from judgeline.diagnostics.influence import fit_influences, influence_of
-from judgeline.elo import ELO_PER_LOGIT, RatingSettings, fit_beta_folds, rate
+from judgeline.elo import (
+    ELO_PER_LOGIT,
+    RatingSettings,
+    fit_beta,
+    fit_beta_folds,
+    rate,
+    rating_to_strength,
+)
 from judgeline.elo.placements import place
 from judgeline.elo.strengths import place_models
+from judgeline.io import as_coded, as_table
+from resources.config.corpora import RatingOptions
+from resources.tables.diagnostics import BATTLE_INFLUENCES
 
 METHODS = ("human", "hard", "soft", "smoothed-0.75", "soft-rescaled")
 
@@ -31,24 +46,12 @@ def test_leaving_a_battle_out_moves_the_rating_as_told(seed: int, n: int, l2: fl
         kept = np.arange(n) != left_out
         lost = strength - placed(outcome[kept], anchors[kept], l2)
         told = influence[left_out] / ELO_PER_LOGIT
+        # (Dividing by the information with the battle tells half of it where there are two.)
         # Mean value theorem: lost = residual / (information of the others, at some place between
         # both strengths), and p (1 - p) changes by at most a factor exp(|lost|) on the way.
         assert lost * told >= -1e-18
         assert abs(told) <= abs(lost) * math.exp(abs(lost)) + 1e-10
         assert abs(told) >= abs(lost) * math.exp(-abs(lost)) - 1e-10
-
-
-@pytest.mark.parametrize("n", [2, 5, 20, 80])
-def test_what_is_told_is_what_a_refit_without_the_battle_loses(n: int) -> None:
-    """Dividing by the information with the battle tells 0.53 of it at 2 battles, 0.95 at 20."""
-    rng, shares = np.random.default_rng(n), []
-    for _ in range(200):
-        outcome, anchors = rng.random(n), rng.normal(0, 0.7, n)
-        strength = placed(outcome, anchors, 0.01)
-        _, influence = influence_of(outcome, strength, anchors, l2=0.01)
-        lost = ELO_PER_LOGIT * (strength - placed(outcome[1:], anchors[1:], 0.01))
-        shares.append(influence[0] / lost)
-    assert np.median(shares) == pytest.approx(1, abs=0.02 if n == 2 else 0.005)
 
 
 def test_an_only_battle_carries_all_that_the_penalty_leaves() -> None:
@@ -59,6 +62,7 @@ def test_an_only_battle_carries_all_that_the_penalty_leaves() -> None:
     assert np.isnan(alone).all()  # without it, and without a penalty, there is no rating
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", STRESS_GRAPHS)
 def test_wins_beyond_expectation_add_up_to_the_pull_of_the_penalty(graph: str) -> None:
     battles = code(stress_battles(graph))
@@ -126,12 +130,7 @@ def test_a_rating_loses_what_its_largest_battle_is_said_to_carry(method: str) ->
 
 def test_naming_the_other_side_a_changes_no_influence() -> None:
     played = dense_battles(4)
-    turned = [
-        type(b)(
-            b.model_b, b.model_a, None if b.human is None else 1 - b.human, 1 - b.judge, -b.score
-        )
-        for b in played
-    ]
+    turned = [battle.swapped() for battle in played]
     first, second = (
         fit_influences(code(battles), fit_beta_folds(code(battles)), method="auto")
         for battles in (played, turned)
@@ -171,3 +170,108 @@ def test_a_rating_by_gap_loses_what_its_battles_are_said_to_carry() -> None:
         model, row = str(found.model[place_of]), int(found.row[place_of])
         lost = rating_of(model, whole) - rating_of(model, np.arange(len(battles)) != row)
         assert lost == pytest.approx(found.influence[place_of], rel=0.35)
+
+
+# ------------------------------------------------------------------ the table
+
+RATING = RatingOptions(n_resamples=0, method="soft")
+
+
+@pytest.fixture
+def folds(scored_battles) -> pd.DataFrame:
+    return as_table(fit_beta_folds(as_coded(scored_battles, "derived")))
+
+
+@pytest.fixture
+def heldout(scored_battles) -> pd.DataFrame:
+    return as_table(rate(as_coded(scored_battles, "derived"), RatingSettings(n_resamples=0)))
+
+
+@pytest.fixture
+def newcomer(scored_battles) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nine battles of a model that nobody voted on, and its rating."""
+    opponents = ["bee", "cat", "dog"] * 3
+    scores = np.array([3.0, 2.0, 1.0, 0.5, -0.5, 1.5, 2.5, -1.0, 0.25])
+    battles = scored_battles.head(9).assign(
+        battle_id=[f"new-{k}" for k in range(9)],
+        model_a=opponents,
+        model_b="new",
+        human_outcome=np.nan,
+        recorded_outcome=np.nan,
+        score_difference=-scores,
+        judge_outcome=(1 - np.sign(scores)) / 2,
+        candidate="new",
+        control=None,
+        content_hash="c" * 64,
+    )
+    return battles, pd.DataFrame({"model": ["new"], "rating": [1600.0]})
+
+
+def test_one_row_per_battle_and_side_strongest_first(scored_battles, folds, heldout):
+    table = influence_table(scored_battles, folds, RATING)
+    assert list(table.columns) == BATTLE_INFLUENCES.columns
+    soft = heldout[heldout["method"].eq("soft")].set_index("model")["rating"]
+    rated = set(soft.dropna().index)
+    met = [name for side in ("model_a", "model_b") for name in scored_battles[side]]
+    assert len(table) == sum(name in rated for name in met)
+    assert set(table["model"]) == rated
+    assert not table["is_candidate"].any()
+    for _, own in table.groupby("model"):
+        assert own["influence"].abs().is_monotonic_decreasing
+    name = min(rated)
+    # by hand, from the ratings alone: what a battle counts as is sigmoid(beta * difference)
+    first = table[table["model"].eq(name)].iloc[0]
+    battle = scored_battles.set_index("battle_id").loc[first["battle_id"]]
+    beta = folds.set_index("held_out_model").loc[name, "beta"]
+    sign = 1 if battle["model_a"] == name else -1
+    counted = 1 / (1 + math.exp(-sign * beta * battle["score_difference"]))
+    assert first["outcome"] == pytest.approx(counted)
+    own = table[table["model"].eq(name)]
+    pull = 2 * RATING.l2 * float(rating_to_strength(soft[name]))
+    bits = own["expected"] * (1 - own["expected"])
+    others = bits.sum() - bits + 2 * RATING.l2
+    assert (own["influence"] * others).sum() == pytest.approx(ELO_PER_LOGIT * pull)
+
+
+def test_rated_candidates_have_their_own_rows_and_move_no_other_models(
+    scored_battles, folds, newcomer
+):
+    battles, ratings = newcomer
+
+    def table_with(rated: pd.DataFrame | None) -> pd.DataFrame:
+        given = {"candidate_scores": battles, "candidate_ratings": rated}
+        return influence_table(scored_battles, folds, RATING, **given)
+
+    table = table_with(ratings)
+    mine = table[table["is_candidate"]]
+    assert set(mine["model"]) == {"new"}
+    assert sorted(mine["battle_id"]) == sorted(battles["battle_id"])
+    assert set(mine["opponent"]) == {"bee", "cat", "dog"}
+    strongest = mine.set_index("battle_id").loc["new-0"]
+    beta = fit_beta(scored_battles["score_difference"], scored_battles["human_outcome"]).beta
+    assert strongest["outcome"] == pytest.approx(1 / (1 + math.exp(-beta * 3)))
+    others = table[~table["is_candidate"]].reset_index(drop=True)
+    for none in (None, ratings.assign(rating=np.nan), ratings.head(0)):
+        pd.testing.assert_frame_equal(others, table_with(none), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["soft", "hard", "smoothed-0.75", "gap", "average", "auto"])
+def test_influences_add_up(scored_battles, folds, heldout, method):
+    options = RatingOptions(method=method)
+    table = influence_table(scored_battles, folds, options)
+    assert added_up(table, heldout, scored_battles, options).passed
+    shifted = added_up(
+        table.assign(outcome=table["outcome"] + 1e-3), heldout, scored_battles, options
+    )
+    assert not shifted.passed
+    assert shifted.severity == dg.AssetCheckSeverity.WARN
+    assert "wins beyond expectation" in shifted.description
+    first = table["model"].iloc[0]
+    for wrong in (table[table["model"].ne(first)], table.assign(battle_id="elsewhere")):
+        assert not added_up(wrong, heldout, scored_battles, options).passed
+
+
+def test_a_method_without_ratings_leaves_an_empty_table_of_the_same_columns(scored_battles, folds):
+    table = influence_table(scored_battles, folds.assign(beta=np.nan), RATING)
+    assert table.empty
+    assert list(table.columns) == BATTLE_INFLUENCES.columns

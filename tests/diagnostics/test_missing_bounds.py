@@ -1,7 +1,10 @@
+"""Bounds from missing battles: full refits of a slow twin, invariances, and the checks."""
+
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 from arenas import code, name, play, random_pairs
 from hypothesis import given, settings
@@ -9,6 +12,10 @@ from hypothesis import strategies as st
 from likeness import by_model_and_method, rate
 from twins import Battle, judge_placement, tied_together, voted_models
 
+from assets.diagnostics.missing_bounds import (
+    bounds_are_of_the_ratings,
+    missing_battles_matter_little,
+)
 from judgeline.diagnostics.missing_bounds import (
     MAX_WIDTH,
     MissingBounds,
@@ -24,11 +31,11 @@ EXACT = 1e-5  # Elo points
 
 
 def bound(
-    scored: Sequence[Battle], missing: Sequence[Battle], *, l2: float = 0.01, reach: float = 9.0
+    scored: Sequence[Battle], missing: Sequence[Battle], *, l2: float = 0.01
 ) -> MissingBounds:
     coded = code(scored)
     first, second = ([battle.models()[side] for battle in missing] for side in (0, 1))
-    return bound_missing(coded, fit_beta_folds(coded), first, second, l2=l2, reach=reach)
+    return bound_missing(coded, fit_beta_folds(coded), first, second, l2=l2)
 
 
 def rows_of(bounds: MissingBounds) -> dict[tuple[str, str], dict[str, float]]:
@@ -248,20 +255,77 @@ def test_bounds_may_be_as_far_apart_as_an_interval_reaches_or_a_fixed_limit() ->
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "reach", "message"),
     [
-        ((["a"], []), "missing_a has 1 names, missing_b 0"),
-        ((["a"], ["a"]), r"missing battle 0 is between \('a', 'a'\)"),
-        ((["a", None], ["b", "a"]), r"missing battle 1 is between \(None, 'a'\)"),
+        ((["a"], []), 9.0, "missing_a has 1 names, missing_b 0"),
+        ((["a"], ["a"]), 9.0, r"missing battle 0 is between \('a', 'a'\)"),
+        ((["a", None], ["b", "a"]), 9.0, r"missing battle 1 is between \(None, 'a'\)"),
+        *((([], []), reach, f"reach is {reach:g}") for reach in (0.5, math.inf, math.nan)),
     ],
 )
-def test_what_is_no_battle_is_refused(trio: list[Battle], missing: tuple, told: str) -> None:
+def test_impossible_input_is_refused_by_name(trio, missing, reach, message) -> None:
     coded = code(trio)
-    with pytest.raises(ValueError, match=told):
-        bound_missing(coded, fit_beta_folds(coded), *missing, l2=0.01)
+    with pytest.raises(ValueError, match=message):
+        bound_missing(coded, fit_beta_folds(coded), *missing, l2=0.01, reach=reach)
 
 
-@pytest.mark.parametrize("reach", [0.5, math.inf, math.nan])
-def test_scores_beyond_the_reach_are_refused(trio: list[Battle], reach: float) -> None:
-    with pytest.raises(ValueError, match=f"reach is {reach:g}"):
-        bound(trio, [], reach=reach)
+# ------------------------------------------------------------------ the checks
+
+BOUNDS = pd.DataFrame(
+    {
+        "model": ["ant", "ant", "bee", "bee"],
+        "method": ["hard", "soft"] * 2,
+        "rating": [1510.0, 1505.0, 1490.0, 1495.0],
+        "worst_rating": [1500.0, 1500.0, 1490.0, 1495.0],
+        "best_rating": [1530.0, 1520.0, 1490.0, 1495.0],
+        "n_battles": 50,
+        "n_missing": [3, 3, 0, 0],
+        "n_missing_other": 0,
+        "half_width": [60.0, 50.0, np.nan, np.nan],
+    }
+)
+"""Two models: one with missing battles, one without."""
+NAN = math.nan
+NEW = {"model": "new", "rating": NAN, "worst_rating": NAN, "best_rating": NAN}
+
+
+def changed(row: int, **values: object) -> pd.DataFrame:
+    table = BOUNDS.copy()
+    table.loc[row, list(values)] = list(values.values())
+    return table
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sentence"),
+    [
+        (BOUNDS, None),
+        (changed(1, worst_rating=1506.0), None),  # a soft rating outside its bounds is no fault
+        (changed(2, **NEW).drop(index=3), None),  # a model that was never scored has no rating
+        (changed(0, rating=1510.1), "the one in heldout_ratings"),
+        (changed(0, rating=NAN), "the one in heldout_ratings"),
+        (changed(1, worst_rating=1521.0), "at most the best"),
+        (changed(0, best_rating=1505.0), "between its worst and its best"),
+        (pd.concat([BOUNDS, BOUNDS.head(1)]), "one row by each method"),
+    ],
+)
+def test_bounds_are_of_the_ratings(bounds: pd.DataFrame, sentence: str | None) -> None:
+    result = bounds_are_of_the_ratings(bounds, BOUNDS[["model", "method", "rating"]])
+    assert result.passed is (sentence is None)
+    assert sentence is None or ("ant" in result.description and sentence in result.description)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sentence"),
+    [
+        (BOUNDS, None),
+        (changed(0, best_rating=1560.0), None),
+        (changed(0, best_rating=1560.5), "ant hard (limit=60, width=60.5"),
+        (changed(0, half_width=np.inf, best_rating=1600.5), "limit=100, width=100.5"),
+        (changed(1, best_rating=NAN, worst_rating=NAN), "width=inf"),
+    ],
+)
+def test_bounds_wider_than_half_the_interval_warn_with_the_remedy(bounds, sentence) -> None:
+    result = missing_battles_matter_little(bounds)
+    assert (result.passed, result.severity.value) == (sentence is None, "WARN")
+    assert sentence is None or sentence in result.description
+    assert sentence is None or "--retry CLASS" in result.description

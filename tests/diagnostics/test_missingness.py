@@ -1,16 +1,23 @@
+"""Missing battles: one status each, an account that adds up, and chance over models."""
+
 import math
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from judgeline.diagnostics.missingness import battle_status, excess_p_values, length_bins
+from assets.diagnostics import missingness as module
+from assets.diagnostics.missingness import UNKNOWN, account_for
+from judgeline.diagnostics import battle_status, excess_p_values, length_bins
+from judgeline.io import score_battles
+from resources.tables.diagnostics import MISSINGNESS
 
-FAILURES = ("parse_error", "refusal", "truncated")
+FATES = ("ok", "parse_error", "refusal", "truncated")
 
 
 class Answer(NamedTuple):
@@ -27,7 +34,7 @@ def statuses(answers: list[Answer], n_battles: int) -> list[str]:
 
 def by_hand(answers: list[Answer], n_battles: int) -> list[str]:
     """The rule read aloud, one battle after the other."""
-    told = []
+    found = []
     for battle in range(n_battles):
         failed: list[Answer] = []
         read = set()
@@ -38,24 +45,24 @@ def by_hand(answers: list[Answer], n_battles: int) -> list[str]:
             else:
                 failed += own[:1]
         scored = {"AB", "BA"} <= read or "mean" in read
-        told.append("ok" if scored else failed[0].status if failed else "not_judged")
-    return told
+        found.append("ok" if scored else failed[0].status if failed else "not_judged")
+    return found
 
 
-answers = st.lists(
+ANSWERS = st.lists(
     st.builds(
         Answer,
         st.integers(0, 5),
         st.sampled_from(["AB", "BA", "mean"]),
         st.integers(0, 2),
-        st.sampled_from(["ok", *FAILURES]),
+        st.sampled_from(FATES),
     ),
     max_size=40,
     unique_by=lambda answer: answer[:3],
 )
 
 
-@given(answers=answers, random=st.randoms(use_true_random=False))
+@given(answers=ANSWERS, random=st.randoms(use_true_random=False))
 def test_every_battle_has_the_status_that_the_rule_read_aloud_gives(answers, random) -> None:
     expected = by_hand(answers, 7)
     random.shuffle(answers)
@@ -63,7 +70,7 @@ def test_every_battle_has_the_status_that_the_rule_read_aloud_gives(answers, ran
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("fates", "expected"),
     [
         ({"AB": ["ok"], "BA": ["ok"]}, "ok"),
         ({"AB": ["ok"], "BA": ["refusal"]}, "refusal"),
@@ -76,31 +83,13 @@ def test_every_battle_has_the_status_that_the_rule_read_aloud_gives(answers, ran
         ({}, "not_judged"),
     ],
 )
-def test_a_battle_without_a_score_has_the_class_of_its_first_failed_order(told, expected) -> None:
+def test_a_battle_without_a_score_has_the_class_of_its_first_failed_order(fates, expected) -> None:
     rows = [
         Answer(0, order, replicate, status)
-        for order, fates in told.items()
-        for replicate, status in enumerate(fates)
+        for order, own in fates.items()
+        for replicate, status in enumerate(own)
     ]
     assert statuses(rows, 1) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (Answer(0, "ab", 0, "ok"), "order is 'ab' in row 0; expected AB, BA or mean"),
-        (Answer(2, "AB", 0, "ok"), "battle is 2 in row 0; expected 0 to 1"),
-        (Answer(-1, "AB", 0, "ok"), "battle is -1 in row 0"),
-    ],
-)
-def test_impossible_answers_are_refused_by_name(answer: Answer, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        statuses([answer], 2)
-
-
-def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"different lengths: \[1, 2\]"):
-        battle_status([0, 0], ["AB"], [0], ["ok"], n_battles=1)
 
 
 # ------------------------------------------------------------------ length
@@ -128,8 +117,6 @@ def test_bins_of_different_lengths_are_quarters(n: int, seed: int) -> None:
 def test_unknown_lengths_have_no_bin() -> None:
     assert length_bins([math.nan, 3.0, math.nan]).tolist() == [-1, 0, -1]
     assert length_bins([math.nan]).tolist() == [-1]
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        length_bins([1.0], n_bins=0)
 
 
 # ------------------------------------------------------------------ chance
@@ -159,13 +146,11 @@ def test_one_models_chance_is_the_counted_one_and_fishers(data, all_battles: int
 
 def test_holms_correction_by_hand() -> None:
     """Chances 1/66 and 1/3 of two models, and 1: times 3, 2 and 1, never falling."""
-    alone = [
-        excess_p_values([k], [n], all_missing=2, all_battles=12)[0]
-        for k, n in ((2, 2), (1, 2), (0, 4))
-    ]
-    assert alone == pytest.approx([1 / 66, 21 / 66, 1.0])
     together = excess_p_values([1, 2, 0], [2, 2, 4], all_missing=2, all_battles=12)
     assert together == pytest.approx([42 / 66, 3 / 66, 1.0])
+    shunned = excess_p_values([20, 12, 8], [100, 150, 150], all_missing=20, all_battles=200)
+    assert shunned[0] < 1e-4
+    assert shunned[1:] == pytest.approx([1.0, 1.0])
 
 
 def test_false_alarms_over_all_models_stay_below_the_level() -> None:
@@ -184,13 +169,199 @@ def test_false_alarms_over_all_models_stay_below_the_level() -> None:
     assert np.mean(alarms) <= level + 4 * math.sqrt(level * (1 - level) / len(alarms))
 
 
-def test_a_judge_that_shuns_one_model_is_noticed() -> None:
-    found = excess_p_values([20, 12, 8], [100, 150, 150], all_missing=20, all_battles=200)
-    assert found[0] < 1e-4
-    assert found[1:] == pytest.approx([1.0, 1.0])
+def excess(missing: int, battles: int) -> np.ndarray:
+    return excess_p_values([missing], [battles], all_missing=5, all_battles=10)
 
 
-@pytest.mark.parametrize(("missing", "battles"), [([3], [2]), ([6], [8]), ([1], [11]), ([-1], [4])])
-def test_parts_that_exceed_their_whole_are_refused(missing: list[int], battles: list[int]) -> None:
-    with pytest.raises(ValueError, match=f"{missing[0]} of {battles[0]} battles missing in row 0"):
-        excess_p_values(missing, battles, all_missing=5, all_battles=10)
+BAD_INPUT = {
+    "order is 'ab' in row 0; expected AB, BA or mean": lambda: statuses([(0, "ab", 0, "ok")], 2),
+    "battle is 2 in row 0; expected 0 to 1": lambda: statuses([(2, "AB", 0, "ok")], 2),
+    "battle is -1 in row 0": lambda: statuses([(-1, "AB", 0, "ok")], 2),
+    r"different lengths: \[1, 2\]": lambda: battle_status([0, 0], ["AB"], [0], ["ok"], n_battles=1),
+    "at least 1, got 0": lambda: length_bins([1.0], n_bins=0),
+    "3 of 2 battles missing in row 0": lambda: excess(3, 2),
+    "6 of 8 battles missing in row 0": lambda: excess(6, 8),
+    "1 of 11 battles missing in row 0": lambda: excess(1, 11),
+    "-1 of 4 battles missing in row 0": lambda: excess(-1, 4),
+}
+
+
+@pytest.mark.parametrize("message", BAD_INPUT)
+def test_impossible_input_is_refused_by_name(message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BAD_INPUT[message]()
+
+
+# ------------------------------------------------------------------ the account
+
+
+def battles_of(*rows: tuple[str, str, str | None, int | None]) -> pd.DataFrame:
+    """Battles from (model_a, model_b, language, characters of either completion)."""
+    table = pd.DataFrame(rows, columns=["model_a", "model_b", "language", "length"])
+    texts = pd.Series([None if pd.isna(n) else "x" * int(n) for n in table["length"]], dtype="str")
+    return table.astype({"language": "str"}).assign(
+        battle_id=[f"b{k}" for k in range(len(rows))], completion_a=texts, completion_b=texts
+    )
+
+
+def verdicts_of(fates: dict[str, dict[str, list[str]]]) -> pd.DataFrame:
+    """Verdicts from statuses by battle and order, one per replicate."""
+    rows = [
+        (battle, order, replicate, status)
+        for battle, orders in fates.items()
+        for order, own in orders.items()
+        for replicate, status in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["battle_id", "order", "replicate", "status"])
+
+
+def counts(account: pd.DataFrame, grouping: str) -> dict[tuple[str, str], tuple[int, int]]:
+    rows = account[account["grouping"] == grouping].set_index(["level", "status"])
+    return {key: tuple(row) for key, row in rows[["n_battles", "n_verdicts"]].iterrows()}
+
+
+OK = {"AB": ["ok"], "BA": ["ok"]}
+
+
+def test_a_small_account_by_hand() -> None:
+    battles = battles_of(
+        ("ant", "bee", "en", 5),
+        ("bee", "cat", "en", 5),
+        ("cat", "ant", None, 9),
+        ("ant", "bee", "fr", 900),
+        ("ant", "bee", "fr", None),
+    )
+    failed = {"AB": ["refusal"], "BA": ["parse_error"]}
+    half = {"AB": ["ok"], "BA": ["refusal"]}
+    fates = {"b0": OK, "b1": failed, "b2": half, "b4": OK, "elsewhere": {"AB": ["truncated"]}}
+    account = account_for(battles, verdicts_of(fates))
+    assert account.columns.tolist() == MISSINGNESS.columns
+    assert counts(account, "all") == {
+        ("", "ok"): (2, 5),
+        ("", "refusal"): (2, 2),
+        ("", "parse_error"): (0, 1),
+        ("", "not_judged"): (1, 0),
+    }
+    assert counts(account, "model")["cat", "refusal"] == (2, 2)
+    assert counts(account, "model")["cat", "ok"] == (0, 1)
+    assert counts(account, "language") == {
+        ("en", "ok"): (1, 2),
+        ("en", "refusal"): (1, 1),
+        ("en", "parse_error"): (0, 1),
+        (UNKNOWN, "refusal"): (1, 1),
+        (UNKNOWN, "ok"): (0, 1),
+        ("fr", "ok"): (1, 2),
+        ("fr", "not_judged"): (1, 0),
+    }
+    assert counts(account, "length")["1800 to 1800 characters", "not_judged"] == (1, 0)
+    assert account.loc[account["grouping"] == "length", "level"].unique().tolist() == [
+        *(f"{n} to {n} characters" for n in (10, 18, 1800)),
+        UNKNOWN,
+    ]
+
+
+def test_a_corpus_without_texts_or_languages_has_no_such_groups() -> None:
+    battles = battles_of(*[("ant", "bee", None, None)] * 3)
+    account = account_for(battles, verdicts_of({"b0": {"mean": ["ok"]}, "b2": {"mean": ["ok"]}}))
+    assert account["grouping"].unique().tolist() == ["all", "model"]
+    assert counts(account, "all") == {("", "ok"): (2, 2), ("", "not_judged"): (1, 0)}
+
+
+@st.composite
+def judged(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
+    pair = st.permutations(("ant", "bee", "cat")).map(lambda names: tuple(names[:2]))
+    language, length = st.sampled_from(["en", "fr", None]), st.none() | st.integers(0, 50)
+    row = st.tuples(pair, language, length).map(lambda drawn: (*drawn[0], *drawn[1:]))
+    battles = battles_of(*draw(st.lists(row, min_size=1, max_size=15)))
+    own = st.lists(st.sampled_from(FATES), min_size=0, max_size=2)
+    orders = st.fixed_dictionaries({"AB": own, "BA": own})
+    ids = [*battles["battle_id"], "elsewhere"]
+    return battles, verdicts_of({battle: draw(orders) for battle in ids})
+
+
+@pytest.mark.slow
+@given(tables=judged(), seed=st.integers(0, 99))
+@settings(max_examples=60)
+def test_classes_add_up_in_every_grouping_whatever_the_order_of_verdicts(tables, seed) -> None:
+    battles, verdicts = tables
+    account = account_for(battles, verdicts)
+    asked = verdicts["battle_id"].ne("elsewhere").sum()
+    for grouping, rows in account.groupby("grouping"):
+        sides = 2 if grouping == "model" else 1
+        assert rows["n_battles"].sum() == sides * len(battles)
+        assert rows["n_verdicts"].sum() == sides * asked
+        np.testing.assert_allclose(rows.groupby("level")["share"].sum(), 1.0)
+    assert not account.duplicated(["grouping", "level", "status"]).any()
+    assert account[["n_battles", "n_verdicts"]].sum(axis=1).gt(0).all()
+    shuffled = verdicts.sample(frac=1, random_state=seed)
+    pd.testing.assert_frame_equal(account_for(battles, shuffled), account)
+
+
+# ------------------------------------------------------------------ the asset and its checks
+
+
+@pytest.fixture
+def failing(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Three battles fail: two refused in one order, one unreadable in both."""
+    fates = {
+        ("battle-00", "AB"): "refusal",
+        ("battle-01", "BA"): "refusal",
+        ("battle-02", "AB"): "parse_error",
+        ("battle-02", "BA"): "parse_error",
+    }
+    status = pd.Series(zip(verdicts["battle_id"], verdicts["order"], strict=True)).map(fates)
+    marks = [column for column in verdicts if column[-2:] in ("_a", "_b")]
+    lost = verdicts[marks].mask(status.notna())
+    return verdicts.assign(status=status.fillna("ok"), **lost)
+
+
+def test_metadata_has_the_totals_by_class(sampled_battles, failing) -> None:
+    result = module.missingness(sampled_battles=sampled_battles, verdicts=failing)
+    assert (result.metadata["n_sampled"], result.metadata["n_missing"]) == (24, 3)
+    records = {r.data["status"]: r.data["n_battles"] for r in result.metadata["classes"].records}
+    assert records == {"ok": 21, "parse_error": 1, "refusal": 2}
+    assert result.metadata["groupings"] == ["all", "model", "language", "length"]
+
+
+BREAKAGES = {
+    "language": lambda t: t[~(t["grouping"].eq("language") & t["status"].eq("refusal"))],
+    "as were scored": lambda t: t.assign(status=t["status"].replace("refusal", "ok")),
+    "add up to the verdicts": lambda t: t.assign(n_verdicts=t["n_verdicts"] + 1),
+    "ant (own=": lambda t: t.assign(level=t["level"].replace("ant", "bee")),
+    "all (n_battles=3": lambda t: t[t["grouping"].ne("all") | t["status"].ne("ok")],
+}
+
+
+def test_battles_are_accounted_for(raw_battles, sampled_battles, failing) -> None:
+    scored, account = score_battles(sampled_battles, failing), account_for(sampled_battles, failing)
+    check = module.battles_are_accounted_for
+    assert check(account, sampled_battles, failing, scored).passed
+    for sentence, breakage in BREAKAGES.items():
+        result = check(breakage(account), sampled_battles, failing, scored)
+        assert (result.passed, result.severity.value) == (False, "ERROR")
+        assert sentence in result.description
+    assert not check(account, raw_battles.head(30), failing, scored).passed  # another sample
+    assert not check(account, sampled_battles, failing, scored.head(20)).passed
+
+
+def _account(*missing: int) -> pd.DataFrame:
+    """200 battles, 100 per model, with some missing; each missing one is of two models."""
+    rows = [
+        ("model", model, status, n)
+        for model, gone in zip(("ant", "bee", "cat", "dog"), missing, strict=True)
+        for status, n in (("ok", 100 - gone), ("refusal", gone))
+    ]
+    total = sum(missing) // 2
+    rows += [("all", "", "ok", 200 - total), ("all", "", "refusal", total)]
+    table = pd.DataFrame(rows, columns=["grouping", "level", "status", "n_battles"])
+    return table.assign(n_verdicts=0, share=0.0)
+
+
+def test_a_model_that_is_shunned_is_named_with_the_remedy() -> None:
+    assert module.models_are_missing_alike(_account(5, 5, 6, 4)).passed
+    assert module.models_are_missing_alike(_account(0, 0, 0, 0)).passed
+    result = module.models_are_missing_alike(_account(10, 4, 3, 3))
+    assert (result.passed, result.severity.value) == (False, "WARN")
+    assert "ant (chance=" in result.description
+    assert "bee" not in result.description
+    assert "--retry CLASS" in result.description

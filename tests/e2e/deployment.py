@@ -1,21 +1,20 @@
 """The services of deploy/compose.yaml as processes of this machine, to be killed and restarted."""
 
 import contextlib
-import http.client
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 from ports import free_port
+from serving import answers, environment, post, wait_for
 
 from resources.config.paths import ROOT
 
@@ -23,15 +22,6 @@ SERVICES = ("code", "webserver", "daemon")
 PATIENCE_S = 180.0
 LOOKED_AFTER_OFTEN = {"poll_interval_seconds": 3, "free_slots_after_run_end_seconds": 5}
 _PORTS = {"4000": "JUDGELINE_CODE_PORT", "3000": "WEBSERVER_PORT"}
-
-
-def wait_for(is_so: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """Return what is true once it is; fails after a while with what was waited for."""
-    deadline = time.monotonic() + patience_s
-    while not (found := is_so()):
-        assert time.monotonic() < deadline, f"not within {patience_s:g} s: {what}"
-        time.sleep(0.2)
-    return found
 
 
 @dataclass
@@ -53,11 +43,9 @@ class Deployment:
 
     @property
     def environment(self) -> dict[str, str]:
-        foreign = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         ports = {name: str(port) for name, port in self._ports.items()}
         return {
-            **kept,
+            **environment(),
             **self.variables,
             "DAGSTER_HOME": self.variables["JUDGELINE_HOME"],
             "DAGSTER_DISABLE_TELEMETRY": "1",
@@ -84,9 +72,10 @@ class Deployment:
         for name in names or SERVICES:
             self._processes[name] = self._started(name)
             if name == "code":
-                wait_for(lambda: self._listens("JUDGELINE_CODE_PORT"), "the code location listens")
+                listens = partial(self._listens, "JUDGELINE_CODE_PORT")
+                wait_for("the code location to listen", listens, PATIENCE_S)
         if "webserver" in (names or SERVICES):
-            wait_for(self._is_served, "the webserver answers")
+            wait_for("the webserver to answer", self._is_served, PATIENCE_S)
 
     def kill(self, *names: str) -> None:
         """Kill services with all their processes, run workers of the code location included."""
@@ -114,20 +103,11 @@ class Deployment:
         After a kill of the database each of its connections fails once, and is then made anew.
         """
         for _ in range(10):
-            told = self._told(query, variables)
+            told = post(self._ports["WEBSERVER_PORT"], query, variables)
             if "server closed the connection" not in str(told.get("errors", "")):
                 break
         assert "errors" not in told, told["errors"]
         return dict(told["data"])
-
-    def _told(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-        body = json.dumps({"query": query, "variables": variables})
-        connection = http.client.HTTPConnection("127.0.0.1", self._ports["WEBSERVER_PORT"], 60)
-        try:
-            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
-            return dict(json.loads(connection.getresponse().read()))
-        finally:
-            connection.close()
 
     def _started(self, name: str) -> "subprocess.Popen[bytes]":
         command = [self._localised(word) for word in self._commands[name]]
@@ -158,14 +138,7 @@ class Deployment:
         """
         for name in [name for name in self._processes if not self.is_up(name)]:
             self._processes[name] = self._started(name)
-        connection = http.client.HTTPConnection("127.0.0.1", self._ports["WEBSERVER_PORT"], 5)
-        try:
-            connection.request("GET", "/server_info")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return answers(self._ports["WEBSERVER_PORT"])
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,11 @@ import pytest
 import yaml
 from fault_server import Body, shown_texts
 from rich.console import Console
+from serving import environment
 
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
-from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
 from resources.config.paths import ROOT
 from resources.store.resource import StoredVerdicts
@@ -160,13 +160,11 @@ class Installation:
 
     def start(self, *arguments: str, log: Path | None = None) -> "subprocess.Popen[bytes]":
         """Start the command line in a process group of its own; its output goes to a file."""
-        foreign = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         with (log or self.folder / "output.txt").open("ab") as sink:
             return subprocess.Popen(
                 [sys.executable, "-m", "pipelines", *arguments],
                 cwd=ROOT,
-                env=kept | self.variables,
+                env=environment(**self.variables),
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

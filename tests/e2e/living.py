@@ -1,6 +1,5 @@
 """An installation that lives: a home of its own, its configuration, and the servers over both."""
 
-import http.client
 import json
 import os
 import shutil
@@ -11,19 +10,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from ports import HOST, free_port
+from serving import Found, answers, environment, post, wait_for
 
 from resources.config.paths import ROOT
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 240, 60, 1800
 SMALL_ARENA = {"n_prompts": 60, "n_battles": 800, "n_voted": 12, "n_new": 1}
-FOREIGN = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "judgeline"}
 
-Found = TypeVar("Found")
 Timestamps = dict[str, dict[str, str]]
 """When each partition of each asset was last made, by asset and partition."""
 
@@ -51,9 +49,8 @@ class Living:
         self.log = folder / "ui.log"
         shutil.copytree(ROOT / "config", self.config)
         self.edit("corpora", lambda known: known["arena"]["arena"].update(arena))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
         self.environment = {
-            **kept,
+            **environment(),
             **({"JUDGELINE_DATA": data} if (data := os.environ.get("JUDGELINE_DATA")) else {}),
             "JUDGELINE_HOME": str(self.home),
             "JUDGELINE_CONFIG": str(self.config),
@@ -77,8 +74,8 @@ class Living:
         part.write_text(yaml.safe_dump(known, sort_keys=False), encoding="utf-8")
         part.replace(path)
 
-    def command(self, *arguments: str) -> str:
-        """Run the command line to its end and return what it printed; it must succeed."""
+    def command(self, *arguments: str, code: int = 0) -> str:
+        """Run the command line to its end, which must be this code; return what it printed."""
         done = subprocess.run(
             [sys.executable, "-m", "pipelines", *arguments],
             cwd=ROOT,
@@ -88,8 +85,8 @@ class Living:
             check=False,
             timeout=COMMAND_SECONDS,
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
-        return done.stdout
+        assert done.returncode == code, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+        return done.stdout + (done.stderr if code else "")
 
     def take_over(self, folder: Path) -> None:
         """Go on from what an installation in another folder has done."""
@@ -129,34 +126,21 @@ class Living:
         self, what: str, check: Callable[[], Found], seconds: float, pause: float = 1.0
     ) -> Found:
         """Return what `check` finds as soon as it finds something."""
-        deadline = time.monotonic() + seconds
-        while not (found := check()):
+
+        def looked() -> Found:
             ended = self.server.poll() if self.server is not None else None
             assert ended is None, f"the servers ended with {ended}: {self.told()}"
-            assert time.monotonic() < deadline, f"waited {seconds} s for {what}: {self.told()}"
-            time.sleep(pause)
-        return found
+            return check()
+
+        return wait_for(what, looked, seconds, pause, self.told)
 
     def answers(self) -> bool:
         """Whether a web server answers on the port."""
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=5)
-        try:
-            connection.request("GET", "/server_info")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return answers(self.port)
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Return the data that the interface's GraphQL answers; an error it tells of raises."""
-        body = json.dumps({"query": query, "variables": variables})
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=120)
-        try:
-            connection.request("POST", "/graphql", body, {"Content-Type": "application/json"})
-            answer = json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
+        answer = post(self.port, query, variables)
         assert not answer.get("errors"), answer["errors"]
         data: dict[str, Any] = answer["data"]
         return data
@@ -239,14 +223,6 @@ class Living:
         return list(found["sensorState"]["ticks"])
 
     # ------------------------------------------------------------------ what is waited for
-
-    def add_partition(self, dimension: str, key: str) -> None:
-        """Add a partition as the interface's dialog does."""
-        query = """mutation($r: RepositorySelector!, $d: String!, $k: String!) {
-            addDynamicPartition(repositorySelector: $r, partitionsDefName: $d, partitionKey: $k) {
-              __typename } }"""
-        done = self.ask(query, r=REPOSITORY, d=dimension, k=key)["addDynamicPartition"]
-        assert done["__typename"] == "AddDynamicPartitionSuccess", done
 
     def unfinished(self) -> list[str]:
         """The ids of runs and backfills that are under way."""

@@ -17,9 +17,10 @@ from typing import Any
 import postgres
 import pytest
 import yaml
-from deployment import Deployment, deployed, wait_for
+from deployment import Deployment, deployed
 from fault_server import FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
+from serving import wait_for
 from upath import UPath
 
 from resources.judges.calls import present
@@ -134,7 +135,7 @@ class Backfill:
     def wait_for_share(self, share: float) -> None:
         """Wait until so much of everything is recorded."""
         n_wanted = share * len(self.needed())
-        wait_for(lambda: len(self.recorded()) >= n_wanted, f"{share:.0%} are recorded", 600)
+        wait_for(f"{share:.0%} to be there", lambda: len(self.recorded()) >= n_wanted, 600)
 
     def count_losses(self, *judges: str) -> None:
         """Note what of some judges was recorded when their workers were dead, and what was lost.
@@ -142,7 +143,7 @@ class Backfill:
         Lost is what was asked for and is not recorded: it has to be asked for again.
         """
         time.sleep(1)  # what the dead had sent is read
-        wait_for(lambda: self.server.in_flight <= self.most_in_flight(judges), "it is answered", 30)
+        wait_for("answers", lambda: self.server.in_flight <= self.most_in_flight(judges), 30)
         models = {f"tiny-{judge}" for judge in judges}
         asked = self.asked
         kept = {call for call in self.recorded() if call[0] in models}
@@ -290,11 +291,11 @@ def test_a_backfill_survives_kills_and_buys_nothing_twice(
             backfill.count_losses(*(name for name, pid in workers.items() if not is_alive(pid)))
             assert leaks(tmp_path, database.password) == []
             database.start()
-            wait_for(backfill.is_readable, "the webserver has found the database again")
-        wait_for(backfill.has_ended, "the backfill ends", 600)
+            wait_for("the webserver to find the database again", backfill.is_readable)
+        wait_for("the backfill to end", backfill.has_ended, 600)
         assert backfill.status() == "COMPLETED_SUCCESS", backfill.runs()
         free = {"concurrencyKey": "endpoint-here", "limit": 2, "activeSlotCount": 0}
-        wait_for(lambda: backfill.pools() == [free], "the dead hold no place in a pool")
+        wait_for("places of the dead", lambda: backfill.pools() == [free])
 
     needed, asked = backfill.needed(), backfill.asked
     assert Counter(backfill.recorded()) == Counter(needed)

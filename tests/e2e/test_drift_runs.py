@@ -109,6 +109,14 @@ class Watched:
             (self.home / f"{name}.yaml").write_text(yaml.safe_dump(entries), encoding="utf-8")
         return dict(zip(("catalog", "tables"), resources_of(self.home), strict=True))
 
+    @property
+    def n_asked(self) -> int:
+        return sum(self.model.asked.values())
+
+    @property
+    def n_epochs(self) -> int:
+        return int(self.stored("drift_answers")["epoch"].max())
+
     def run(self, *select: str) -> None:
         outcome = run_lineage(
             corpus="c", select=list(select) or None, instance=self.instance, **self.resources
@@ -152,7 +160,8 @@ def make_watched(tmp_path_factory) -> Iterator[Callable[..., Watched]]:
     with pytest.MonkeyPatch.context() as patch, ExitStack() as open_until_the_end:
         server = open_until_the_end.enter_context(serving(FaultServer()))
 
-        def make(**options: object) -> Watched:
+        def make(*select: str, **options: object) -> Watched:
+            """Make one, and run what is selected."""
             instance = open_until_the_end.enter_context(dg.DagsterInstance.ephemeral())
             home = tmp_path_factory.mktemp("home")
             patch.setenv("JUDGELINE_HOME", str(home))
@@ -160,7 +169,10 @@ def make_watched(tmp_path_factory) -> Iterator[Callable[..., Watched]]:
             server.answer = model = Model()
             server.fault = lambda texts, n: None
             register(instance, corpora=["c"], judges=["j", "r"])
-            return Watched(home, instance, server, model, **options)
+            watched = Watched(home, instance, server, model, **options)
+            if select:
+                watched.run(*select)
+            return watched
 
         yield make
 
@@ -168,9 +180,8 @@ def make_watched(tmp_path_factory) -> Iterator[Callable[..., Watched]]:
 @pytest.fixture(scope="module")
 def story(make_watched):
     """Three epochs: two without a change, then the model halves its marks' spread."""
-    watched = make_watched(panel={"battles": 40, "runs": 2})
-    watched.run("+reliability_panel")
-    n_before = sum(watched.model.asked.values())
+    watched = make_watched("+reliability_panel", panel={"battles": 40, "runs": 2})
+    n_before = watched.n_asked
     checks = [watched.check(watched.watch()) for _ in range(2)]
     watched.model.slope = 0.4
     checks.append(watched.check(watched.watch()))
@@ -199,7 +210,7 @@ def test_every_epoch_asks_the_panel_once_and_the_baseline_costs_nothing(story):
     watched, n_before, _ = story
     answers = watched.stored("drift_answers")
     assert n_before == 2 * N_BATTLES + 2 * 40
-    assert sum(watched.model.asked.values()) == n_before + 3 * 2 * N_WATCHED
+    assert watched.n_asked == n_before + 3 * 2 * N_WATCHED
     assert answers.groupby("epoch").size().to_dict() == dict.fromkeys(range(4), 2 * N_WATCHED)
     assert answers.groupby("epoch")["replicate"].unique().map(list).to_dict() == {
         0: [0],
@@ -232,8 +243,7 @@ def test_the_drift_has_a_row_per_epoch_and_statistic(story):
 
 @pytest.mark.slow
 def test_a_position_bias_that_creeps_in_is_named(make_watched):
-    watched = make_watched()
-    watched.run("+verdicts")
+    watched = make_watched("+verdicts")
     watched.model.lead = 1.0
     check = watched.check(watched.watch())
     assert not check.passed
@@ -245,8 +255,7 @@ def test_a_position_bias_that_creeps_in_is_named(make_watched):
 
 @pytest.mark.slow
 def test_a_judge_that_stops_answering_has_moved(make_watched):
-    watched = make_watched()
-    watched.run("+verdicts")
+    watched = make_watched("+verdicts")
     watched.server.answer = lambda body: "I would rather not."
     check = watched.check(watched.watch())
     assert not check.passed
@@ -278,34 +287,31 @@ def test_what_a_second_run_mended_is_unreadable_in_the_baseline(make_watched):
 
 @pytest.mark.slow
 def test_an_endpoint_that_is_down_is_no_epoch(make_watched):
-    watched = make_watched(judge={"timeout_s": 5.0})
-    watched.run("+verdicts")
-    n_before = sum(watched.model.asked.values())
+    watched = make_watched("+verdicts", judge={"timeout_s": 5.0})
+    n_before = watched.n_asked
     watched.server.fault = lambda texts, n: "odd-400"
     assert not watched.watch().success
     watched.server.fault = lambda texts, n: None
     assert watched.stored("drift_answers") is None
     assert watched.watch().success
-    assert sum(watched.model.asked.values()) == n_before + 2 * N_WATCHED
-    assert watched.stored("drift_answers")["epoch"].max() == 1
+    assert watched.n_asked == n_before + 2 * N_WATCHED
+    assert watched.n_epochs == 1
 
 
 def test_the_smaller_budget_caps_an_epoch_and_the_next_run_asks_the_rest(make_watched):
-    watched = make_watched(drift={"battles": N_WATCHED, "budget": "50calls"})
-    watched.run("+verdicts")
-    n_before = sum(watched.model.asked.values())
+    watched = make_watched("+verdicts", drift={"battles": N_WATCHED, "budget": "50calls"})
+    n_before = watched.n_asked
     for n_asked in (50, 100):
         assert not watched.watch().success
-        assert sum(watched.model.asked.values()) == n_before + n_asked
+        assert watched.n_asked == n_before + n_asked
     assert watched.watch().success
-    assert sum(watched.model.asked.values()) == n_before + 2 * N_WATCHED
+    assert watched.n_asked == n_before + 2 * N_WATCHED
     assert max(watched.model.asked.values()) == 2  # verdict and epoch: none was asked for twice
 
 
 @pytest.mark.slow
 def test_a_killed_run_leaves_its_epoch_to_the_next_and_no_call_is_made_twice(make_watched):
-    watched = make_watched(judge={"concurrency": 4})
-    watched.run("+verdicts")
+    watched = make_watched("+verdicts", judge={"concurrency": 4})
     answered, stuck = watched.model.asked, []
 
     def fault(texts: tuple[str, ...], n: int) -> str | None:
@@ -339,30 +345,28 @@ def test_a_killed_run_leaves_its_epoch_to_the_next_and_no_call_is_made_twice(mak
 
 @pytest.mark.slow
 def test_a_lost_table_brings_no_old_answers_back_as_new(make_watched, monkeypatch):
-    watched = make_watched()
-    watched.run("+verdicts")
+    watched = make_watched("+verdicts")
     watched.watch()
-    n_asked = sum(watched.model.asked.values())
+    n_asked = watched.n_asked
     (watched.home / "tables" / "drift_answers" / "c" / "j.parquet").unlink()
     assert watched.watch().success  # as if the run had been stopped before it wrote the table
-    assert sum(watched.model.asked.values()) == n_asked
+    assert watched.n_asked == n_asked
     (watched.home / "tables" / "drift_answers" / "c" / "j.parquet").unlink()
     monkeypatch.setattr("resources.judges.epochs.JUST_NOW", datetime.timedelta(0))
     assert watched.watch().success
-    assert sum(watched.model.asked.values()) == n_asked + 2 * N_WATCHED
-    assert watched.stored("drift_answers")["epoch"].max() == 2
+    assert watched.n_asked == n_asked + 2 * N_WATCHED
+    assert watched.n_epochs == 2
 
 
 @pytest.mark.slow
 def test_a_judge_that_was_configured_anew_is_not_compared_with_its_past(make_watched):
-    watched = make_watched()
-    watched.run("+verdicts")
+    watched = make_watched("+verdicts")
     watched.watch()
-    n_asked, before = sum(watched.model.asked.values()), watched.stored("drift_answers")
+    n_asked, before = watched.n_asked, watched.stored("drift_answers")
     watched.judge = {"revision": "another"}
     result = watched.watch()
     assert result.success
-    assert sum(watched.model.asked.values()) == n_asked
+    assert watched.n_asked == n_asked
     pd.testing.assert_frame_equal(watched.stored("drift_answers"), before)
     watched.run("+verdicts")
     watched.model.slope = 0.4
@@ -377,11 +381,10 @@ def test_a_judge_that_was_configured_anew_is_not_compared_with_its_past(make_wat
 
 @pytest.mark.slow
 def test_without_a_drift_block_nothing_is_asked_and_it_is_said(make_watched):
-    watched = make_watched(drift=None)
-    watched.run("+verdicts")
-    n_asked = sum(watched.model.asked.values())
+    watched = make_watched("+verdicts", drift=None)
+    n_asked = watched.n_asked
     assert watched.check(watched.watch()).passed
-    assert sum(watched.model.asked.values()) == n_asked
+    assert watched.n_asked == n_asked
     event = watched.instance.get_latest_materialization_event(dg.AssetKey("drift_answers"))
     assert "add 'drift:" in event.asset_materialization.metadata["note"].value
 
@@ -390,11 +393,11 @@ def test_without_a_drift_block_nothing_is_asked_and_it_is_said(make_watched):
 def test_runs_of_the_lineage_ask_for_no_epoch(make_watched):
     watched = make_watched()
     watched.run()
-    assert sum(watched.model.asked.values()) == 2 * N_BATTLES
+    assert watched.n_asked == 2 * N_BATTLES
     assert watched.stored("drift_answers") is None
 
 
-# the schedule and the conditions
+# the schedule
 
 
 def _tick(watched: Watched, instance: dg.DagsterInstance) -> tuple[list, list]:
@@ -408,10 +411,8 @@ def _tick(watched: Watched, instance: dg.DagsterInstance) -> tuple[list, list]:
     return [one for one in found if isinstance(one, dg.RunRequest)], skipped
 
 
-def test_the_schedule_asks_judges_at_work_and_is_on_by_default(make_watched, tmp_path):
+def test_the_schedule_asks_judges_at_work(make_watched, tmp_path):
     watched = make_watched()
-    assert drift_watch.default_status == dg.DefaultScheduleStatus.RUNNING
-    assert drift_watch.job_name == "drift_job"
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         register(instance, corpora=["c"], judges=["j", "r"])
         requests, (skipped,) = _tick(watched, instance)
@@ -424,24 +425,3 @@ def test_the_schedule_asks_judges_at_work_and_is_on_by_default(make_watched, tmp
         assert _tick(watched, instance)[0][0].run_key == request.run_key
         watched.drift = None
         assert _tick(watched, instance) == ([], [NOBODY_WATCHED])
-
-
-def test_no_condition_ever_asks_for_an_epoch(make_watched):
-    watched = make_watched()
-    watched.run("+verdicts")
-    watched.run("scored_battles")
-    defs = build_definitions(**watched.resources)
-    cursor, requested = None, set()
-    for remade in (None, "sampled_battles", "verdicts"):
-        if remade:
-            watched.judge["model"] = f"since {remade}"  # whose answers are others
-            watched.run(remade)
-        ticked = dg.evaluate_automation_conditions(
-            defs=defs, instance=watched.instance, cursor=cursor
-        )
-        cursor = ticked.cursor
-        requested |= {
-            result.key.to_user_string() for result in ticked.results if result.true_subset.size
-        }
-    assert "scored_battles" in requested
-    assert "drift_answers" not in requested

@@ -8,7 +8,6 @@ from browsing import Browser
 from living import Living, Timestamps
 
 from pipelines.definitions import build_definitions
-from pipelines.sensors.automation import SENSORS
 from resources.config.judges import load_judges
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -19,7 +18,6 @@ TRAITS = {
     "strict": {"seed": 12, "noise": 1.0, "verbosity_bias": -0.2},
     "brisk": {"seed": 13, "noise": 1.3, "position_bias": 0.4},
 }
-SENSED = "configured_partitions" in {sensor.name for sensor in SENSORS}
 EXAMPLE = "careful"
 BACKFILL_SECONDS = 1200
 MATRIX = "/assets/leaderboard?view=partitions"
@@ -50,9 +48,6 @@ def configure(place: Living, *slugs: str) -> None:
         for slug in slugs
     }
     place.edit("judges", lambda known: known.update(entries))
-    if not SENSED:
-        for slug in slugs:
-            place.add_partition("judge", slug)
     place.wait("the judges to be partitions", lambda: set(slugs) <= set(place.keys("judge")), 90)
 
 
@@ -97,7 +92,6 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
     browser.photograph("partition-matrix", tmp_path)
 
 
-@pytest.mark.skipif(not SENSED, reason="there is no command for it here")
 def test_a_further_judge_is_backfilled_from_the_command_line(alive: Living) -> None:
     alive.settle()
     before = alive.timestamps()

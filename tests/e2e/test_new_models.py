@@ -12,9 +12,8 @@ from browsing import Browser
 from living import SMALL_ARENA, Living
 from upath import UPath
 
-from pipelines.sensors.automation import SENSORS
-from pipelines.sensors.candidates import new_candidates
-from pipelines.sensors.placing import place_candidates
+from pipelines.definitions import SENSORS
+from pipelines.sensors.candidates import new_candidates, place_candidates
 from resources.arena.contestants import enter_contestants, write_completions
 from resources.arena.prompts import write_prompts
 from resources.candidates.folder import SETTLED_SECONDS

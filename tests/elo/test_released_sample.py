@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 from arenas import code
 from likeness import Rows, assert_like_the_twin, by_model_and_method
+from ratings_by_hand import Rated, heldout_of
+from scipy.stats import kendalltau, linregress, rankdata, spearmanr
 from twins import Battle
 
-from judgeline.elo import HeldOutRatings, RatingSettings, rate, summarise
+from judgeline.elo import HeldOutRatings, RatingSettings, kendall, rate, spearman, summarise
+from judgeline.elo.ratings import average_ranks
 from judgeline.intervals import calibrate_intervals
 
 PUBLISHED = RatingSettings(l2=0.005, n_resamples=20)
@@ -46,17 +49,22 @@ def released(data_dir: Path) -> list[Battle]:
     return read_battles(path)
 
 
-@pytest.fixture(scope="module")
-def oracle(expected_dir: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    path = expected_dir / "softelo_sample_heldout.csv"
+def expected_rows(path: Path) -> list[dict[str, str]]:
     if not path.is_file():
         pytest.skip(f"no reference results: {path} does not exist")
     with path.open(newline="", encoding="utf-8") as file:
-        return {(row["model"], row["method"]): row for row in csv.DictReader(file)}
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def oracle(expected_dir: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = expected_rows(expected_dir / "softelo_sample_heldout.csv")
+    return {(row["model"], row["method"]): row for row in rows}
 
 
 @pytest.fixture(scope="module")
 def heldout(released: list[Battle]) -> HeldOutRatings:
+    assert len(released) == 1000
     return rate(code(released), PUBLISHED)
 
 
@@ -65,15 +73,10 @@ def rows(heldout: HeldOutRatings) -> Rows:
     return by_model_and_method(heldout)
 
 
-def test_the_file_is_what_the_oracle_saw(released: list[Battle], oracle) -> None:
-    assert len(released) == 1000
-    assert len({model for battle in released for model in battle.models()}) == 14
-    assert len(oracle) == 28
-
-
 def test_every_rating_is_the_published_one(rows: Rows, oracle) -> None:
-    for (model, method), published in oracle.items():
-        row = rows[model, method]
+    assert len(oracle) == 28
+    for key, published in oracle.items():
+        row = rows[key]
         assert row["human_rating"] == pytest.approx(float(published["human_elo"]), abs=0.005)
         assert row["rating"] == pytest.approx(float(published["judge_elo"]), abs=0.005)
         assert row["residual"] == pytest.approx(-float(published["residual"]), abs=0.01)
@@ -93,27 +96,19 @@ def test_the_published_errors_are_ours_within_their_noise(rows: Rows, oracle) ->
     assert np.abs(ratio - 1).max() < 4 * 0.17
 
 
-def test_figures_to_the_printed_decimal(heldout: HeldOutRatings) -> None:
-    summary = summarise(heldout)
-    mae = dict(zip(summary.method.tolist(), summary.mae.tolist(), strict=True))
-    printed = {
-        "hard": 57.6, "soft": 19.5, "gap": 17.2, "auto": 17.2,
-    }  # fmt: skip
-    assert {method: round(mae[method], 1) for method in printed} == printed
-
-
 def test_summary_is_the_published_one(heldout: HeldOutRatings, expected_dir: Path) -> None:
     summary = summarise(heldout)
     ours = {m: k for k, m in enumerate(summary.method.tolist())}
-    with (expected_dir / "softelo_sample_summary.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            k = ours[row["method"]]
-            assert summary.n_models[k] == int(row["n_models"])
-            assert summary.mae[k] == pytest.approx(float(row["mae"]), abs=0.005)
-            assert summary.spearman[k] == pytest.approx(float(row["spearman_rho"]), abs=1e-12)
-            assert summary.kendall[k] == pytest.approx(float(row["kendall_tau"]), abs=1e-12)
-            beta = number(row["mean_beta"])
-            assert summary.mean_beta[k] == pytest.approx(beta, abs=1e-5, nan_ok=True)
+    for row in expected_rows(expected_dir / "softelo_sample_summary.csv"):
+        k = ours[row["method"]]
+        assert summary.n_models[k] == int(row["n_models"])
+        assert summary.mae[k] == pytest.approx(float(row["mae"]), abs=0.005)
+        assert summary.spearman[k] == pytest.approx(float(row["spearman_rho"]), abs=1e-12)
+        assert summary.kendall[k] == pytest.approx(float(row["kendall_tau"]), abs=1e-12)
+        beta = number(row["mean_beta"])
+        assert summary.mean_beta[k] == pytest.approx(beta, abs=1e-5, nan_ok=True)
+    printed = {"hard": 57.6, "soft": 19.5, "gap": 17.2, "auto": 17.2}
+    assert {method: round(summary.mae[ours[method]], 1) for method in printed} == printed
 
 
 def test_seven_calibration_models_cannot_promise_ninety_percent(heldout: HeldOutRatings) -> None:
@@ -129,3 +124,45 @@ def test_seven_calibration_models_cannot_promise_ninety_percent(heldout: HeldOut
 def test_our_own_setting_matches_the_slow_twin(released: list[Battle]) -> None:
     decided = [battle for battle in released if battle.judge in (0.0, 0.5, 1.0)]
     assert_like_the_twin(decided, l2=0.01)
+
+
+# ------------------------------------------------------------------ summaries by hand and by scipy
+
+
+def test_figures_are_those_of_scipy_and_of_hand() -> None:
+    rng = np.random.default_rng(1)
+    human = rng.normal(1500, 80, 25)
+    judge = 1500 + 1.4 * (human - 1500) + rng.normal(0, 40, 25)
+    rows = [Rated(f"m{k}", judge[k], human[k], 9.0, beta=0.5 + k / 100) for k in range(25)]
+    rows += [row._replace(method="human") for row in rows]  # has no row of its own
+    rows += [Rated("new", 1900.0, None, 9.0, beta=99.0)]  # no votes: takes no part
+    rows += [Rated("alone", 1510.0, 1500.0, 9.0, method="hard")]  # without a correlation
+    summary = summarise(heldout_of(rows))
+    assert (summary.method.tolist(), summary.n_models.tolist()) == (["soft", "hard"], [25, 1])
+    assert summary.mae == pytest.approx([np.mean(np.abs(judge - human)), 10])
+    assert summary.bias == pytest.approx([np.mean(judge - human), 10])
+    assert summary.spearman[0] == pytest.approx(spearmanr(judge, human).statistic)
+    assert summary.kendall[0] == pytest.approx(kendalltau(judge, human).statistic)
+    assert summary.stretch[0] == pytest.approx(linregress(human, judge).slope)
+    assert summary.mean_beta[0] == pytest.approx(0.62)
+    assert all(np.isnan(own[1]) for own in (summary.spearman, summary.kendall, summary.stretch))
+
+
+@pytest.mark.parametrize("n_values", [2, 3, 10, 1_000_000])  # few of them tie often
+@pytest.mark.parametrize("size", [2, 3, 17, 120])
+def test_correlations_are_those_of_scipy_to_the_last_bit(size: int, n_values: int) -> None:
+    rng = np.random.default_rng([size, n_values])
+    for _ in range(10):
+        first, second = rng.integers(n_values, size=(2, size)) / 7
+        assert average_ranks(first).tolist() == rankdata(first).tolist()
+        if np.ptp(first) and np.ptp(second):
+            assert kendall(first, second) == kendalltau(first, second).statistic
+            assert spearman(first, second) == spearmanr(first, second).statistic
+
+
+def test_extremes_of_correlations() -> None:
+    rising = np.array([-math.inf, 0.0, 1.0, math.inf])
+    for correlation in (kendall, spearman):
+        assert correlation(rising, rising) == pytest.approx(1)
+        assert correlation(rising, -rising) == pytest.approx(-1)
+        assert math.isnan(correlation([1.0, 2.0, math.nan], [1.0, 2.0, 3.0]))

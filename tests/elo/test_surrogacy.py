@@ -27,15 +27,17 @@ def arena(
     size: int = SIZE,
     spread: float = 1.0,
     ties: float = 0.0,
+    beta: float = 0.5,
+    informed: float = 1.0,
 ) -> CodedBattles:
-    """Votes on beta 0.5 times the score plus `gamma` times the true gap of the models."""
+    """Votes on beta times the score plus `gamma` times the true gap of the models."""
     rng = np.random.default_rng([seed, size])
     strengths = rng.normal(0, spread, size)
     a = rng.integers(size, size=n)
     b = (a + rng.integers(1, size, size=n)) % size
     gap = strengths[a] - strengths[b]
-    score = np.round(12 * np.clip(gap + noise * rng.standard_normal(n), -9, 9)) / 12
-    vote = (rng.random(n) < expit(0.5 * score + gamma * gap)).astype(float)
+    score = np.round(12 * np.clip(informed * gap + noise * rng.standard_normal(n), -9, 9)) / 12
+    vote = (rng.random(n) < expit(beta * score + gamma * gap)).astype(float)
     vote[rng.random(n) < ties] = 0.5
     names = np.array([name(model) for model in range(size)])
     return code_battles(
@@ -52,30 +54,18 @@ def fit(battles: CodedBattles, seed: int = 0):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_score_that_carries_everything_leaves_nothing_to_the_models(seed: int) -> None:
+def test_gamma_is_what_the_score_leaves_to_the_models(seed: int) -> None:
     found = fit(arena(gamma=0.0, seed=seed))
     assert abs(found.gamma) < 4 * found.gamma_std_error
     assert found.beta == pytest.approx(0.5, abs=0.1)
     assert found.n_battles == 6000
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_noisy_score_leaves_a_share_to_the_models(seed: int) -> None:
     found = fit(arena(gamma=0.8, seed=seed))
     assert found.gamma > 5 * found.gamma_std_error
 
 
 def test_a_useless_score_leaves_everything_to_the_models() -> None:
-    """By construction: scores of pure noise, votes by strength alone, so gamma is one."""
-    rng = np.random.default_rng(4)
-    strengths = rng.normal(0, 1, SIZE)
-    battles = []
-    for _ in range(8000):
-        a, b = (int(k) for k in rng.choice(SIZE, 2, replace=False))
-        vote = float(rng.random() < expit(strengths[a] - strengths[b]))
-        score = round(12 * np.clip(2 * rng.standard_normal(), -9, 9)) / 12
-        battles.append(Battle(name(a), name(b), vote, float(score > 0), score))
-    found = fit(code(battles))
+    """Scores of pure noise, votes by strength alone: gamma is one."""
+    found = fit(arena(gamma=1.0, seed=4, n=8000, beta=0.0, informed=0.0))
     assert found.gamma == pytest.approx(1, abs=4 * found.gamma_std_error + 0.03)
     assert abs(found.beta) < 0.05
 
@@ -83,27 +73,40 @@ def test_a_useless_score_leaves_everything_to_the_models() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_no_vote_helps_to_predict_itself(seed: int) -> None:
     """Coin-flip votes between many models: strengths that saw them would seem to explain them."""
-    rng = np.random.default_rng([5, seed])
-    battles = []
-    for _ in range(600):
-        a, b = (int(k) for k in rng.choice(60, 2, replace=False))
-        score = round(12 * np.clip(2 * rng.standard_normal(), -9, 9)) / 12
-        battles.append(Battle(name(a), name(b), float(rng.random() < 0.5), 0.5, score))
-    found = fit(code(battles))
+    found = fit(arena(gamma=0.0, seed=seed, n=600, size=60, beta=0.0, informed=0.0))
     assert abs(found.gamma) < 4 * found.gamma_std_error
 
 
-def test_too_few_votes_are_refused() -> None:
-    battles = [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5
-    with pytest.raises(ValueError, match="5 decisive votes"):
-        fit(code(battles))
-
-
-def test_scores_that_do_not_vary_cannot_be_told_from_nothing() -> None:
+def star() -> list[Battle]:
     rng = np.random.default_rng(0)
-    votes = (rng.random(400) < 0.7).astype(float)
-    with pytest.raises(RuntimeError, match="cannot be told apart"):
-        fit(code([Battle(name(0), name(1), float(vote), 0.5, 0.0) for vote in votes]))
+    return [
+        Battle(name(0), name(int(other)), float(rng.random() < 0.6), 0.5, float(score))
+        for other, score in zip(rng.integers(1, 6, 200), rng.integers(-3, 4, 200), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("battles", "error", "complaint"),
+    [
+        (
+            [Battle("a", "b", 0.5, 0.5, 0.0), Battle("a", "b", 1.0, 1.0, 1.0)] * 5,
+            ValueError,
+            "5 decisive votes",
+        ),
+        (
+            [Battle("a", "b", float(k % 10 < 7), 0.5, 0.0) for k in range(400)],
+            RuntimeError,
+            "cannot be told apart",
+        ),
+        (star(), ValueError, f"without the votes on {name(0)}: 0 decisive votes"),
+    ],
+    ids=["too few votes", "scores that do not vary", "a model whose votes carry the finding"],
+)
+def test_votes_that_show_nothing_are_refused(
+    battles: list[Battle], error: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(error, match=complaint):
+        fit(code(battles))
 
 
 # ------------------------------------------------------------------ the standard error
@@ -181,16 +184,6 @@ def test_false_alarms_are_rare(size: int) -> None:
     monte_carlo_error = np.sqrt(0.05 * 0.95 / n_arenas)
     assert jackknife <= 0.05 + 3 * monte_carlo_error
     assert known > jackknife
-
-
-def test_a_model_whose_votes_carry_the_finding_is_named() -> None:
-    rng = np.random.default_rng(0)
-    star = [
-        Battle(name(0), name(int(other)), float(rng.random() < 0.6), 0.5, float(score))
-        for other, score in zip(rng.integers(1, 6, 200), rng.integers(-3, 4, 200), strict=True)
-    ]
-    with pytest.raises(ValueError, match=f"without the votes on {name(0)}: 0 decisive votes"):
-        fit(code(star))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, RubricError, explanation, parse_answer
 from judgeline.verdict.short_answers import parse_score, reason_of_score
-from resources.embeddings.rationales import COLUMNS, embedded, rationales
+from resources.embeddings.rationales import embedded, rationales
 
 OBJECT = json.dumps({response: dict.fromkeys(CRITERIA, 7) for response in RESPONSES})
 
@@ -89,6 +89,6 @@ def test_reasons_without_a_vector_have_no_row() -> None:
         scores(),
     )
     table = embedded(found, {"two": np.ones(3, np.float32)})
-    assert tuple(table.columns) == COLUMNS
+    assert list(table.columns) == ["source", "key", "order", "replicate", "embedding"]
     assert table[["key", "order"]].to_numpy().tolist() == [["x", "BA"]]
     assert table["embedding"].iloc[0].tolist() == [1, 1, 1]

@@ -20,6 +20,7 @@ from fault_server import (
     completion,
     error,
     judged,
+    shown_texts,
 )
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -52,8 +53,8 @@ class BatchServer(FaultServer):
 
     Attributes
     ----------
-    line : callable
-        Returns the result of a request body; `answered` by default.
+    line : callable, optional
+        Returns the result of a request body; by default the one that it would have live.
     end : callable
         Returns how a batch ends, from how many came before it.
     share_done : float
@@ -67,7 +68,7 @@ class BatchServer(FaultServer):
         How often a request of each ``custom_id`` was accepted to be carried out.
     """
 
-    line: Line = answered
+    line: Line | None = None
     end: Callable[[int], str] = lambda n: "completed"
     share_done: float = 0.5
     before: Callable[[str], Any] = lambda step: None
@@ -214,7 +215,8 @@ class BatchServer(FaultServer):
         n_done = len(lines) if batch["fate"] == "completed" else int(len(lines) * self.share_done)
         good, bad = [], []
         for place, line in enumerate(lines):
-            result = self.line(line["body"]) if place < n_done else not_done("batch_expired")
+            carried_out = self.line or self._as_live
+            result = carried_out(line["body"]) if place < n_done else not_done("batch_expired")
             written = {"id": f"batch_req_{place}", "custom_id": line["custom_id"], **result}
             reply = result["response"]
             ok = isinstance(reply, dict) and reply.get("status_code") == 200
@@ -224,6 +226,15 @@ class BatchServer(FaultServer):
                 in_any_order = "\n".join(sorted(written, key=lambda text: text[::-1])) + "\n"
                 batch[name] = self._keep(in_any_order.encode())
         batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
+
+    def _as_live(self, body: Body) -> Body:
+        texts = shown_texts(body)
+        reply = self.replied(self.fault(texts, 0), body)
+        content = json.loads(reply.body)
+        return {
+            "response": {"status_code": reply.status_code, "request_id": "r", "body": content},
+            "error": None,
+        }
 
     def _keep(self, content: bytes) -> str:
         name = f"file-{next(self.numbers)}"

@@ -222,20 +222,21 @@ class FaultServer:
         if refused := self._refused(body):
             return refused
         await asyncio.sleep(self.latency_s)
-        texts = shown_texts(body)
-        if not texts:
+        if not (texts := shown_texts(body)):
             reply = completion(body, self._small_talk(body))
             return JSONResponse({**reply, "usage": stated((20, 10))})
         name = self.fault(texts, self.asked[texts])
         self.asked[texts] += 1
+        return await slow(self, body) if name == "slow" else self.replied(name, body)
+
+    def replied(self, name: str | None, body: Body) -> Response:
+        """The reply that judges, or that fails in the way of that name."""
         if name is None:
             reply = completion(body, self.answer(body))
             return JSONResponse({**reply, "usage": stated(self.usage)})
-        if name == "slow":
-            return await slow(self, body)
         final = {key: fault for key, (_, fault) in FINAL.items()}
-        reply: Response = {**TRANSIENT, **UNREADABLE, **final, **self.extra}[name](self, body)
-        return reply
+        failed: Response = {**TRANSIENT, **UNREADABLE, **final, **self.extra}[name](self, body)
+        return failed
 
     def _refused(self, body: Body) -> Response | None:
         other = {"max_tokens", "max_completion_tokens"} - {self.limit_field}

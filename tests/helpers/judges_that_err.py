@@ -1,11 +1,10 @@
-"""Simulated judges with known errors, the published division of labels, and misprints."""
+"""Simulated judges with known errors, and the published division of labels."""
 
 import numpy as np
 from scipy.stats import binom
 
 from judgeline.winrate import AdjustedMean, adjusted_mean
-from judgeline.winrate.labels import JudgeCounts, JudgeRates
-from judgeline.winrate.outcomes import normal_quantile
+from judgeline.winrate.labels import JudgeCounts
 
 
 def play_judge(
@@ -49,36 +48,6 @@ def adjusted(counts: JudgeCounts, *, miscoverage: float = 0.05) -> AdjustedMean:
 
 def coverage(lower: np.ndarray, upper: np.ndarray, truth: float) -> float:
     return float(((lower <= truth) & (truth <= upper)).mean())
-
-
-def printed_interval(
-    rates: JudgeRates,
-    *,
-    miscoverage: float,
-    shift_sign: float = 1.0,
-    divide_inside: bool = False,
-    clip_first: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the interval of smoothed rates written out as in print, misprints on request."""
-    z = normal_quantile(miscoverage)
-    p, q0, q1, n, m0, m1 = rates
-    skill = q0 + q1 - 1
-    theta = (p + q0 - 1) / skill
-    if clip_first:
-        theta = np.clip(theta, 0, 1)
-    shift = 2 * z**2 * (-(1 - theta) * q0 * (1 - q0) / m0 + theta * q1 * (1 - q1) / m1)
-    variance = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0
-    variance = variance + theta**2 * q1 * (1 - q1) / m1
-    root = np.sqrt(variance / skill) if divide_inside else np.sqrt(variance) / skill
-    centre = theta + shift_sign * shift
-    return np.clip(centre - z * root, 0, 1), np.clip(centre + z * root, 0, 1)
-
-
-MISPRINTS: dict[str, dict[str, float | bool]] = {
-    "the shift subtracted": {"shift_sign": -1.0},
-    "the skill inside of the root": {"divide_inside": True},
-    "both": {"shift_sign": -1.0, "divide_inside": True},
-}
 
 
 # ------------------------------------------------------------------ published division

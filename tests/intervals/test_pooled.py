@@ -1,12 +1,13 @@
 """Judges pooled into one: known answers, real judges, and no say of a model's own votes."""
 
-import csv
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from judgeline.elo import (
@@ -23,6 +24,7 @@ from judgeline.intervals import calibrate_intervals, rank_models, rate_pooled
 PLAIN = RatingSettings(n_resamples=0, smoothing_levels=())
 
 
+@cache
 def arena(n_judges: int = 3, n: int = 1500, size: int = 9) -> dict[str, CodedBattles]:
     """Judges of one set of battles; each errs by itself, in battles and in models."""
     rng = np.random.default_rng(5)
@@ -46,52 +48,46 @@ def arena(n_judges: int = 3, n: int = 1500, size: int = 9) -> dict[str, CodedBat
     return judges
 
 
+def each(
+    judges: dict[str, CodedBattles], change: Callable[[CodedBattles], dict[str, Any]]
+) -> dict[str, CodedBattles]:
+    return {name: replace(own, **change(own)) for name, own in judges.items()}
+
+
 def of(ratings: HeldOutRatings, method: str, field: str = "rating") -> np.ndarray:
     return getattr(ratings, field)[ratings.method == method]
 
 
-def test_one_judge_is_its_own_gap() -> None:
+def test_one_judge_or_two_that_are_equal_are_their_own_gap() -> None:
     battles = arena()["judge-0"]
-    alone, whole = rate_pooled({"judge-0": battles}, PLAIN), rate(battles, PLAIN)
-    for field in ("rating", "std_error_analytic", "residual", "vote_std_error"):
-        assert of(alone, "pooled", field) == pytest.approx(of(whole, "gap", field), abs=1e-9)
-    assert of(alone, "human").tolist() == of(whole, "human").tolist()
+    whole = rate(battles, PLAIN)
+    for judges in ({"judge-0": battles}, {"this": battles, "that": battles}):
+        pooled = rate_pooled(judges, PLAIN)
+        for field in ("rating", "std_error_analytic", "residual", "vote_std_error"):
+            assert of(pooled, "pooled", field) == pytest.approx(of(whole, "gap", field), abs=1e-9)
+        assert of(pooled, "human").tolist() == of(whole, "human").tolist()
 
 
-def test_identical_judges_are_one() -> None:
-    battles = arena()["judge-1"]
-    twice = rate_pooled({"this": battles, "that": battles}, PLAIN)
-    assert of(twice, "pooled") == pytest.approx(of(rate(battles, PLAIN), "gap"), abs=1e-9)
-
-
-def test_order_and_scale_of_judges_do_not_matter() -> None:
+def test_order_scale_and_sides_of_judges_do_not_matter() -> None:
     judges = arena()
+    reverse = dict(reversed(judges.items()))
     stretched = replace(
         judges["judge-0"], score_difference=7.0 * judges["judge-0"].rubric_points(), denominator=0
     )
-    turned = dict(reversed(judges.items())) | {"judge-0": stretched}
-    ratings = of(rate_pooled(judges, PLAIN), "pooled")
-    assert of(rate_pooled(dict(reversed(judges.items())), PLAIN), "pooled").tolist() == list(
-        ratings
+    swapped = each(
+        judges,
+        lambda own: {
+            "model_a": own.model_b,
+            "model_b": own.model_a,
+            "human_outcome": np.where(own.human_outcome < 0, -1, 2 - own.human_outcome),
+            "judge_outcome": 4 - own.judge_outcome,
+            "score_difference": -own.score_difference,
+        },
     )
-    assert of(rate_pooled(turned, PLAIN), "pooled") == pytest.approx(ratings, abs=1e-6)
-
-
-def test_sides_of_battles_do_not_matter() -> None:
-    judges = arena()
-    turned = {
-        name: replace(
-            own,
-            model_a=own.model_b,
-            model_b=own.model_a,
-            human_outcome=np.where(own.human_outcome < 0, -1, 2 - own.human_outcome),
-            judge_outcome=4 - own.judge_outcome,
-            score_difference=-own.score_difference,
-        )
-        for name, own in judges.items()
-    }
     ratings = of(rate_pooled(judges, PLAIN), "pooled")
-    assert of(rate_pooled(turned, PLAIN), "pooled") == pytest.approx(ratings, abs=1e-6)
+    assert of(rate_pooled(reverse, PLAIN), "pooled").tolist() == ratings.tolist()
+    for same in (reverse | {"judge-0": stretched}, swapped):
+        assert of(rate_pooled(same, PLAIN), "pooled") == pytest.approx(ratings, abs=1e-6)
 
 
 def changed_votes(own: np.ndarray, vote: np.ndarray) -> Iterator[np.ndarray]:
@@ -104,35 +100,23 @@ def changed_votes(own: np.ndarray, vote: np.ndarray) -> Iterator[np.ndarray]:
 
 
 @pytest.mark.parametrize("model", [0, 4, 8])
-def test_no_vote_on_a_model_moves_its_pooled_rating(model: int) -> None:
-    judges = arena()
-    one = next(iter(judges.values()))
-    own = (one.model_a == model) | (one.model_b == model)
-    settings = RatingSettings(n_resamples=20, smoothing_levels=())
-    before = row_of(rate_pooled(judges, settings), one.models[model])
-    for votes in changed_votes(own, one.human_outcome):
-        changed = {
-            name: replace(battles, human_outcome=votes.astype(np.int8))
-            for name, battles in judges.items()
-        }
-        assert row_of(rate_pooled(changed, settings), one.models[model]) == before
-
-
-@pytest.mark.parametrize("model", [0, 4, 8])
-def test_nor_does_it_where_folds_are_expanded_around_all_votes(
-    model: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("expanded", [False, True], ids=["few votes", "around all votes"])
+def test_no_vote_on_a_model_moves_its_pooled_rating(
+    model: int, expanded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judges = arena(n_judges=1, n=20_000)
+    judges = arena(n_judges=1, n=20_000) if expanded else arena()
+    settings = RatingSettings(n_resamples=0 if expanded else 20, smoothing_levels=())
+    exact = of(rate_pooled(judges, settings), "pooled").tolist()
+    if expanded:
+        monkeypatch.setattr(gap, "FEW", 0)
+    before = rate_pooled(judges, settings)
+    assert of(before, "pooled").tolist() == exact
     one = judges["judge-0"]
-    exact = rate_pooled(judges, PLAIN)
-    monkeypatch.setattr(gap, "FEW", 0)
-    before = rate_pooled(judges, PLAIN)
-    assert of(before, "pooled").tolist() == of(exact, "pooled").tolist()
-    own = (one.model_a == model) | (one.model_b == model)
-    for votes in changed_votes(own, one.human_outcome):
-        changed = {"judge-0": replace(one, human_outcome=votes.astype(np.int8))}
-        after = row_of(rate_pooled(changed, PLAIN), one.models[model])
-        assert after[0] == row_of(before, one.models[model])[0]
+    for votes in changed_votes((one.model_a == model) | (one.model_b == model), one.human_outcome):
+        changed = each(judges, lambda _, votes=votes: {"human_outcome": votes.astype(np.int8)})
+        after = rate_pooled(changed, settings, models=[one.models[model]])
+        rows = [row_of(ratings, one.models[model]) for ratings in (before, after)]
+        assert np.array_equal(*rows, equal_nan=True)
 
 
 def row_of(ratings: HeldOutRatings, model: str) -> tuple[float, ...]:
@@ -154,13 +138,14 @@ def test_a_pooled_rating_is_ranked_calibrated_and_summarised_as_any_other() -> N
 
 
 def test_a_model_without_votes_is_placed_too() -> None:
-    judges = {
-        name: replace(
-            own,
-            human_outcome=np.where((own.model_a == 3) | (own.model_b == 3), -1, own.human_outcome),
-        )
-        for name, own in arena().items()
-    }
+    judges = each(
+        arena(),
+        lambda own: {
+            "human_outcome": np.where(
+                (own.model_a == 3) | (own.model_b == 3), -1, own.human_outcome
+            )
+        },
+    )
     ratings = rate_pooled(judges, PLAIN)
     new = (ratings.model == "model-3") & (ratings.method == "pooled")
     assert np.isfinite(ratings.rating[new]).all()
@@ -171,12 +156,13 @@ def test_a_model_without_votes_is_placed_too() -> None:
 
 
 def test_judges_who_contradict_people_pool_to_no_rating() -> None:
-    judges = {
-        name: replace(
-            own, score_difference=-own.score_difference, judge_outcome=4 - own.judge_outcome
-        )
-        for name, own in arena().items()
-    }
+    judges = each(
+        arena(),
+        lambda own: {
+            "score_difference": -own.score_difference,
+            "judge_outcome": 4 - own.judge_outcome,
+        },
+    )
     ratings = rate_pooled(judges, PLAIN)
     assert np.isnan(of(ratings, "pooled")).all()
     assert set(of(ratings, "pooled", "flags")) == {"no-weights"}
@@ -192,13 +178,9 @@ def test_judges_who_contradict_people_pool_to_no_rating() -> None:
     ],
 )
 def test_other_battles_are_refused(change, place: str) -> None:
-    judges = arena()
-    judges["judge-2"] = change(judges["judge-2"])
+    judges = arena() | {"judge-2": change(arena()["judge-2"])}
     with pytest.raises(ValueError, match=f"'judge-0' and 'judge-2'.*{place}.*all judges scored"):
         rate_pooled(judges, PLAIN)
-
-
-def test_no_judge_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         rate_pooled({}, PLAIN)
 
@@ -206,35 +188,31 @@ def test_no_judge_is_refused() -> None:
 # ------------------------------------------------------------------ real judges
 
 
-def hanna() -> dict[str, CodedBattles]:
-    """Five real judges of one set of battles, with sides by name: files turn them at random."""
-    folder = Path(os.environ.get("JUDGELINE_DATA", "")) / "real"
-    files = sorted(folder.glob("hanna_*.csv"))
-    if not files:
-        pytest.skip("JUDGELINE_DATA does not name a folder with real/hanna_*.csv")
-    return {path.stem: by_question_and_name(path) for path in files}
-
-
 def by_question_and_name(path: Path) -> CodedBattles:
-    rows = []
-    with path.open(encoding="utf-8", newline="") as source:
-        for row in csv.DictReader(source):
-            score, vote = float(row["score_difference"]), float(row["human_outcome"])
-            models = row["model_a"], row["model_b"]
-            if models[0] > models[1]:
-                models, score, vote = models[::-1], -score, 1 - vote
-            rows.append((row["question_id"], *models, score, vote))
-    _, first, second, score, vote = zip(*sorted(rows), strict=True)
+    """Battles with sides by name: files turn them at random."""
+    table = pd.read_csv(path)
+    turned = table["model_a"] > table["model_b"]
+    names = table[["model_a", "model_b"]].to_numpy()
+    table[["model_a", "model_b"]] = np.where(turned.to_numpy()[:, None], names[:, ::-1], names)
+    table["score_difference"] *= np.where(turned, -1, 1)
+    table["human_outcome"] = table["human_outcome"].mask(turned, 1 - table["human_outcome"])
+    table = table.sort_values(
+        ["question_id", "model_a", "model_b", "score_difference", "human_outcome"]
+    )
     return code_battles(
-        list(first),
-        list(second),
-        human_outcome=vote,
-        judge_outcome=(np.sign(score) + 1) / 2,
-        score_difference=score,
+        table["model_a"].tolist(),
+        table["model_b"].tolist(),
+        human_outcome=table["human_outcome"],
+        judge_outcome=(np.sign(table["score_difference"]) + 1) / 2,
+        score_difference=table["score_difference"],
     )
 
 
-def test_five_real_judges() -> None:
+def test_five_real_judges(data_dir: Path) -> None:
     """Nearer to people than the mean of the judges' headlines (46.4); the best judge has 36.9."""
-    error = float(np.abs(of(rate_pooled(hanna(), PLAIN), "pooled", "residual")).mean())
+    files = sorted((data_dir / "real").glob("hanna_*.csv"))
+    if not files:
+        pytest.skip(f"no real data: {data_dir} has no real/hanna_*.csv")
+    hanna = {path.stem: by_question_and_name(path) for path in files}
+    error = float(np.abs(of(rate_pooled(hanna, PLAIN), "pooled", "residual")).mean())
     assert error == pytest.approx(42.9, abs=0.1)

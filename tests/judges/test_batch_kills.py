@@ -16,10 +16,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
+from channels import batch, live, on_question
 from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
-from test_batch_judge import as_line, batch_judge, first_is, live_judge
 from upath import UPath
 
 from resources.judges.annotation import annotate
@@ -46,7 +46,7 @@ PROGRAM = f"""
     sys.path[:0] = {sys.path!r}
     from pathlib import Path
     from test_batch_kills import bought
-    from test_batch_judge import batch_judge
+    from channels import batch
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
     from resources.judges.batch.lines import Limits
@@ -54,7 +54,7 @@ PROGRAM = f"""
     say = lambda text: print(text, flush=True)
     limits = Limits(int(sys.argv[3]))
     heed_interrupts()
-    bought(batch_judge(FaultServer(url=sys.argv[1]), folder, limits, tell=say), folder)
+    bought(batch(FaultServer(url=sys.argv[1]), folder, limits, tell=say), folder)
 """
 
 
@@ -81,7 +81,7 @@ def in_background() -> None:
 
 
 def buy(url: str, folder: Path, most: int) -> None:
-    judge = batch_judge(FaultServer(url=url), folder, Limits(most), tell=lambda text: None)
+    judge = batch(FaultServer(url=url), folder, Limits(most), tell=lambda text: None)
     bought(judge, folder)
 
 
@@ -94,7 +94,7 @@ def fork(server: BatchServer, folder: Path, most: int = 30) -> ForkServerProcess
 
 def in_the_end(server: BatchServer, folder: Path) -> pd.DataFrame:
     """What an undisturbed run makes of all that was left behind."""
-    table = bought(batch_judge(server, folder), folder)
+    table = bought(batch(server, folder), folder)
     assert set(table["status"]) == {"ok"}
     assert len(server.submitted) == 2 * N_BATTLES
     assert set(server.submitted.values()) == {1}
@@ -104,10 +104,10 @@ def in_the_end(server: BatchServer, folder: Path) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     folder = tmp_path_factory.mktemp("live")
     with serving(BatchServer()) as server:
-        return bought(live_judge(server, folder), folder)
+        return bought(live(server, folder), folder)
 
 
 class Killer:
@@ -135,7 +135,7 @@ class Killer:
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_kill_at_any_step_submits_nothing_twice(
-    step: str, moment: str, n: int, tmp_path: Path, live: pd.DataFrame
+    step: str, moment: str, n: int, tmp_path: Path, undisturbed: pd.DataFrame
 ) -> None:
     killer = Killer(step, n)
     with serving(BatchServer(**{moment: killer})) as server:  # type: ignore[arg-type]
@@ -143,11 +143,11 @@ def test_a_kill_at_any_step_submits_nothing_twice(
         killer.process.join(60)
         assert killer.process.exitcode == -signal.SIGKILL
         table = in_the_end(server, tmp_path)
-    pd.testing.assert_frame_equal(table, live)
+    pd.testing.assert_frame_equal(table, undisturbed)
 
 
 @pytest.mark.slow
-def test_kills_at_random_submit_nothing_twice(tmp_path: Path, live: pd.DataFrame) -> None:
+def test_kills_at_random_submit_nothing_twice(tmp_path: Path, undisturbed: pd.DataFrame) -> None:
     rng = random.Random(5)  # noqa: S311
     n_killed, n_submitted = 0, []
     with serving(BatchServer(before=lambda step: time.sleep(0.03), late_s=0.03)) as server:
@@ -164,13 +164,13 @@ def test_kills_at_random_submit_nothing_twice(tmp_path: Path, live: pd.DataFrame
         table = in_the_end(server, tmp_path)
     assert n_killed >= 10
     assert len(set(n_submitted)) > 4  # most kills came while there was something to submit
-    pd.testing.assert_frame_equal(table, live)
+    pd.testing.assert_frame_equal(table, undisturbed)
     print(f"{n_killed} kills, {server.submitted.total()} requests for {2 * N_BATTLES} calls")  # noqa: T201
 
 
 @pytest.mark.slow
 def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice(
-    tmp_path: Path, live: pd.DataFrame
+    tmp_path: Path, undisturbed: pd.DataFrame
 ) -> None:
     killer = Killer("create", 1)
     with serving(BatchServer(before=killer)) as server:
@@ -182,17 +182,17 @@ def test_a_creation_that_arrives_after_its_process_was_killed_buys_nothing_twice
         while not [one for one in server.batches.values() if one["input_file_id"] == "file-0"]:
             time.sleep(0.01)  # it comes, finds that its file is gone, and costs nothing
     assert set(server.submitted.values()) == {1}
-    pd.testing.assert_frame_equal(table, live)
+    pd.testing.assert_frame_equal(table, undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [None, in_background])
 def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
-    begun: Callable[[], object] | None, tmp_path: Path, live: pd.DataFrame
+    begun: Callable[[], object] | None, tmp_path: Path, undisturbed: pd.DataFrame
 ) -> None:
     def hold(step: str) -> None:
-        for batch in server.batches.values():
-            batch["status"] = "in_progress"
+        for made in server.batches.values():
+            made["status"] = "in_progress"
 
     server = BatchServer(before=hold)
     with serving(server):
@@ -211,7 +211,7 @@ def test_an_interrupt_leaves_batches_to_go_on_and_says_how_to_collect_them(
         assert "nothing is paid for twice" in said
         server.before = lambda step: None
         table = in_the_end(server, tmp_path)
-    pd.testing.assert_frame_equal(table, live)
+    pd.testing.assert_frame_equal(table, undisturbed)
 
 
 STORM = f"""
@@ -219,14 +219,14 @@ STORM = f"""
     sys.path[:0] = {sys.path!r}
     from pathlib import Path
     from test_batch_kills import bought
-    from test_batch_judge import batch_judge, live_judge
+    from channels import batch, live, on_question
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
     import openai.resources.batches, openai.resources.chat.completions, openai.resources.files
     heed_interrupts()
     moments = random.Random(3)
     for number in range(int(sys.argv[2])):
-        make = (batch_judge, live_judge)[number % 2]
+        make = (batch, live)[number % 2]
         begun, begin = os.pipe()
         child = os.fork()  # a signal that arrives before the fork is done is dropped
         if child == 0:
@@ -256,8 +256,8 @@ def test_an_interrupt_at_any_moment_ends_the_process_within_its_limit(tmp_path: 
     """What is bought never ends by itself; 15 s: twice what winding up may take."""
 
     def hold(step: str) -> None:
-        for batch in list(server.batches.values()):
-            batch["status"] = "in_progress"
+        for made in list(server.batches.values()):
+            made["status"] = "in_progress"
 
     server = BatchServer(lambda texts, n: "slow", slow_s=60, before=hold)
     with serving(server):
@@ -272,8 +272,8 @@ def test_a_second_run_and_a_live_judge_buy_nothing_that_a_batch_bought(tmp_path:
     with serving(BatchServer()) as server:
         first = in_the_end(server, tmp_path)
         steps = len(server.steps)
-        pd.testing.assert_frame_equal(bought(batch_judge(server, tmp_path), tmp_path), first)
-        pd.testing.assert_frame_equal(bought(live_judge(server, tmp_path), tmp_path), first)
+        pd.testing.assert_frame_equal(bought(batch(server, tmp_path), tmp_path), first)
+        pd.testing.assert_frame_equal(bought(live(server, tmp_path), tmp_path), first)
         assert len(server.steps) == steps
         assert not server.presentations
 
@@ -283,21 +283,22 @@ def interrupt(text: str) -> None:
 
 
 def test_a_live_judge_refuses_what_is_under_way_in_batches(tmp_path: Path) -> None:
-    with serving(BatchServer(line=first_is(3, as_line("prose")))) as server:
+    with serving(BatchServer(on_question(3, "prose"))) as server:
         with pytest.raises(KeyboardInterrupt):
-            bought(batch_judge(server, tmp_path, tell=interrupt), tmp_path)
+            bought(batch(server, tmp_path, tell=interrupt), tmp_path)
         assert server.submitted.total() == 2 * N_BATTLES
         with pytest.raises(RuntimeError, match=r"80 of 80 calls to judge 'j' .*'batch: true'"):
-            bought(live_judge(server, tmp_path), tmp_path)
+            bought(live(server, tmp_path), tmp_path)
         assert not server.presentations
-        collected = bought(batch_judge(server, tmp_path), tmp_path)
+        collected = bought(batch(server, tmp_path), tmp_path)
         assert collected["status"].value_counts().to_dict() == {"ok": 78, "parse_error": 2}
-        assert bought(live_judge(server, tmp_path), tmp_path)["status"].eq("ok").all()
+        server.fault = lambda texts, n: None
+        assert bought(live(server, tmp_path), tmp_path)["status"].eq("ok").all()
     assert len(server.presentations) == 2
     assert set(server.submitted.values()) == {1}
 
 
-@pytest.mark.parametrize("again", [batch_judge, live_judge])
+@pytest.mark.parametrize("again", [batch, live])
 def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
     again: Callable[[BatchServer, Path], ServedJudge], tmp_path: Path
 ) -> None:
@@ -307,29 +308,29 @@ def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
 
     store = VerdictStore(UPath(tmp_path / "verdicts"))
     with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
-        judge, shown = batch_judge(server, tmp_path), present(BATTLES, 1)
+        judge, shown = batch(server, tmp_path), present(BATTLES, 1)
         with pytest.raises(KeyboardInterrupt):
             Buyer(store).answers(judge, shown, slug="j", on_progress=stop)
         assert set(store.statuses(judge_key(judge)).values()) == {"parse_error"}
-        server.line = answered
+        server.line = None
         assert bought(again(server, tmp_path), tmp_path)["status"].eq("ok").all()
     assert server.submitted.total() + len(server.presentations) == 4 * N_BATTLES
 
 
 def test_a_batch_judge_buys_nothing_that_was_bought_live(tmp_path: Path) -> None:
     with serving(BatchServer()) as server:
-        first = bought(live_judge(server, tmp_path), tmp_path)
-        pd.testing.assert_frame_equal(bought(batch_judge(server, tmp_path), tmp_path), first)
+        first = bought(live(server, tmp_path), tmp_path)
+        pd.testing.assert_frame_equal(bought(batch(server, tmp_path), tmp_path), first)
     assert not server.batches
 
 
 def test_failures_that_were_stored_are_asked_again_by_class(tmp_path: Path) -> None:
-    with serving(BatchServer(line=first_is(3, as_line("prose")))) as server:
-        assert bought(batch_judge(server, tmp_path), tmp_path)["status"].eq("ok").sum() == 78
-        server.line = first_is(4, as_line("refusal-field"))
-        again = bought(batch_judge(server, tmp_path), tmp_path)
+    with serving(BatchServer(on_question(3, "prose"))) as server:
+        assert bought(batch(server, tmp_path), tmp_path)["status"].eq("ok").sum() == 78
+        server.fault = on_question(4, "refusal-field")
+        again = bought(batch(server, tmp_path), tmp_path)
         assert again["status"].eq("ok").all()
         assert server.submitted.total() == 82
-        server.line = answered
-        assert bought(batch_judge(server, tmp_path), tmp_path).equals(again)
+        server.fault = lambda texts, n: None
+        assert bought(batch(server, tmp_path), tmp_path).equals(again)
     assert server.submitted.total() == 82

@@ -10,7 +10,10 @@ import yaml
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import open_judge, template_of
+from resources.judges.catalog import in_form, open_judge, template_of
+from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.options import ChoiceOptions, ScoreOptions
+from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
@@ -19,8 +22,10 @@ from resources.judges.live.probe import Capabilities
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
+from resources.judges.simulated.judge import BuiltinTraits
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
+TRAITS = dict.fromkeys(BuiltinTraits.model_fields, 0)
 VLLM = {"display_name": "J", "family": "f", "kind": "vllm", "model": "tiny"}
 
 
@@ -96,6 +101,15 @@ def test_forms_have_defaults(tmp_path: Path) -> None:
         ({"asks": ["choice"], "choice": {"sample": 3}}, ["choice.sample", "mean 'samples'"]),
         ({"asks": ["choice"], "log_probabilities": "off"}, ["each choice 10 times", "above 0"]),
         ({"kind": "recorded", "model": None, "asks": ["rubric"]}, ["remove ['asks']"]),
+        (
+            {"asks": ["score"], "score": {"structured": True}, "structured_output": "off"},
+            ["remove one of the two"],
+        ),
+        (
+            {"kind": "builtin", "model": None, "asks": ["choice"], "builtin": TRAITS}
+            | {"choice": {"structured": True}},
+            ["only served judges answer with JSON"],
+        ),
     ],
 )
 def test_mistakes_name_line_key_and_remedy(
@@ -177,3 +191,33 @@ def test_shipped_prompts_ask_for_the_word_first(tmp_path: Path) -> None:
         opened = open_judge(judge, CORPUS, form=form)
         assert opened.form.name == form
         assert f"begin with the {word}" in template_of(judge, form)
+
+
+CHOICE = ChoiceForm(ChoiceOptions(structured=True))
+SCORE = ScoreForm(ScoreOptions(scale=(1, 9), digits_per_token=1, structured=True))
+
+
+@pytest.mark.parametrize(("form", "plain"), [(CHOICE, ChoiceForm()), (SCORE, ScoreForm())])
+def test_structured_answers_have_an_identity_a_prompt_and_a_constraint(form, plain) -> None:
+    assert form.identity["answer"] == "json"
+    assert "answer" not in plain.identity
+    assert form.template != plain.template
+    assert plain.response_format is None
+    schema = form.response_format["json_schema"]["schema"]
+    assert list(schema["properties"]) == [form.name, "reason"]  # the value comes first
+    assert schema["additionalProperties"] is False
+    named = ChoiceForm(ChoiceOptions(structured=True, template="mine.txt"))
+    assert named.template == "mine.txt"
+
+
+def test_the_schema_goes_with_the_form_that_asks_for_it(tmp_path: Path) -> None:
+    asks = ["rubric", "score", "choice"]
+    judge = define(tmp_path, asks=asks, choice={"structured": True}, structured_output="on")
+    wanted = {form: in_form(judge, form).structured_output for form in asks}
+    assert wanted == {"rubric": "on", "score": "off", "choice": "on"}
+    identities = {form: open_judge(judge, CORPUS, form=form).identity for form in asks}
+    assert {form: one["structured_output"] for form, one in identities.items()} == {
+        "rubric": "json_schema",
+        "score": "none",
+        "choice": "json_schema",
+    }

@@ -23,9 +23,8 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate, evidence_entries, read_answers
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.forms.choice import CHOICE_DTYPES, ChoiceForm
+from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.options import FormName
-from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.judge import Judge, Presentation
 from resources.judges.live.replies import read_reply
 from resources.store.verdicts import VerdictStore
@@ -77,6 +76,9 @@ def saying(tokens: Tokens) -> SoftServer:
 
 SURE_OF_87: Tokens = [("87", {"87": 0.5, "90": 0.25, "Well": 0.2}), *REASON]
 SURE_OF_A: Tokens = [("A", {"A": 0.6, "C": 0.1, "B": 0.2, "Both": 0.1}), *REASON]
+SURE: dict[FormName, Tokens] = {"score": SURE_OF_87, "choice": SURE_OF_A}
+ASK = {"score": scores, "choice": choices}
+SHORT = pytest.mark.parametrize("form", SURE)
 
 
 # what is asked
@@ -117,9 +119,9 @@ def test_the_scale_of_the_judge_stands_in_its_prompt() -> None:
     assert table["expected_score"].tolist() == [1 + 9 * 3 / 8] * N_COMPLETIONS
 
 
-@pytest.mark.parametrize("form", ["score", "choice"])
+@SHORT
 def test_fewer_alternatives_are_asked_for_where_twenty_are_refused(form: FormName) -> None:
-    server = saying(SURE_OF_87 if form == "score" else SURE_OF_A)
+    server = saying(SURE[form])
     server.most_listed = 5
     with serving(server):
         few = opened(server, form)
@@ -167,37 +169,39 @@ def test_identities_tell_forms_scales_and_prompts_apart(tmp_path: Path) -> None:
 # log-probabilities
 
 
-def test_expected_scores_are_means_of_what_could_have_been_said() -> None:
-    with serving(saying(SURE_OF_87)) as server:
+@pytest.mark.parametrize(
+    ("tokens", "mean", "covered"),
+    [
+        (SURE_OF_87, (0.5 * 87 + 0.25 * 90) / 0.75, 0.75),
+        (  # a number may follow blanks, and be said with one
+            [
+                ("\n", {"\n": 0.9, "87": 0.1}),
+                (" 87", {" 87": 0.5, "87": 0.3, " 20": 0.2}),
+                *REASON,
+            ],
+            0.8 * 87 + 0.2 * 20,
+            1.0,
+        ),
+        (  # digits are followed along what was said
+            [
+                ("8", {"8": 0.99, "9": 0.01}),
+                ("7", {"7": 0.6, "5": 0.3, "\n": 0.1}),
+                *REASON,
+            ],
+            0.6 * 87 + 0.3 * 85 + 0.1 * 8,
+            0.99,
+        ),
+    ],
+)
+def test_expected_scores_are_means_of_what_could_have_been_said(
+    tokens: Tokens, mean: float, covered: float
+) -> None:
+    with serving(saying(tokens)) as server:
         table = scores(server)
-    assert list(table.columns) == list(SCORE_DTYPES)
-    mean = (0.5 * 87 + 0.25 * 90) / 0.75
-    assert table["expected_score"].to_numpy() == pytest.approx(1 + (mean - 1) * POINTS)
-    assert table["covered"].to_numpy() == pytest.approx(0.75)
     assert table["score"].tolist() == [87] * N_COMPLETIONS
+    assert table["expected_score"].to_numpy() == pytest.approx(1 + (mean - 1) * POINTS)
+    assert table["covered"].to_numpy() == pytest.approx(covered)
     assert table["evidence"].unique().tolist() == ["log-probabilities"]
-
-
-def test_a_number_may_follow_blanks_and_be_said_with_one() -> None:
-    blank = ("\n", {"\n": 0.9, "87": 0.1})
-    spaced = (" 87", {" 87": 0.5, "87": 0.3, " 20": 0.2})
-    with serving(saying([blank, spaced, *REASON])) as server:
-        table = scores(server)
-    assert table["status"].eq("ok").all()
-    assert table["covered"].to_numpy() == pytest.approx(1.0)
-    mean = 0.8 * 87 + 0.2 * 20
-    assert table["expected_score"].to_numpy() == pytest.approx(1 + (mean - 1) * POINTS)
-
-
-def test_digits_are_followed_along_what_was_said() -> None:
-    first = ("8", {"8": 0.99, "9": 0.01})
-    second = ("7", {"7": 0.6, "5": 0.3, "\n": 0.1})
-    with serving(saying([first, second, *REASON])) as server:
-        table = scores(server)
-    mean = 0.6 * 87 + 0.3 * 85 + 0.1 * 8
-    assert table["score"].tolist() == [87] * N_COMPLETIONS
-    assert table["expected_score"].to_numpy() == pytest.approx(1 + (mean - 1) * POINTS)
-    assert table["covered"].to_numpy() == pytest.approx(0.99)
 
 
 def test_numbers_begun_and_not_followed_are_never_filled_in() -> None:
@@ -241,7 +245,6 @@ def test_a_lone_digit_is_a_number_only_where_its_answer_shows_longer_tokens() ->
 def test_choices_are_oriented_to_the_models() -> None:
     with serving(saying(SURE_OF_A)) as server:
         table = choices(server)
-    assert list(table.columns) == list(CHOICE_DTYPES)
     assert table.groupby("battle_id")["order"].agg(list).tolist() == [["AB", "BA"]] * 3
     first, second = table[table["order"].eq("AB")], table[table["order"].eq("BA")]
     assert first["choice"].tolist() == [1.0] * 3
@@ -321,14 +324,14 @@ def test_samples_at_temperature_zero_are_refused_before_anything_is_asked() -> N
         assert server.presentations == []
 
 
-@pytest.mark.parametrize("form", ["score", "choice"])
+@SHORT
 def test_a_reply_without_log_probabilities_keeps_its_words_and_has_no_chances(
     form: FormName,
 ) -> None:
-    server = saying(SURE_OF_87 if form == "score" else SURE_OF_A)
+    server = saying(SURE[form])
     server.tells = lambda texts: texts[0] != "Second?"
     with serving(server):
-        table = scores(server) if form == "score" else choices(server)
+        table = ASK[form](server)
     on = "question_id" if form == "score" else "battle_id"
     bare = table[table[on].isin(["q1", "b2"])]
     assert len(bare) == 2
@@ -409,7 +412,7 @@ def strip(server: SoftServer) -> None:
 # answers that say nothing, and texts that would speak for the judge
 
 
-@pytest.mark.parametrize("form", ["score", "choice"])
+@SHORT
 @pytest.mark.parametrize(
     ("words", "finish", "status"),
     [
@@ -426,7 +429,7 @@ def test_failures_have_their_class_and_no_numbers(
 ) -> None:
     server = FaultServer(lambda texts, n: "it", extra={"it": said(words, finish)})
     with serving(server):
-        table = scores(server) if form == "score" else choices(server)
+        table = ASK[form](server)
     assert table["status"].unique().tolist() == [status]
     assert table["evidence"].eq("none").all()
     numbers = {"score", "expected_score", "covered", "choice", "p_a", "p_tie", "p_b", "perplexity"}
@@ -478,41 +481,14 @@ def test_a_judge_that_quotes_a_completion_first_has_not_answered(text: str) -> N
         assert choices(server)["status"].unique().tolist() == ["parse_error"]
 
 
-# bought once
-
-
-@pytest.mark.parametrize("form", ["score", "choice"])
-def test_nothing_is_bought_twice(form: FormName, tmp_path: Path) -> None:
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
-    with serving(saying(SURE_OF_87 if form == "score" else SURE_OF_A)) as server:
-        annotate = scores if form == "score" else choices
-        first = annotate(server, buyer)
-        n_asked = len(server.presentations)
-        again = annotate(server, buyer)
-        assert len(server.presentations) == n_asked == buyer.account.n_resumed
-    pd.testing.assert_frame_equal(again, first)
-    assert len(buyer.store.judge_keys()) == 1
-
-
-def test_the_three_forms_share_a_store_and_no_answer(tmp_path: Path) -> None:
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
-    with serving(saying(SURE_OF_87)) as server:
-        scores(server, buyer)
-        saying_at(server, SURE_OF_A)
-        table = choices(server, buyer)
-    assert table["choice"].notna().all()
-    assert len(buyer.store.judge_keys()) == 2
-
-
-@pytest.mark.parametrize("form", ["score", "choice"])
+@SHORT
 def test_batches_answer_what_is_answered_live(form: FormName) -> None:
     word = "87\nClear." if form == "score" else "B\nClearer."
     server = BatchServer(answer=lambda body: word, line=lambda body: batch_answer(body, word))
-    annotate = scores if form == "score" else choices
     with serving(server):
-        live = annotate(server, endpoint_name="here")
+        live = ASK[form](server, endpoint_name="here")
         n_live = len(server.presentations)
-        batch = annotate(server, endpoint_name="here", batch=True)
+        batch = ASK[form](server, endpoint_name="here", batch=True)
     assert len(server.presentations) == n_live
     assert server.submitted.total() == n_live
     pd.testing.assert_frame_equal(batch, live)

@@ -2,8 +2,10 @@
 
 import multiprocessing
 import os
+import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -21,7 +23,10 @@ from upath import UPath
 
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
-from resources.judges.buying import BudgetError, Buyer
+from resources.judges.buying import Account, BudgetError, Buyer
+from resources.judges.judge import Answer
+from resources.judges.ledger import Ledger
+from resources.judges.live.fields import Price
 from resources.store.verdicts import VerdictStore
 
 PAID = sum(USAGE)  # tokens that the server states per answer
@@ -63,37 +68,29 @@ def test_decimals_of_thousands_are_whole_numbers_of_calls(thousandths: int, scal
     assert budget.calls == thousandths * {"k": 1, "M": 1000}[scale]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "calls", "-3calls", "1e3calls", "nanUSD", "5usd", "5EURO", "12,50USD", "5 6calls"]
-)
-def test_what_is_no_budget_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ValueError, match=r"5000calls, 2Mtokens or 12\.50USD") as caught:
-        Budget.parse([text])
-    assert repr(text) in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["5", "5000", "12.50"])
-def test_a_number_without_a_unit_is_neither_calls_nor_money(text: str) -> None:
-    with pytest.raises(ValueError, match=f"has no unit; write {text}calls, {text}tokens, or"):
-        Budget.parse([text])
-
-
-@pytest.mark.parametrize("text", ["1.5calls", "0.5tokens", "1.0005kcalls"])
-def test_half_a_call_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="no whole number of"):
-        Budget.parse([text])
+EXAMPLES = r"5000calls, 2Mtokens or 12\.50USD"
 
 
 @pytest.mark.parametrize(
-    ("texts", "unit"),
+    ("texts", "message"),
     [
-        (["1calls", "2calls"], "calls"),
-        (["1tokens", "1tokens"], "tokens"),
-        (["1USD", "1EUR"], "money"),
+        *(
+            ([text], rf"{re.escape(repr(text))}.*{EXAMPLES}")
+            for text in ("", "calls", "-3calls", "1e3calls", "nanUSD", "5usd", "5EURO", "5 6calls")
+        ),
+        (["12,50USD"], EXAMPLES),
+        *(
+            ([text], f"has no unit; write {text}calls, {text}tokens, or")
+            for text in ("5", "5000", "12.50")
+        ),
+        *(([text], "no whole number of") for text in ("1.5calls", "0.5tokens", "1.0005kcalls")),
+        (["1calls", "2calls"], "caps calls twice"),
+        (["1tokens", "1tokens"], "caps tokens twice"),
+        (["1USD", "1EUR"], "caps money twice"),
     ],
 )
-def test_a_unit_is_capped_once(texts: list[str], unit: str) -> None:
-    with pytest.raises(ValueError, match=f"caps {unit} twice"):
+def test_what_is_no_budget_is_refused_with_the_remedy(texts: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Budget.parse(texts)
 
 
@@ -229,12 +226,6 @@ def test_money_is_never_exceeded(server: FaultServer, tmp_path: Path) -> None:
     assert n_stored(tmp_path) == n_asked > 0
 
 
-def test_calls_are_counted_one_by_one(server: FaultServer, tmp_path: Path) -> None:
-    with pytest.raises(BudgetError, match="63 of the 200"):
-        purchase(server, tmp_path, Budget(137))
-    assert len(server.presentations) == n_stored(tmp_path) == 137
-
-
 def test_requests_that_were_lost_count_as_if_they_had_been_billed(tmp_path: Path) -> None:
     cap = 60_000
 
@@ -259,6 +250,7 @@ def really_taken(server: FaultServer) -> tuple[int, float]:
     return prompts + answers, (prompts * 3.0 + answers * 15.0) / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "usage", [(1, 1), (10, 20), (400, 1), (1, 40), (0, 0), (10**6, 10**6), (400, 10**6)]
 )
@@ -305,24 +297,6 @@ def test_turned_down_requests_cost_nothing(tmp_path: Path) -> None:
     assert verdicts["status"].eq("ok").all()
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({}, "judge 'j' has no price; add 'price_per_million'"),
-        ({"price_per_million": {**PRICE, "currency": "USD"}}, "in EUR, the price .* in USD"),
-    ],
-)
-def test_money_needs_a_price_in_its_currency(
-    server: FaultServer, tmp_path: Path, fields: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        purchase(server, tmp_path, Budget(money=1.0, currency="EUR"), **fields)
-    assert server.presentations == []
-
-
-# two processes
-
-
 @pytest.mark.slow
 def test_two_processes_buy_each_call_once(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
@@ -339,3 +313,74 @@ def test_two_processes_buy_each_call_once(tmp_path: Path, monkeypatch) -> None:
         assert n_stored(tmp_path) == 300
         buy(*arguments)
         assert len(server.presentations) == 300
+
+
+# the ledger: what the account of a judge says
+
+
+PRICES = Price(prompt=2.0, completion=10.0, currency="EUR")
+
+
+class Somewhere:
+    """A judge that says where it was asked."""
+
+    metadata = {"endpoint": "http://here/v1"}  # noqa: RUF012
+    counts = Counter(requests=4, lost=1)  # noqa: RUF012
+
+
+def account(**changes: object) -> Account:
+    filled = Account(
+        n_calls=1000,
+        n_resumed=600,
+        n_needed=400,
+        n_asked=100,
+        prompt_tokens=50_000,
+        completion_tokens=10_000,
+        failed=Counter(refusal=2, parse_error=1),
+        charged=Cost(100, 50_000, 10_000, 0.2),
+        seconds=20.0,
+    )
+    for name, value in changes.items():
+        setattr(filled, name, value)
+    return filled
+
+
+@pytest.mark.parametrize(
+    ("price", "changes", "line"),
+    [
+        # 100 in 20 s is 5 a second, so that the other 300 take a minute
+        (PRICES, {}, "5.0/s, 1:00 left, 3 failed, 60,000 tokens, 0.2000 EUR"),
+        (
+            PRICES,
+            {"charged": Cost(100, 90_000, 20_000, 0.57)},
+            "5.0/s, 1:00 left, 3 failed, 60,000 tokens (110,000 counted), 0.5700 EUR",
+        ),
+        (None, {"seconds": 2000}, "0.1/s, 1:40:00 left, 3 failed, 60,000 tokens"),
+        (None, {"seconds": 0.1}, "1,000.0/s, 0:00 left, 3 failed, 60,000 tokens"),
+        (None, {"seconds": 0.0, "failed": Counter()}, "60,000 tokens"),
+    ],
+)
+def test_progress_states_rate_time_left_failures_and_spend(
+    price: Price | None, changes: dict[str, Any], line: str
+) -> None:
+    told = Ledger("strict", price).told(account(**changes))
+    assert told == f"strict answered 700 of 1,000, {line}"
+
+
+def test_entries_are_the_account_with_its_price_and_place() -> None:
+    entries = Ledger("strict", PRICES).entries(account(n_asked=400), Somewhere())
+    assert (entries["spent"], entries["tokens_charged"]) == (0.2, 60_000)
+    assert entries["currency"] == "EUR"
+    assert (entries["n_calls"], entries["n_resumed"], entries["n_asked"]) == (1000, 600, 400)
+    assert entries["failures"] == {"refusal": 2, "parse_error": 1}
+    assert entries["endpoint"] == {"endpoint": "http://here/v1", "requests": 4, "lost": 1}
+    unasked = Ledger("strict", None).entries(account(n_asked=0), Somewhere())
+    assert not {"endpoint", "spent"} & {*unasked}
+
+
+def test_only_answers_of_this_run_are_counted_as_bought() -> None:
+    books = Account(n_calls=3, n_resumed=1, n_needed=2)
+    books.add(Answer("{}", None, 10, 5), "ok")
+    books.add(Answer(None, "transport", 0, 0), "transport")
+    assert (books.n_asked, books.prompt_tokens, books.completion_tokens) == (2, 10, 5)
+    assert books.failed == {"transport": 1}

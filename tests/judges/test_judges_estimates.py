@@ -10,8 +10,8 @@ from fault_server import USAGE, FaultServer, serving
 
 from resources.judges.annotation import annotate
 from resources.judges.calls import present
-from resources.judges.estimates import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.judge import Presentation
+from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.prompt import answer_format
 

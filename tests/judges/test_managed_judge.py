@@ -14,10 +14,10 @@ from resources.judges.buying import Buyer
 from resources.judges.calls import present
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.managed import server as servers
-from resources.judges.managed.command import VllmError
 from resources.judges.managed.hosting import Hosting, hosting
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.server import VllmError
 from resources.store.verdicts import VerdictStore
 
 pytestmark = [

@@ -16,9 +16,8 @@ import pytest
 
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import server as servers
-from resources.judges.managed.command import VllmError, vllm_python
 from resources.judges.managed.options import VllmOptions
-from resources.judges.managed.server import Server, running
+from resources.judges.managed.server import Server, VllmError, running, vllm_python
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,7 +10,7 @@ import yaml
 from fault_server import FaultServer, error, serving
 from rich.console import Console
 
-from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
 from resources.config.catalog import Catalog
 

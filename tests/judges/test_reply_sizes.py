@@ -6,12 +6,13 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from answering import answered
+from channels import TEMPLATE, presentation
 from fault_server import KEY
-from test_served_client import TEMPLATE, presentation
 
 from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings.served import ServedEmbedder
@@ -20,7 +21,7 @@ from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge
 from resources.judges.live.probe import Capabilities
-from resources.judges.live.troubles import RetryPolicy
+from resources.judges.live.troubles import Retries, RetryPolicy
 
 MIB = 1 << 20
 ONCE = RetryPolicy(attempts=1, base_s=0.001, cap_s=0.001)
@@ -81,6 +82,10 @@ def served(url: str, folder: Path) -> ServedJudge:
     return ServedJudge("j", fields, TEMPLATE, place, folder, ONCE, declared=FOUND)
 
 
+def connected(server: Server) -> AbstractContextManager[Provider]:
+    return Provider.connected(Retries(Endpoint(server.url, KEY), ONCE, pytest.fail), 60.0)
+
+
 @pytest.mark.parametrize(
     "server", [{}, {"status": 400}, {"status": 500}, {"packing": "gzip"}], indirect=True
 )
@@ -99,7 +104,7 @@ def test_vectors_without_an_end_are_broken_off(server: Server) -> None:
 
 def test_a_provider_of_batches_is_broken_off_too(server: Server) -> None:
     with (
-        Provider(Endpoint(server.url, KEY), 60.0, ONCE, pytest.fail) as provider,
+        connected(server) as provider,
         pytest.raises(EndpointError, match="longer than 67,108,864 bytes"),
     ):
         provider.look("batch_1")
@@ -107,7 +112,9 @@ def test_a_provider_of_batches_is_broken_off_too(server: Server) -> None:
 
 
 def test_a_file_of_results_is_read_from_disk_line_by_line(server: Server) -> None:
-    with Provider(Endpoint(server.url, KEY), 60.0, ONCE, pytest.fail) as provider:
+    with Provider.connected(
+        Retries(Endpoint(server.url, KEY), ONCE, pytest.fail), 60.0
+    ) as provider:
         lines = provider.lines("file-1")
         assert lines is not None
         assert max(map(len, lines)) == 64 * MIB

@@ -87,39 +87,39 @@ def test_nothing_is_asked_twice_and_the_table_is_the_same(store: VerdictStore) -
     assert buyer.missing(judge, present(BATTLES, 1)) == ([], N_CALLS)
 
 
-def test_names_are_no_part_of_a_call_and_rows_carry_the_current_ones(store: VerdictStore) -> None:
-    asked(store)
-    renamed = BATTLES.assign(battle_id=[f"new{i}" for i in range(6)], model_a="p", model_b="q")
-    judge = Counting()
-    verdicts = annotate(judge, renamed, slug="other", buyer=Buyer(store))
-    assert judge.asked == []
-    assert set(verdicts["battle_id"]) == set(renamed["battle_id"])
-    assert set(verdicts["judge"]) == {"other"}
+def changed(column: str) -> pd.DataFrame:
+    battles = BATTLES.copy()
+    battles.loc[2, column] += "."
+    return battles
 
 
-@pytest.mark.parametrize("column", ["instruction", "completion_a", "completion_b"])
-def test_another_text_misses_in_its_battle_only(store: VerdictStore, column: str) -> None:
-    asked(store)
-    changed = BATTLES.copy()
-    changed.loc[2, column] += "."
-    assert asked(store, changed) == ["b2AB0", "b2BA0"]
+RENAMED = BATTLES.assign(battle_id=[f"new{i}" for i in range(6)], model_a="p", model_b="q")
 
 
 @pytest.mark.parametrize(
-    "identity", [{"kind": "k"}, {"template": "t2"}, {"model": "n"}, {"seed": "1"}]
+    ("battles", "judge", "n_replicates", "calls"),
+    [
+        (RENAMED, {}, 1, []),
+        *(
+            (changed(column), {}, 1, ["b2AB0", "b2BA0"])
+            for column in ("instruction", "completion_a", "completion_b")
+        ),
+        *(
+            (BATTLES, {name: "changed"}, 1, [f"b{i}{o}0" for i in range(6) for o in ("AB", "BA")])
+            for name in ("kind", "template", "model", "seed")
+        ),
+        (BATTLES, {}, 2, [f"b{i}{o}1" for i in range(6) for o in ("AB", "BA")]),
+    ],
 )
-def test_another_judge_setting_misses_everywhere(store: VerdictStore, identity) -> None:
+def test_only_what_is_another_call_is_asked(
+    store: VerdictStore, battles: pd.DataFrame, judge: dict[str, str], n_replicates: int, calls
+) -> None:
     asked(store)
-    assert len(asked(store, judge=identity)) == N_CALLS
-    assert asked(store) == []
-    assert asked(store, judge=identity) == []
-
-
-def test_another_replicate_misses_alone(store: VerdictStore) -> None:
-    asked(store)
-    new = asked(store, n_replicates=2)
-    assert len(new) == N_CALLS
-    assert all(call.endswith("1") for call in new)
+    assert asked(store, battles, judge=judge, n_replicates=n_replicates) == calls
+    assert asked(store, battles, judge=judge, n_replicates=n_replicates) == []
+    verdicts = annotate(Counting(), RENAMED, slug="other", buyer=Buyer(store))
+    assert set(verdicts["battle_id"]) == set(RENAMED["battle_id"])
+    assert set(verdicts["judge"]) == {"other"}
 
 
 def test_swapped_sides_are_the_same_calls_seen_from_the_other_side(store: VerdictStore) -> None:
@@ -251,14 +251,6 @@ def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
     (key,) = store.judge_keys()
     assert len(list((store.base / key).iterdir())) < 64
     assert len(store.statuses(key)) == 140
-
-
-def test_a_place_that_cannot_be_written_to_costs_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    judge = Counting()
-    with pytest.raises(OSError, match="file"):
-        annotate(judge, BATTLES, slug="s", buyer=Buyer(VerdictStore(UPath(tmp_path / "file"))))
-    assert judge.asked == []
 
 
 def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictStore) -> None:

@@ -33,6 +33,12 @@ def no_variable(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
+@pytest.fixture
+def unwatched(monkeypatch):
+    """Runs of this process as if the daemon, or the interface, had launched them."""
+    monkeypatch.setattr(budgets, "is_watched", lambda context: False)
+
+
 def asking(n_calls, budget=None, *, dies=False):
     """A job that asks for calls one by one until it is refused, and says how many it got."""
     got = []
@@ -53,22 +59,49 @@ def run(instance, job, **tags):
     return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
 
 
-def test_without_tag_and_variable_the_resource_is_the_cap(instance):
-    job, got = asking(9, Budget(4))
-    run(instance, job)
-    assert got == [4]
+@pytest.mark.parametrize("is_watched", [True, False], ids=["typed", "launched"])
+@pytest.mark.parametrize(
+    ("tag", "variable", "resource", "expected"),
+    [
+        ("3calls", "5calls", 7, 3),
+        ("5calls", "3calls", 7, 3),
+        ("7calls", "5calls", 3, 3),
+        (None, "2calls", None, 2),
+        ("2calls", None, None, 2),
+        (None, None, 4, 4),
+        (None, "  ", 4, 4),  # a deployment passes on a variable that nobody set
+        (NO_CAP, None, None, 2000),
+        (None, NO_CAP, None, 2000),
+        (NO_CAP, "1500calls", None, 1500),
+        (None, None, None, None),
+    ],
+)
+def test_the_tightest_stated_cap_holds_and_replaces_the_default(
+    instance, monkeypatch, tag, variable, resource, expected, is_watched
+):
+    monkeypatch.setattr(budgets, "is_watched", lambda _: is_watched)
+    if variable is not None:
+        monkeypatch.setenv(VARIABLE, variable)
+    require_environment()
+    default = 2000 if is_watched else parse_cap(DEFAULT_CAP, "here").calls
+    job, got = asking(2000, Budget(resource))
+    run(instance, job, **({BUDGET_TAG: tag} if tag else {}))
+    assert got == [default if expected is None else expected]
 
 
 @pytest.mark.parametrize(
-    ("tag", "variable", "resource", "expected"),
-    [(3, 5, 7, 3), (5, 3, 7, 3), (7, 5, 3, 3), (None, 2, None, 2), (2, None, None, 2)],
+    ("tags", "n_calls", "expected"),
+    [
+        ({BUDGET_TAG: "5calls"}, 4, [4, 4, 4]),  # no retries: a cap for each
+        ({BUDGET_TAG: "10calls", BACKFILL: "abc"}, 4, [4, 4, 2]),
+        ({BACKFILL: "abc"}, 400, [400, 400, 200]),  # the default cap
+    ],
 )
-def test_the_tightest_cap_holds(instance, monkeypatch, tag, variable, resource, expected):
-    if variable:
-        monkeypatch.setenv(VARIABLE, f"{variable}calls")
-    job, got = asking(9, Budget(resource))
-    run(instance, job, **({BUDGET_TAG: f"{tag}calls"} if tag else {}))
-    assert got == [expected]
+def test_the_runs_of_a_backfill_share_one_cap(instance, unwatched, tags, n_calls, expected):
+    job, got = asking(n_calls)
+    for _ in expected:
+        run(instance, job, **tags)
+    assert got == expected
 
 
 def test_a_retry_has_what_the_run_before_it_left(instance):
@@ -79,20 +112,6 @@ def test_a_retry_has_what_the_run_before_it_left(instance):
     for parent in (first.run_id, "another"):  # a retry inherits every tag of its parent
         inherited = {**tags, PARENT: parent, ROOT: first.run_id}
         run(instance, job, **inherited)
-    assert got == [4, 4, 2]
-
-
-def test_what_is_not_a_retry_has_a_cap_of_its_own(instance):
-    job, got = asking(4)
-    for _ in range(3):
-        run(instance, job, **{BUDGET_TAG: "5calls"})
-    assert got == [4, 4, 4]
-
-
-def test_the_runs_of_a_backfill_share_one_cap(instance):
-    job, got = asking(4)
-    for _ in range(3):
-        run(instance, job, **{BUDGET_TAG: "10calls", BACKFILL: "abc"})
     assert got == [4, 4, 2]
 
 
@@ -146,22 +165,21 @@ def test_a_resource_shared_by_runs_is_drawn_on_too(instance):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
-    [("lots", "the run tag judgeline/budget: the budget 'lots' is none"), ("  ", "caps nothing")],
+    ("text", "variable", "told"),
+    [
+        ("lots", "", "the run tag judgeline/budget: the budget 'lots' is none"),
+        ("  ", "", "caps nothing"),
+        ("3USD", "2EUR", "USD"),
+    ],
 )
-def test_bad_text_is_told_before_anything_is_asked(instance, text, told):
+def test_bad_text_is_told_before_anything_is_asked(instance, monkeypatch, text, variable, told):
+    monkeypatch.setenv(VARIABLE, variable)
     job, got = asking(1)
     result = run(instance, job, **{BUDGET_TAG: text})
     assert not result.success
     error = next(event for event in result.all_events if event.is_step_failure)
     assert told in error.step_failure_data.error.cause.message
     assert got == []
-
-
-@pytest.fixture
-def unwatched(monkeypatch):
-    """Runs of this process as if the daemon, or the interface, had launched them."""
-    monkeypatch.setattr(budgets, "is_watched", lambda context: False)
 
 
 def test_a_run_that_nobody_typed_has_a_default_cap_and_its_log_says_so(instance, unwatched):
@@ -172,44 +190,6 @@ def test_a_run_that_nobody_typed_has_a_default_cap_and_its_log_says_so(instance,
     (line,) = [text for text in logged if DEFAULT_CAP in text]
     assert VARIABLE in line
     assert NO_CAP in line
-
-
-def test_the_runs_of_a_backfill_from_the_interface_share_the_default_cap(instance, unwatched):
-    job, got = asking(700)
-    for _ in range(2):
-        run(instance, job, **{BACKFILL: "abc"})
-    assert got == [700, 300]
-
-
-@pytest.mark.parametrize("variable", [None, "", NO_CAP])
-def test_a_run_that_a_person_typed_has_no_default_cap(instance, monkeypatch, variable):
-    if variable is not None:
-        monkeypatch.setenv(VARIABLE, variable)
-    require_environment()
-    job, got = asking(2000)
-    run(instance, job)
-    assert got == [2000]
-
-
-@pytest.mark.parametrize(
-    ("tag", "variable", "resource", "expected"),
-    [
-        (NO_CAP, None, None, 2000),  # a backfill that a person typed
-        ("1500calls", None, None, 1500),
-        (None, NO_CAP, None, 2000),
-        (None, "1500calls", None, 1500),
-        (NO_CAP, "1500calls", None, 1500),
-        (None, None, 1500, 1500),
-    ],
-)
-def test_any_stated_cap_replaces_the_default(
-    instance, unwatched, monkeypatch, tag, variable, resource, expected
-):
-    if variable:
-        monkeypatch.setenv(VARIABLE, variable)
-    job, got = asking(2000, Budget(resource))
-    run(instance, job, **({BUDGET_TAG: tag} if tag else {}))
-    assert got == [expected]
 
 
 def test_the_default_cap_is_for_judges_that_cost_money(instance, unwatched):
@@ -227,28 +207,6 @@ def test_the_interface_says_what_caps_the_runs_that_it_starts(monkeypatch, varia
     monkeypatch.setenv(VARIABLE, variable)
     assert said in default_cap_text()
     assert VARIABLE in default_cap_text()
-
-
-def test_currencies_are_not_compared(instance, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "2EUR")
-    job, got = asking(1)
-    result = run(instance, job, **{BUDGET_TAG: "3USD"})
-    assert not result.success
-    assert got == []
-
-
-def test_several_caps_stand_in_one_text():
-    cap = parse_cap("2000calls 5USD", "here")
-    assert (cap.calls, cap.money, cap.currency) == (2000, 5.0, "USD")
-
-
-@pytest.mark.parametrize("text", ["", "  "])
-def test_a_variable_that_a_deployment_passes_on_empty_is_not_set(instance, monkeypatch, text):
-    monkeypatch.setenv(VARIABLE, text)
-    require_environment()
-    job, got = asking(9, Budget(4))
-    assert run(instance, job).success
-    assert got == [4]
 
 
 @pytest.mark.parametrize("text", ["banana", "5EUR 3USD"])

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from assets.judging import retries
-from assets.judging.asking import _say
-from assets.judging.pools import pool_of
+from assets.judging.asking import _say, pool_of
 from assets.judging.retries import retried_later
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import BudgetError

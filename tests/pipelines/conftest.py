@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,15 @@ import pytest
 import yaml
 from rich.console import Console
 
-from pipelines.commands.outcome import RunOutcome
+from assets.partitions import corpus_judge_key
+from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
+from pipelines.definitions import build_definitions
 from pipelines.instance.homes import open_instance
 from resources.config.catalog import Catalog
+from resources.config.paths import ROOT
+from resources.judges.simulated.judge import BuiltinJudge
+from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables
 
 QUIET = {
@@ -109,6 +116,50 @@ class Workshop:
         self.printed = out.getvalue()
         return outcome
 
+    def run_job(
+        self, name: str, judge: str | None = None, select: Any = None, **resources: Any
+    ) -> dg.ExecuteInProcessResult:
+        """Run a job of the lineage as the daemon would, on a judge or on the corpus."""
+        definitions = build_definitions(
+            catalog=self.catalog,
+            tables=self.tables,
+            verdict_store=StoredVerdicts(uri=str(self.home / "verdicts")),
+            **resources,
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JUDGELINE_HOME", str(self.home))
+            patch.delenv("JUDGELINE_CANDIDATES", raising=False)
+            return definitions.resolve_job_def(name).execute_in_process(
+                partition_key=corpus_judge_key("tiny", judge) if judge else "tiny",
+                instance=self.instance,
+                raise_on_error=False,
+                asset_selection=select and [dg.AssetKey(name) for name in select],
+            )
+
+    def install(self, patch: pytest.MonkeyPatch) -> "Workshop":
+        """Make it the installation that commands find, its prompts included; return it."""
+        assert self.catalog.corpus("tiny")  # writes the configuration
+        shutil.copytree(ROOT / "config" / "prompts", self.home / "prompts", dirs_exist_ok=True)
+        for name in ("JUDGELINE_HOME", "JUDGELINE_CONFIG"):
+            patch.setenv(name, str(self.home))
+        for kind in ("CANDIDATES", "TABLES", "VERDICTS", "EMBEDDINGS"):
+            patch.delenv(f"JUDGELINE_{kind}", raising=False)
+        patch.delenv("DAGSTER_HOME", raising=False)
+        patch.setenv("COLUMNS", "300")
+        return self
+
+    def rest(self) -> Path:
+        """Let the files of candidates rest, so that they are taken as complete."""
+        folder = self.home / "candidates" / "tiny"
+        for path in folder.glob("*"):
+            os.utime(path, (time.time() - 1000,) * 2)
+        return folder
+
+    def metadata(self, asset: str) -> dict[str, Any]:
+        """What the last materialisation of an asset says."""
+        event = self.instance.get_latest_materialization_event(dg.AssetKey(asset))
+        return {name: one.value for name, one in event.asset_materialization.metadata.items()}
+
     def files(self) -> dict[str, bytes]:
         """Every stored table by its place."""
         folder = self.home / "tables"
@@ -168,11 +219,27 @@ def finished_home(once: Callable[..., Path]) -> Path:
     return once("finished-arena", fill)
 
 
+@pytest.fixture(scope="session")
+def copy_of() -> Callable[[Path, Path], AbstractContextManager[Workshop]]:
+    """Go on from a finished folder in another one."""
+    return copied
+
+
 @pytest.fixture(scope="module")
-def finished(finished_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+def go_on(
+    finished_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Workshop]]:
+    """Make workshops in which the tiny arena was rated by two judges, for tests that go on."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(
+            copied(finished_home, tmp_path_factory.mktemp("finished"))
+        )
+
+
+@pytest.fixture(scope="module")
+def finished(go_on: Callable[[], Workshop]) -> Workshop:
     """The tiny arena as two judges rated it, for the tests of a module that only look."""
-    with copied(finished_home, tmp_path_factory.mktemp("finished")) as workshop:
-        yield workshop
+    return go_on()
 
 
 @pytest.fixture
@@ -186,3 +253,18 @@ def finished_workshop(finished_home: Path, tmp_path: Path) -> Iterator[Workshop]
 def workshop(make_workshop: Callable[[], Workshop]) -> Workshop:
     """A fresh workshop."""
     return make_workshop()
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, int]]:
+    """Every call that a simulated judge was asked, by battle, order and run."""
+    seen: list[tuple[str, str, int]] = []
+    real = BuiltinJudge.answer
+
+    def noting(self: BuiltinJudge, presentations: Any, budget: Any) -> Iterator[Any]:
+        for one, given in zip(presentations, real(self, presentations, budget), strict=False):
+            seen.append((one.battle_id, one.order, one.replicate))
+            yield given
+
+    monkeypatch.setattr(BuiltinJudge, "answer", noting)
+    return seen

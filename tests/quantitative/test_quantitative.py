@@ -1,13 +1,21 @@
+"""Quantitative judges of one fit: twins, scikit-learn and choix; penalties; refusals."""
+
+import itertools
 import math
 from functools import partial
 
+import choix
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quantitative_twin import logistic_weights, ridge_weights, sklearn_predictions, spreads
-from scipy.optimize import minimize
-from scipy.special import log_softmax
+from quantitative_twin import (
+    logistic_weights,
+    ranking_chance,
+    ridge_weights,
+    sklearn_predictions,
+    spreads,
+)
 
 from judgeline.quantitative import (
     QuantitativeJudge,
@@ -17,11 +25,13 @@ from judgeline.quantitative import (
     fit_judge,
 )
 from judgeline.quantitative.inputs import log_probabilities
+from judgeline.quantitative.judges import log_chance
 from judgeline.quantitative.penalty import question_folds
 
 fit_ratings = partial(fit_judge, "ls")
 fit_preferences = partial(fit_judge, "btl")
 fit_categories = partial(fit_judge, "mn")
+fit_choices = partial(fit_judge, "pl")
 SEED = np.random.default_rng
 PUBLISHED_WIDTH = 4096
 """Features of the embedding in the paper."""
@@ -43,6 +53,14 @@ def parameters(judge: QuantitativeJudge) -> np.ndarray:
     return np.concatenate([judge.weights, judge.base_weights, np.atleast_1d(judge.bias)])
 
 
+def categories(category: np.ndarray, penalties: list[float]) -> QuantitativeJudge:
+    embeddings, _, question = rationales(category.size, 2)
+    probabilities = np.full((category.size, 3), 1 / 3)
+    return fit_categories(
+        embeddings, probabilities, category, question, rng=SEED(0), penalties=penalties
+    )
+
+
 # ------------------------------------------------------------------ the form of the judges
 
 
@@ -52,18 +70,8 @@ def test_published_parameter_counts(n_categories: int) -> None:
     assert judge.n_parameters == n_categories * (PUBLISHED_WIDTH + n_categories + 1)
     assert base_judge("btl", PUBLISHED_WIDTH).n_parameters == PUBLISHED_WIDTH + 2
     assert base_judge("pl", PUBLISHED_WIDTH).n_parameters == PUBLISHED_WIDTH + 1
-
-
-def test_a_fit_has_the_parameters_of_the_form() -> None:
-    embeddings, _, question = rationales(60, 4)
-    probabilities = SEED(1).dirichlet(np.ones(5), 60)
-    judge = fit_categories(
-        embeddings, probabilities, np.arange(60) % 5, question, rng=SEED(0), penalties=[1.0]
-    )
-    assert judge.n_parameters == 5 * (4 + 5 + 1)
-    assert judge.weights.shape == (4, 5)
-    assert judge.base_weights.shape == (5, 5)
-    assert judge.bias.shape == (5,)
+    fitted = categories(np.arange(60) % 3, [1.0])
+    assert fitted.n_parameters == 3 * (2 + 3 + 1)
 
 
 @given(st.integers(0, 10_000))
@@ -87,15 +95,6 @@ def test_base_judges_are_special_cases(seed: int) -> None:
 
 
 @pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
-def test_least_squares_solves_the_normal_equations(penalty: float) -> None:
-    embeddings, base, question = rationales(40, 5)
-    rating = 3 + 0.5 * base + embeddings @ np.arange(5) + SEED(3).normal(size=40)
-    judge = fit_ratings(embeddings, base, rating, question, rng=SEED(0), penalties=[penalty])
-    twin = ridge_weights(embeddings, base, rating, penalty=penalty, base_penalty=0.01)
-    assert parameters(judge) == pytest.approx(twin, rel=1e-9)
-
-
-@pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
 @pytest.mark.parametrize("n", [60, 12])  # fewer rows than features too
 def test_logistic_fit_is_newtons(penalty: float, n: int) -> None:
     embeddings, base, question = rationales(n, 15)
@@ -116,38 +115,6 @@ def test_logistic_fit_is_newtons(penalty: float, n: int) -> None:
     assert found == pytest.approx(twin, abs=1e-6)
 
 
-def multinomial_objective(
-    flat: np.ndarray, features: np.ndarray, log_p: np.ndarray, category: np.ndarray, penalty: float
-) -> float:
-    """As written, in the units given: row s of the parameters is weights, base weights, bias."""
-    parameters = flat.reshape(log_p.shape[1], -1)
-    design = np.column_stack([features, log_p, np.ones(category.size)])
-    chances = log_softmax(design @ parameters.T, axis=1)
-    unit, spread = spreads(features, log_p)
-    d = features.shape[1]
-    squares = penalty * unit**2 * (parameters[:, :d] ** 2).sum()
-    squares += ((spread * parameters[:, d:-1]) ** 2).sum()
-    return float(-chances[np.arange(category.size), category].sum() + squares / 2)
-
-
-def test_multinomial_fit_minimises_its_objective() -> None:
-    features, _, question = rationales(80, 2)
-    probabilities = SEED(5).dirichlet(np.ones(3), 80)
-    category = (SEED(6).random((80, 1)) > probabilities.cumsum(axis=1)).sum(axis=1)
-    judge = fit_categories(
-        features, probabilities, category, question, rng=SEED(0), penalties=[0.7]
-    )
-    data = features, np.log(probabilities), category, 0.7
-    start = np.zeros(3 * (2 + 3 + 1))
-    options = {"gtol": 1e-5, "maxiter": 2000}
-    best = minimize(multinomial_objective, start, args=data, method="BFGS", options=options)
-    found = np.column_stack([judge.weights.T, judge.base_weights.T, judge.bias]).ravel()
-    assert multinomial_objective(found, *data) == pytest.approx(best.fun, abs=1e-7)
-    twin = best.x.reshape(3, -1)
-    assert pytest.approx(twin[:, :2], abs=1e-3) == judge.weights.T
-    assert pytest.approx(twin[:, 2:5], abs=1e-3) == judge.base_weights.T
-
-
 @pytest.mark.parametrize("penalty", [0.1, 3.0, 1000.0])
 @pytest.mark.parametrize("form", ["ls", "btl", "mn"])
 def test_predictions_are_those_of_scikit_learn(form: str, penalty: float) -> None:
@@ -158,19 +125,6 @@ def test_predictions_are_those_of_scikit_learn(form: str, penalty: float) -> Non
     judge = fit_judge(form, *data, question, rng=SEED(0), penalties=[penalty])
     expected = sklearn_predictions(form, *data, penalty=penalty)
     assert judge.predict(*data[:2]) == pytest.approx(expected, abs=1e-6)
-
-
-def test_logistic_fit_recovers_the_truth() -> None:
-    n, truth = 20_000, np.array([0.8, -0.5, 0.3, 0.6, -0.2])
-    embeddings, base, question = rationales(n, 3, seed=8)
-    design = np.column_stack([embeddings, base, np.ones(n)])
-    chance = 1 / (1 + np.exp(-design @ truth))
-    won = (SEED(9).random(n) < chance).astype(float)
-    judge = fit_preferences(embeddings, base, won, question, rng=SEED(0), penalties=[1e-3])
-    information = (design.T * (chance * (1 - chance))) @ design
-    std_error = np.sqrt(np.diag(np.linalg.inv(information)))
-    error = parameters(judge) - truth
-    assert (np.abs(error) < 4 * std_error).all()
 
 
 # ------------------------------------------------------------------ what is penalised
@@ -319,41 +273,120 @@ def test_bad_input_names_value_place_and_remedy(changed: dict[str, object], mess
         fit_with(**changed)
 
 
-def test_ratings_that_are_all_alike_are_refused() -> None:
-    embeddings, base, question = rationales(20, 2)
-    with pytest.raises(ValueError, match="all 20 ratings are 3: nothing to learn"):
-        fit_ratings(embeddings, base, np.full(20, 3.0), question, rng=SEED(0))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fit_ratings(*rationales(20, 2)[:2], np.full(20, 3.0), range(20), rng=SEED(0)),
+         "all 20 ratings are 3: nothing to learn"),
+        (lambda: base_logit([0.5, 1.0]), r"probability is 1 in row 1; .* strictly.*-1, 0, 1"),
+        (lambda: base_logit_of_scores([1.0], [0.0]), "score_second is 0 in row 0; .* positive"),
+        (lambda: base_logit_of_scores([1.0], [0.0, 1.0]), r"shapes \(1,\) and \(2,\)"),
+        (lambda: log_probabilities([[1.0, 0.0]]), r"is 1 in row \(0, 0\).*small mass"),
+        (lambda: log_probabilities([[0.5, 0.5], [0.5, 0.4]]), "row 1 .* adds up to 0.9, not 1"),
+        (lambda: log_probabilities([0.5, 0.5]), r"shape \(n, S\) with S >= 2, got \(2,\)"),
+        (lambda: categories(np.arange(20) % 2 * 2, [1.0]), r"\[1\] are absent from the 20"),
+        (lambda: categories(np.r_[1, np.arange(19) % 2 * 2], [1.0, 2.0]),
+         r"without fold . of 5: categories \[1\] are absent"),
+        (lambda: categories(np.r_[np.arange(19) % 3, 3], [1.0]), "category is 3 in row 19"),
+        (lambda: fit_with().predict(np.zeros((1, 3)), [0.0]), "3 features, .* has 2 weights"),
+        (lambda: question_folds([1, 2], n_folds=1, rng=SEED(0)), "n_folds must be 2 .* got 1"),
+        (lambda: ranked([[0, 0]] * 6), r"ranking is \[0, 0\] in row 0; expected distinct"),
+        (lambda: ranked([[0]] * 5 + [[3]]), r"ranking is \[3\] in row 5; .* positions 0 to 2"),
+        (lambda: ranked([[0]] * 5), r"ranking has shape \(5, 1\), scores \(6, 3\)"),
+        (lambda: ranked([[0, 1, 2, 0]] * 6), "a ranking of 4 out of 3"),
+        (lambda: ranked([[0]] * 6, math.nan), r"1 of 18 embeddings are missing.*row \(4, 2\)"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused_by_value_and_place(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_certainties_have_no_logit() -> None:
-    with pytest.raises(ValueError, match=r"probability is 1 in row 1; expected strictly.*-1, 0, 1"):
-        base_logit([0.5, 1.0])
-    with pytest.raises(ValueError, match="score_second is 0 in row 0; expected positive"):
-        base_logit_of_scores([1.0], [0.0])
-    with pytest.raises(ValueError, match=r"probabilities is 1 in row \(0, 0\).*small mass"):
-        log_probabilities([[1.0, 0.0]])
-    with pytest.raises(ValueError, match=r"row 1 of probabilities adds up to 0.9, not 1"):
-        log_probabilities([[0.5, 0.5], [0.5, 0.4]])
+def ranked(ranking: list[list[int]], one: float = 0.0) -> QuantitativeJudge:
+    features = np.zeros((6, 3, 1))
+    features[4, 2] = one
+    return fit_choices(features, np.zeros((6, 3)), ranking, range(6), rng=SEED(0))
 
 
-def categories(category: np.ndarray, penalties: list[float]) -> QuantitativeJudge:
-    embeddings, _, question = rationales(category.size, 2)
-    probabilities = np.full((category.size, 3), 1 / 3)
-    return fit_categories(
-        embeddings, probabilities, category, question, rng=SEED(0), penalties=penalties
+# ------------------------------------------------------------------ choices and rankings
+
+
+def drawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rankings from Plackett-Luce: best first by score plus Gumbel noise."""
+    return np.argsort(-(scores + rng.gumbel(size=scores.shape)), axis=1)
+
+
+@given(st.integers(2, 5), st.integers(0, 10_000))
+def test_chances_are_those_of_one_by_one_and_add_up(n_items: int, seed: int) -> None:
+    scores = 2 * SEED(seed).normal(size=n_items)
+    for depth in range(1, n_items + 1):
+        rankings = list(itertools.permutations(range(n_items), depth))
+        chances = np.exp(log_chance(np.tile(scores, (len(rankings), 1)), rankings))
+        assert chances.sum() == pytest.approx(1, rel=1e-12)
+        twin = [ranking_chance(scores, ranking) for ranking in rankings]
+        assert chances == pytest.approx(twin, rel=1e-10)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_strengths_of_items_are_those_of_choix(depth: int) -> None:
+    # An embedding that names the item makes its weights the items' strengths.
+    n, n_items = 60, 4
+    strength = np.array([0.5, -0.3, 0.1, -0.3])
+    order = drawn(np.tile(strength, (n, 1)), SEED(0))[:, :depth]
+    alpha, unit = 0.7, np.sqrt(1 - 1 / n_items)
+    judge = fit_choices(
+        np.tile(np.eye(n_items), (n, 1, 1)),
+        np.zeros((n, n_items)),
+        order,
+        np.arange(n),
+        rng=SEED(0),
+        penalties=[2 * alpha / unit**2],
     )
+    others = [[i for i in range(n_items) if i not in row] for row in order.tolist()]
+    if depth == 1:
+        tops = list(zip(order[:, 0].tolist(), others, strict=True))
+        found = choix.opt_top1(n_items, tops, alpha=alpha, tol=1e-12)
+    elif depth < n_items - 1:  # what choix does not take: the rest as losers of each stage
+        pairs = zip(order.tolist(), others, strict=True)
+        stages = [(r[i], r[i + 1 :] + o) for r, o in pairs for i in range(depth)]
+        found = choix.opt_top1(n_items, stages, alpha=alpha, tol=1e-12)
+    else:
+        full = [row + rest for row, rest in zip(order.tolist(), others, strict=True)]
+        found = choix.opt_rankings(n_items, full, alpha=alpha, tol=1e-12)
+    assert judge.weights == pytest.approx(found, abs=1e-6)
+    assert judge.base_weights == 0
 
 
-def test_a_category_without_ratings_is_named() -> None:
-    with pytest.raises(ValueError, match=r"categories \[1\] are absent from the 20 training rows"):
-        categories(np.arange(20) % 2 * 2, [1.0])
-    once = np.r_[1, np.arange(19) % 2 * 2]
-    with pytest.raises(ValueError, match=r"without fold . of 5: categories \[1\] are absent"):
-        categories(once, [1.0, 2.0])
-    with pytest.raises(ValueError, match="category is 3 in row 19; expected a column"):
-        categories(np.r_[np.arange(19) % 3, 3], [1.0])
+def test_pairs_are_bradley_terry_luce() -> None:
+    rng = SEED(4)
+    features, base = rng.normal(size=(50, 2, 3)), rng.normal(size=(50, 2))
+    judge = fit_choices(
+        features, base, drawn(base, rng)[:, :1], np.arange(50), rng=SEED(0), penalties=[3.0]
+    )
+    score = judge.score(features, base)
+    alone = 1 / (1 + np.exp(score[:, 1] - score[:, 0]))
+    assert judge.predict(features, base)[:, 0] == pytest.approx(alone, rel=1e-12)
+    assert judge.bias == 0
 
 
-def test_a_judge_refuses_embeddings_of_another_model() -> None:
-    with pytest.raises(ValueError, match="3 features, the judge has 2 weights"):
-        fit_with().predict(np.zeros((1, 3)), [0.0])
+def test_rankings_recover_the_truth() -> None:
+    rng, n, truth = SEED(2), 4000, np.array([0.8, -0.5, 0.7])
+    features, base = rng.normal(size=(n, 4, 2)), rng.normal(size=(n, 4))
+    columns = np.concatenate([features, base[..., None]], axis=2)
+    order = drawn(columns @ truth, rng)
+    judge = fit_choices(features, base, order[:, :1], np.arange(n), rng=SEED(0), penalties=[1e-3])
+    worth = np.exp(columns @ truth)
+    chance = (worth / worth.sum(axis=1, keepdims=True))[..., None]
+    centred = columns - (chance * columns).sum(axis=1, keepdims=True)
+    information = np.einsum("nkd,nke->de", chance * centred, centred)
+    std_error = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert (np.abs([*judge.weights, *judge.base_weights] - truth) < 4 * std_error).all()
+
+
+def test_the_penalty_is_chosen_by_held_out_likelihood() -> None:
+    rng = SEED(6)
+    noise, base = rng.normal(size=(150, 3, 20)), 2 * rng.normal(size=(150, 3))
+    judge = fit_choices(noise, base, drawn(base, rng), np.arange(150), rng=SEED(0))
+    assert judge.choice is not None
+    assert judge.choice.penalty >= 100
+    assert judge.choice.losses[-1] < judge.choice.losses[0]

@@ -18,6 +18,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.forms.score import completions_of
+from resources.tables.judging import SCORE_VERDICTS
 from resources.tables.quantitative import (
     QUANTITATIVE_JUDGES,
     QUANTITATIVE_OUTCOMES,
@@ -26,15 +27,7 @@ from resources.tables.quantitative import (
 
 MODELS = ("ant", "bee", "cat", "dog", "new")
 N = 320
-NO_SCORES = pd.DataFrame(
-    {
-        "completion_id": pd.Series(dtype="str"),
-        "status": pd.Series(dtype="str"),
-        "expected_score": pd.Series(dtype="float64"),
-        "replicate": pd.Series(dtype="int64"),
-        "answer": pd.Series(dtype="str"),
-    }
-)
+NO_SCORES = SCORE_VERDICTS.empty()
 
 
 @pytest.fixture
@@ -140,8 +133,7 @@ def test_every_reason_has_its_vector_and_an_empty_store_stays_empty(
     result = embed(judged, scores, catalog, tmp_path)
     assert result.value.groupby("source").size().to_dict() == {"score": 2 * N, "verdict": 2 * N}
     assert {vector.size for vector in result.value["embedding"]} == {256}
-    assert result.metadata["n_texts"] == 4
-    assert result.metadata["n_without_rationale"] == 0
+    assert (result.metadata["n_texts"], result.metadata["n_without_rationale"]) == (4, 0)
     assert not (tmp_path / "e").exists()  # hashed vectors are not worth keeping
 
 
@@ -162,16 +154,13 @@ def test_without_embeddings_everything_is_empty_and_says_why(
     assert told in result.metadata["note"]
     assert RATIONALE_EMBEDDINGS.check("embeddings_are_unique", result.value).passed
     assert covered(result.value, silent, NO_SCORES, catalog, corpus).passed
-    for asset, check in (
-        (
-            quantitative_outcomes,
-            partial(QUANTITATIVE_OUTCOMES.check, "every_model_has_every_battle"),
-        ),
-        (quantitative_judges, partial(QUANTITATIVE_JUDGES.check, "reasons_do_not_mislead")),
+    for asset, table in (
+        (quantitative_outcomes, QUANTITATIVE_OUTCOMES),
+        (quantitative_judges, QUANTITATIVE_JUDGES),
     ):
         made = learn(asset, battles, silent, NO_SCORES, result.value, catalog)
-        assert made.value.empty
-        assert check(made.value).passed
+        pd.testing.assert_frame_equal(made.value, table.empty())
+        assert all(check.passed for check in table.results(made.value))
         assert "note of rationale_embeddings" in made.metadata["note"]
 
 
@@ -185,13 +174,10 @@ def test_outcomes_follow_the_reasons_for_every_held_out_model(
     a_wins = battles.set_index("battle_id")["completion_a"].str.startswith("good")
     right = (table["outcome"] > 0.5).eq(table["battle_id"].map(a_wins))
     assert right.groupby(table["method"]).mean().min() == 1.0
-    assert QUANTITATIVE_OUTCOMES.check("every_model_has_every_battle", table).passed
-    assert not QUANTITATIVE_OUTCOMES.check(
-        "every_model_has_every_battle", table.drop(index=3)
-    ).passed
-    assert not QUANTITATIVE_OUTCOMES.check(
-        "every_model_has_every_battle", pd.concat([table, table.tail(1)])
-    ).passed
+    check = partial(QUANTITATIVE_OUTCOMES.check, "every_model_has_every_battle")
+    assert check(table).passed
+    assert not check(table.drop(index=3)).passed
+    assert not check(pd.concat([table, table.tail(1)])).passed
 
 
 def test_reasons_of_plain_verdicts_are_learnt_from_too(
@@ -232,17 +218,11 @@ def test_judges_stand_beside_their_base(battles, judged, scores, embeddings, cat
     assert not QUANTITATIVE_JUDGES.check("reasons_do_not_mislead", worse).passed
 
 
-@pytest.mark.parametrize(
-    ("votes", "told"),
-    [
-        (np.full(N, np.nan), "no votes are left"),
-        (np.full(N, 0.5), "ties"),
-    ],
-)
+@pytest.mark.parametrize(("vote", "told"), [(np.nan, "no votes are left"), (0.5, "ties")])
 def test_votes_that_teach_nothing_are_a_note(
-    battles, judged, scores, embeddings, catalog, votes, told
+    battles, judged, scores, embeddings, catalog, vote, told
 ):
-    useless = battles.assign(human_outcome=votes)
+    useless = battles.assign(human_outcome=vote)
     result = learn(quantitative_outcomes, useless, judged, scores, embeddings, catalog)
     assert result.value.empty
     assert told in result.metadata["note"]
@@ -256,15 +236,17 @@ def test_a_judge_without_single_scores_has_one_method(battles, judged, catalog, 
     assert result.metadata["note"] == "btl2: no battle has the reasons of single scores"
 
 
+def of_endpoint(folder: Path, model: str, more: str = "") -> Catalog:
+    """A corpus whose reasons an endpoint embeds; its address is in the environment."""
+    files = {name: folder / f"{name}.yaml" for name in ("corpora", "embeddings")}
+    files["corpora"].write_text("c:\n  reader: arena\n  embeddings: local\n")
+    entry = f"local:\n  kind: openai\n  model: {model}\n  base_url: HERE\n{more}"
+    files["embeddings"].write_text(entry)
+    return Catalog(corpora_file=str(files["corpora"]), embeddings_file=str(files["embeddings"]))
+
+
 def test_an_endpoint_is_asked_once_for_each_reason(judged, scores, minilm, tmp_path, monkeypatch):
-    (tmp_path / "corpora.yaml").write_text("c:\n  reader: arena\n  embeddings: local\n")
-    (tmp_path / "embeddings.yaml").write_text(
-        f"local:\n  kind: openai\n  model: {minilm_server.NAME}\n  base_url: HERE\n"
-    )
-    catalog = Catalog(
-        corpora_file=str(tmp_path / "corpora.yaml"),
-        embeddings_file=str(tmp_path / "embeddings.yaml"),
-    )
+    catalog = of_endpoint(tmp_path, minilm_server.NAME)
     with minilm_server.serving(minilm) as server:
         monkeypatch.setenv("HERE", server.url)
         first = embed(judged, scores, catalog, tmp_path)
@@ -303,15 +285,8 @@ def test_few_vectors_of_either_source_are_told(judged, scores, embeddings, catal
 
 
 def test_no_vector_at_all_is_told_and_noted(judged, scores, tmp_path, monkeypatch):
-    (tmp_path / "corpora.yaml").write_text("c:\n  reader: arena\n  embeddings: local\n")
-    (tmp_path / "embeddings.yaml").write_text(
-        "local:\n  kind: openai\n  model: m\n  max_characters: 3\n  base_url: HERE\n"
-    )
     monkeypatch.setenv("HERE", "http://127.0.0.1:1/v1")  # nothing is sent
-    catalog = Catalog(
-        corpora_file=str(tmp_path / "corpora.yaml"),
-        embeddings_file=str(tmp_path / "embeddings.yaml"),
-    )
+    catalog = of_endpoint(tmp_path, "m", "  max_characters: 3\n")
     result = embed(judged, scores, catalog, tmp_path)
     assert result.value.empty
     assert "none of the 1,280 reasons has a vector" in result.metadata["note"]

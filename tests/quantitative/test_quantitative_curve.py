@@ -1,13 +1,22 @@
+"""Learning curves: what reasons are worth beside scores, and how agreement is measured."""
+
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import expit
+from sklearn import metrics as sk
 
 from judgeline.quantitative import (
     LearningCurve,
     Presentations,
     TooLittleToLearnError,
     learning_curve,
+    preference_agreement,
     presentations,
+    rating_agreement,
 )
 from judgeline.quantitative.curve import METRICS
 
@@ -40,27 +49,17 @@ def fitted(weight: float, **settings: object) -> LearningCurve:
     return learning_curve(*corpus(weight), rng=rng, sizes=(50, 200), n_sets=4, **settings)
 
 
-def test_reasons_that_tell_more_than_scores_lower_the_error_and_more_votes_lower_it_further():
+def test_reasons_lower_the_error_where_they_tell_more_than_scores_and_else_cost_little():
     curve = fitted(3.0)
     assert at(curve, 200, "mse") < at(curve, 50, "mse") < at(curve, 50, "mse", "score_only")
     assert at(curve, 200, "accuracy") > at(curve, 200, "accuracy", "score_only") + 0.05
-
-
-def test_reasons_that_tell_nothing_cost_little():
-    curve = fitted(0.0)
-    assert at(curve, 200, "mse") <= 1.03 * at(curve, 200, "mse", "score_only")
-
-
-def test_a_huge_penalty_leaves_the_score_alone():
-    curve = fitted(3.0, penalties=(1e9,))
-    assert curve.value == pytest.approx(curve.score_only, abs=1e-9)
-
-
-def test_the_base_judge_is_measured_as_it_is():
-    curve = fitted(3.0)
     wrong = at(curve, 50, "mse", "base")  # outcomes 1 and 0 on votes 1 and 0: the share of errors
     assert wrong == pytest.approx(1 - at(curve, 50, "accuracy", "base"), abs=1e-12)
     assert wrong == pytest.approx(at(curve, 200, "mse", "base"))  # the same test battles
+    nothing = fitted(0.0)
+    assert at(nothing, 200, "mse") <= 1.03 * at(nothing, 200, "mse", "score_only")
+    alone = fitted(3.0, penalties=(1e9,))
+    assert alone.value == pytest.approx(alone.score_only, abs=1e-9)
 
 
 def test_sizes_that_cannot_be_filled_are_left_out_and_rows_are_complete():
@@ -88,25 +87,23 @@ def test_votes_on_tested_questions_change_no_fit():
 
 
 @pytest.mark.parametrize(
-    ("votes", "message"),
+    ("votes", "error", "message"),
     [
-        (np.full(N, np.nan), "no battle has a vote"),
-        (np.full(N, 0.5), "are ties"),
-        (np.where(np.arange(N) < 60, 1.0, np.nan), "39 votes .* cannot fill a training set of 100"),
+        (np.full(N, np.nan), TooLittleToLearnError, "no battle has a vote"),
+        (np.full(N, 0.5), TooLittleToLearnError, "are ties"),
+        (
+            *(np.where(np.arange(N) < 60, 1.0, np.nan), TooLittleToLearnError),
+            "39 votes .* cannot fill a training set of 100",
+        ),
+        (np.where(np.arange(N) == 7, 2.0, 1.0), ValueError, r"outcome is 2 in row 7; expected"),
+        (np.ones(N - 1), ValueError, r"outcome has shape \(599,\)"),
     ],
 )
-def test_votes_that_teach_nothing_are_refused(votes: np.ndarray, message: str):
+def test_votes_that_teach_nothing_and_wrong_votes_are_refused(votes, error, message: str):
     both, base, _, question = corpus(1.0)
-    with pytest.raises(TooLittleToLearnError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         learning_curve(both, base, votes, question, rng=np.random.default_rng(0))
-
-
-def test_a_vote_outside_the_scale_is_no_lack_of_votes():
-    both, base, outcome, question = corpus(1.0)
-    wrong = np.where(np.arange(N) == 7, 2.0, outcome)
-    with pytest.raises(ValueError, match=r"outcome is 2 in row 7; expected \[0, 1\]") as caught:
-        learning_curve(both, base, wrong, question, rng=np.random.default_rng(0))
-    assert not isinstance(caught.value, TooLittleToLearnError)
+    assert type(caught.value) is error
 
 
 def test_a_that_always_wins_is_learnt_from_both_orders_and_has_no_correlation():
@@ -116,3 +113,96 @@ def test_a_that_always_wins_is_learnt_from_both_orders_and_has_no_correlation():
     )
     assert np.isnan(at(curve, 100, "pearson"))
     assert at(curve, 100, "mse") < 0.5
+
+
+# ------------------------------------------------------------------ measures of agreement
+
+
+def tau_b(x: np.ndarray, y: np.ndarray) -> float:
+    """Kendall's tau-b over all pairs."""
+    a, b = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
+    return float((a * b).sum() / math.sqrt((a != 0).sum() * (b != 0).sum()))
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    return np.array([(values < v).sum() + ((values == v).sum() + 1) / 2 for v in values])
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_measures_are_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    said, human = rng.integers(0, 12, 30) / 11, rng.integers(0, 8, 30) / 7
+    found = preference_agreement(said, human).measures
+    win, truth = said > 0.5, human > 0.5
+    expected = {
+        "mse": sk.mean_squared_error(human, said),
+        "mae": sk.mean_absolute_error(human, said),
+        "accuracy": sk.accuracy_score(truth, win),
+        "precision": sk.precision_score(truth, win, zero_division=np.nan),
+        "recall": sk.recall_score(truth, win, zero_division=np.nan),
+        "f1": sk.f1_score(truth, win, zero_division=np.nan),
+        "pearson": np.corrcoef(said, human)[0, 1],
+        "spearman": np.corrcoef(ranks(said), ranks(human))[0, 1],
+        "kendall": tau_b(said, human),
+    }
+    assert found.keys() == expected.keys()
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
+    said, human = np.round(4 * said) / 4, np.round(4 * human) / 4  # ties of either
+    ours = preference_agreement(said, human).measures
+    swapped = preference_agreement(1 - said, 1 - human).measures
+    for name in ("mse", "mae", "accuracy", "pearson", "spearman", "kendall"):
+        assert swapped[name] == pytest.approx(ours[name], abs=1e-12, nan_ok=True)
+
+
+def test_ties_of_human_and_judge() -> None:
+    # One tied battle is not classified; a prediction of one half is half a win.
+    found = preference_agreement([0.5, 0.9, 0.5, 0.1], [1, 0.5, 0, 0])
+    assert found.n == 4
+    assert found.n_classified == 3
+    assert found.measures["accuracy"] == pytest.approx((0.5 + 0.5 + 1) / 3)
+    assert found.measures["precision"] == 0.5
+    assert found.measures["recall"] == 0.5
+
+
+def test_what_cannot_be_had_is_nan_with_a_reason() -> None:
+    found = preference_agreement([0.1, 0.1], [0, 0])
+    reasons = {
+        "pearson": "all 2 predictions are 0.1",
+        "spearman": "all 2 predictions are 0.1",
+        "kendall": "all 2 predictions are 0.1",
+        "precision": "no win was predicted",
+        "recall": "the human saw no win of the first answer",
+        "f1": "no win was predicted and there was none",
+    }
+    assert found.reasons == reasons
+    assert all(math.isnan(found.measures[name]) for name in reasons)
+    assert found.measures["accuracy"] == 1
+    tied = preference_agreement([0.1, 0.2], [0.5, 0.5])
+    assert tied.reasons["accuracy"] == "every human outcome is a tie"
+    assert tied.reasons["kendall"] == "all 2 human values are 0.5"
+
+
+def test_a_rating_is_right_if_its_category_is() -> None:
+    found = rating_agreement([1.4, 2.6, 9.0, 2.5], [1, 3, 3, 3], categories=[1, 2, 3])
+    assert found.measures["accuracy"] == 0.75  # 2.5 goes to the lower
+    assert found.measures["mae"] == pytest.approx((0.4 + 0.4 + 6 + 0.5) / 4)
+    bare = rating_agreement([1.0, 2.0], [1, 3])
+    assert math.isnan(bare.measures["accuracy"])
+    assert bare.reasons == {"accuracy": "no categories were given"}
+
+
+@pytest.mark.parametrize(
+    ("said", "human", "message"),
+    [
+        ([0.1, math.nan], [0, 1], "prediction is nan in row 1; leave out"),
+        ([0.1, 1.2], [0, 1], r"prediction is 1.2 in row 1; expected a share in \[0, 1\]"),
+        ([0.1], [0, 1], r"prediction has shape \(1,\), human \(2,\)"),
+        ([], [], r"prediction has shape \(0,\)"),
+    ],
+)
+def test_bad_input_names_the_value(said: list[float], human: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        preference_agreement(said, human)
+    with pytest.raises(ValueError, match=r"human is 4 in row 1; expected one of \[1.0, 2.0\]"):
+        rating_agreement([1, 2], [1, 4], categories=[1, 2])

@@ -1,3 +1,5 @@
+"""Cross-fitted outcomes, presentations and batches of fits against fits one at a time."""
+
 import itertools
 import math
 from dataclasses import replace
@@ -20,6 +22,7 @@ from judgeline.quantitative import (
     two_headed,
 )
 from judgeline.quantitative.inputs import battle_outcomes, presentation_weights, presented_outcomes
+from judgeline.quantitative.newton import coordinates, fit_many, selecting
 
 SEED = np.random.default_rng
 GRID = [0.3, 3.0, 30.0]
@@ -148,54 +151,72 @@ def test_predictions_are_those_of_one_fit_at_a_time(seed: int) -> None:
     slow = twin(given, found.fold, 4, 4)
     assert (found.penalty == slow.penalty).all()
     assert found.outcome == pytest.approx(slow.outcome, abs=1e-7)
+    assert all(len(set(found.fold[given.question == q])) == 1 for q in given.question)
+    assert set(found.fold) == {0, 1, 2, 3}
 
 
-def test_folds_keep_questions_whole() -> None:
-    given = arena()
-    fold = fitted(given).fold
-    assert all(len(set(fold[given.question == q])) == 1 for q in given.question)
-    assert set(fold) == {0, 1, 2, 3}
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_rows", "n_features"), [(40, 384), (40, 39), (40, 38), (60, 5)])
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_a_fit_is_that_of_its_own_with_more_features_than_rows_too(
+    n_rows: int, n_features: int, penalty: float
+) -> None:
+    rng = SEED(4)
+    base = rng.normal(size=n_rows)
+    embeddings = rng.normal(size=(n_rows, n_features)) + base[:, None] * rng.normal(size=n_features)
+    outcome = (rng.random(n_rows) < 1 / (1 + np.exp(-2 * base))).astype(float)
+    weights = rng.choice([0.5, 1.0], n_rows)
+    where = coordinates(embeddings, base, weights)
+    rows = (weights[:, None], outcome, np.array([penalty]))
+    scales = spreads(embeddings, base)
+    own = logistic_weights(
+        *(embeddings, base, outcome, weights), penalty=penalty, base_penalty=0.01, scales=scales
+    )
+    expected = embeddings @ own[:-2] + own[-2] * base + own[-1]
+    found = fit_many(where, *rows, base_penalty=0.01, tolerance=1e-10)[:, 0]
+    assert found == pytest.approx(expected, abs=1e-7)
+    rough = fit_many(selecting(where), *rows, base_penalty=0.01, tolerance=1e-4)[:, 0]
+    assert rough == pytest.approx(expected, abs=1e-3)
+
+
+def test_directions_without_rows_are_one_and_a_score_that_explains_nothing_adds_none() -> None:
+    rng = SEED(0)
+    flat = coordinates(rng.normal(size=(8, 20)), np.ones(8), np.ones(8))
+    assert np.isfinite(flat.columns).all()
+    assert np.isfinite(flat.mixing).all()
+    words = rng.normal(size=(50, 30)) * (np.arange(30) < 12)  # 18 features that no row has
+    where = coordinates(words, rng.normal(size=50), np.ones(50))
+    assert where.columns.shape == (50, 32)
+    assert selecting(where).columns.shape == (50, 12 + 2 + 1)
 
 
 # ------------------------------------------------------------------ no vote leaks
 
 
 @pytest.mark.parametrize("n", [60, 400])
-def test_no_vote_of_the_held_out_model_touches_its_row(n: int) -> None:
+def test_no_vote_that_must_not_count_touches_a_bit(n: int) -> None:
+    """Votes on the held-out model, then votes on the fold's questions; turned, then taken away."""
     given = arena(n)
     before = fitted(given)
+    thin = np.arange(n) % 3 > 0
     for m in range(4):
-        own = (given.model_a == m) | (given.model_b == m)
-        flipped = np.where(own, 1 - np.round(given.outcome), given.outcome)
-        thinned = np.where(own & (np.arange(n) % 3 > 0), math.nan, given.outcome)
-        for outcome in (flipped, thinned):
-            after = fitted(given._replace(outcome=outcome))
-            assert (after.outcome[m] == before.outcome[m]).all()
-            assert (after.penalty[m] == before.penalty[m]).all()
-            assert (np.delete(after.outcome != before.outcome, m, axis=0)).any(axis=1).all()
-
-
-@pytest.mark.parametrize("n", [60, 400])
-def test_no_vote_on_a_question_touches_its_battles(n: int) -> None:
-    given = arena(n)
-    before = fitted(given)
-    for k in range(4):
-        own = before.fold == k
-        flipped = np.where(own, 1 - np.round(given.outcome), given.outcome)
-        after = fitted(given._replace(outcome=flipped))
-        assert (after.outcome[:, own] == before.outcome[:, own]).all()
-        assert (after.penalty[:, k] == before.penalty[:, k]).all()
-        assert (after.outcome[:, ~own] != before.outcome[:, ~own]).any(axis=1).all()
-
-
-def test_taking_votes_on_a_question_away_leaves_its_battles_alone() -> None:
-    given = arena(400)
-    before = fitted(given)
-    for k in range(4):
-        own = before.fold == k
-        thinned = np.where(own & (np.arange(400) % 3 > 0), math.nan, given.outcome)
-        after = fitted(given._replace(outcome=thinned))
-        assert (after.outcome[:, own] == before.outcome[:, own]).all()
+        of_model = (given.model_a == m) | (given.model_b == m)
+        of_fold = before.fold == m
+        for own in (of_model, of_fold):
+            turned = np.where(own, 1 - np.round(given.outcome), given.outcome)
+            thinned = np.where(own & thin, math.nan, given.outcome)
+            for outcome in (turned, thinned):
+                after = fitted(given._replace(outcome=outcome))
+                same = after.outcome == before.outcome
+                if own is of_model:
+                    assert same[m].all()
+                    assert (after.penalty[m] == before.penalty[m]).all()
+                    assert (~np.delete(same, m, axis=0)).any(axis=1).all()
+                elif n == 400 or outcome is turned:  # 60 battles leave too few to take away
+                    assert same[:, own].all()
+                    assert (~same[:, ~own]).any(axis=1).all()
+                    if outcome is turned:
+                        assert (after.penalty[:, m] == before.penalty[:, m]).all()
 
 
 def test_models_without_votes_share_one_set_of_fits() -> None:
@@ -248,39 +269,24 @@ def test_outcomes_are_nearer_the_truth_than_the_base_judge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "too_little", "message"),
     [
-        ({"outcome": np.full(60, 0.5)}, r"without model 0, fold 0: all \d+ outcomes are ties"),
-        ({"outcome": np.full(60, math.nan)}, "no votes are left without leaving out a model"),
-        ({"outcome": np.r_[np.ones(59), 2]}, r"outcome is 2 in row 59; expected \[0, 1\] or NaN"),
-        ({"model_a": np.full(60, 7)}, r"models are \[7, \d\] in row 0; expected 0 to M - 1"),
-        ({"question": np.zeros(60)}, r"1 question\(s\) for 4 folds"),
-        ({"question": np.arange(59)}, r"models have shape \(60, 2\).*question \(59,\)"),
+        (
+            {"outcome": np.full(60, 0.5)},
+            True,
+            r"without model 0, fold 0: all \d+ outcomes are ties",
+        ),
+        ({"outcome": np.full(60, math.nan)}, True, "no votes are left without leaving out a model"),
+        ({"question": np.zeros(60)}, True, r"1 question\(s\) for 4 folds"),
+        ({"outcome": np.r_[np.ones(59), 2]}, False, r"outcome is 2 in row 59; expected \[0, 1\]"),
+        ({"model_a": np.full(60, 7)}, False, r"models are \[7, \d\] in row 0; expected 0 to M - 1"),
+        ({"question": np.arange(59)}, False, r"models have shape \(60, 2\).*question \(59,\)"),
     ],
 )
-def test_bad_input_names_value_place_and_remedy(
-    changed: dict[str, np.ndarray], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_too_little_to_learn_is_told_from_wrong_input(changed, too_little, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         fitted(arena()._replace(**changed))
-
-
-@pytest.mark.parametrize(
-    ("changed", "is_too_little"),
-    [
-        ({"outcome": np.full(60, 0.5)}, True),
-        ({"outcome": np.full(60, math.nan)}, True),
-        ({"question": np.zeros(60)}, True),
-        ({"outcome": np.r_[np.ones(59), 2]}, False),
-        ({"model_a": np.full(60, 7)}, False),
-    ],
-)
-def test_too_little_to_learn_is_told_from_wrong_input(
-    changed: dict[str, np.ndarray], is_too_little: bool
-) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the messages are those above
-        fitted(arena()._replace(**changed))
-    assert isinstance(caught.value, TooLittleToLearnError) is is_too_little
+    assert isinstance(caught.value, TooLittleToLearnError) is too_little
 
 
 def test_choosing_a_penalty_needs_three_folds() -> None:

@@ -1,4 +1,7 @@
+"""Tables of one reference: its choice, preferences over it, ratings, and diagnostics."""
+
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -7,29 +10,28 @@ from scipy.stats import beta
 
 from assets.reference.anchoring import (
     LEAST_COVERED,
-    RATING_COLUMNS,
     against,
-    battles_with,
     choose_reference,
     covering,
+    gaps_against,
     meetings,
-    no_ratings,
+    preferences_by_run,
     preferences_of,
     rate_against,
 )
+from assets.reference.reach import diagnose
 from resources.config.corpora import ReferenceOptions
+from resources.corpora.reading import read_files
+from resources.tables.reference import REFERENCE_RATINGS
 
 PLAIN = ReferenceOptions()
 
 
 def battles(*pairs: tuple[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "battle_id": [f"b{i}" for i in range(len(pairs))],
-            "question_id": [f"q{i}" for i in range(len(pairs))],
-            "model_a": [a for a, _ in pairs],
-            "model_b": [b for _, b in pairs],
-        }
+    table = pd.DataFrame(pairs, columns=["model_a", "model_b"])
+    numbers = [str(i) for i in range(len(pairs))]
+    return table.assign(
+        battle_id=["b" + n for n in numbers], question_id=["q" + n for n in numbers]
     )
 
 
@@ -38,47 +40,40 @@ def rate(preferences: list[float], source: str = "likelihood", options=PLAIN) ->
     return rate_against(table, "bee", source, options, miscoverage=0.1).iloc[0]
 
 
-# ---------------------------------------------------------------- who is the reference
+EVEN = [("ant", "bee"), ("ant", "cat"), ("bee", "cat"), ("ant", "cat")]
 
 
-def test_the_hub_of_a_star_is_the_reference() -> None:
-    star = battles(("ant", "hub"), ("hub", "bee"), ("cat", "hub"), ("cat", "hub"))
-    chosen = choose_reference(star, None)
-    assert chosen.model == "hub"
-    assert "3 of 3" in chosen.why
+@pytest.mark.parametrize(
+    ("pairs", "named", "model", "why"),
+    [
+        ([("ant", "hub"), ("hub", "bee"), ("cat", "hub"), ("cat", "hub")], None, "hub", "3 of 3"),
+        (EVEN, None, "ant", "2 of 2"),  # ties with cat, by name
+        ([*EVEN, ("bee", "cat")], None, "cat", "2 of 2"),  # its least-met one is met twice
+        ([("ant", "hub"), ("hub", "bee")], "ant", "ant", "configured"),
+    ],
+)
+def test_the_reference_is_named_or_met_its_least_met_opponent_most(pairs, named, model, why):
+    chosen = choose_reference(battles(*pairs), named)
+    assert chosen.model == model
+    assert why in chosen.why
 
 
-def test_the_least_met_opponent_decides_then_battles_then_the_name() -> None:
-    even = [("ant", "bee"), ("ant", "cat"), ("bee", "cat"), ("ant", "cat")]
-    assert choose_reference(battles(*even), None).model == "ant"  # ties with cat by name
-    assert choose_reference(battles(*even, ("bee", "cat")), None).model == "cat"
-
-
-def test_the_configured_reference_wins() -> None:
-    star = battles(("ant", "hub"), ("hub", "bee"))
-    assert choose_reference(star, "ant") == ("ant", "configured")
+def test_an_unknown_reference_is_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown reference model 'hbu'; did you mean 'hub'"):
-        choose_reference(star, "hbu")
+        choose_reference(battles(("ant", "hub")), "hbu")
 
 
-# ---------------------------------------------------------------- from battles to preferences
-
-
-def test_sides_do_not_matter_and_a_question_counts_once() -> None:
-    table = battles(("ant", "hub"), ("hub", "ant"), ("hub", "ant"))
-    table["question_id"] = ["q0", "q1", "q1"]
-    share = pd.Series({"b0": 0.9, "b1": 0.3, "b2": 0.5})
-    found = against(meetings(table, share), "hub")
+def test_sides_do_not_matter_a_question_counts_once_and_no_share_is_no_tie() -> None:
+    table = battles(("ant", "hub"), ("hub", "ant"), ("hub", "ant"), ("bee", "hub"))
+    table["question_id"] = ["q0", "q1", "q1", "q0"]
+    met = meetings(table, pd.Series({"b0": 0.9, "b1": 0.3, "b2": 0.5, "b3": np.nan}))
+    found = against(met, "hub")
+    assert found.index.tolist() == ["ant"]
     assert found.loc["ant"].to_dict() == pytest.approx({"q0": 0.9, "q1": 0.6})
-    assert against(meetings(table, share), "ant").loc["hub", "q1"] == pytest.approx(0.4)
+    assert against(met, "ant").loc["hub", "q1"] == pytest.approx(0.4)
 
 
-def test_a_battle_without_a_share_is_no_tie() -> None:
-    found = meetings(battles(("ant", "hub"), ("bee", "hub")), pd.Series({"b0": 1.0, "b1": np.nan}))
-    assert found["model"].tolist() == ["ant", "hub"]
-
-
-# ---------------------------------------------------------------- ratings
+# ------------------------------------------------------------------ ratings
 
 
 def jeffreys(wins: float, losses: float) -> list[float]:
@@ -111,16 +106,8 @@ def test_with_ties_the_error_is_that_of_drawing_prompts_again(thirds: list[float
 
 @pytest.mark.parametrize("values", [[0.5] * 9, [0.7]])
 def test_a_spread_that_is_not_known_leaves_the_interval_of_counts(values: list[float]) -> None:
-    row = rate(values, "rubric")
-    wins = sum(values)
-    expected = jeffreys(wins, len(values) - wins)
-    assert row[["lower", "upper", "gap"]].tolist() == pytest.approx(expected)
-
-
-def test_probabilities_get_the_error_of_their_own_spread() -> None:
-    soft, hard = rate([0.45, 0.55] * 50), rate([0.0, 1.0] * 50)
-    assert soft["gap"] == hard["gap"] == 0
-    assert soft["std_error"] < hard["std_error"] / 5
+    expected = jeffreys(sum(values), len(values) - sum(values))
+    assert rate(values, "rubric")[["lower", "upper", "gap"]].tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -143,87 +130,67 @@ def test_what_limits_a_gap_is_flagged_and_the_gap_stays_finite(preferences, flag
 def test_factors_narrow_only_where_they_are_asked_for() -> None:
     values = [1.0] * 30 + [0.0] * 20
     plain = rate(values)
-    assert plain["factor"] == 1
     asked = rate(values, options=ReferenceOptions(n_population=101, mean_kappa=0.64))
+    assert (plain["factor"], asked["gap"]) == (1, plain["gap"])
     assert asked["factor"] == pytest.approx(math.sqrt((101 - 50) / 100) * 0.8)
     assert asked["std_error"] == pytest.approx(plain["std_error"] * asked["factor"])
-    assert asked["gap"] == plain["gap"]
-
-
-def test_a_population_smaller_than_the_sample_is_refused() -> None:
     with pytest.raises(ValueError, match=r"50 prompts.*population of 40.*reference.n_population"):
-        rate([1.0, 0.0] * 25, options=ReferenceOptions(n_population=40))
+        rate(values, options=ReferenceOptions(n_population=40))
 
 
 def test_models_are_ranked_and_without_models_the_table_keeps_its_columns() -> None:
     table = pd.DataFrame([[0.1, 0.2], [0.8, 0.9]], index=["low", "high"])
     ranked = rate_against(table, "bee", "likelihood", PLAIN, miscoverage=0.1)
-    assert ranked["model"].tolist() == ["high", "low"]
-    assert ranked["rank"].tolist() == [1, 2]
+    assert ranked[["rank", "model"]].to_numpy().tolist() == [[1, "high"], [2, "low"]]
     none = rate_against(table[:0], "bee", "likelihood", PLAIN, miscoverage=0.1)
-    assert tuple(none) == tuple(ranked) == RATING_COLUMNS
-    assert (none.dtypes == no_ratings().dtypes).all()
-    assert none.empty
+    pd.testing.assert_frame_equal(none, REFERENCE_RATINGS.empty())
+    assert ranked.dtypes.to_dict() == none.dtypes.to_dict()
 
 
-def soft(ids: list[str], share: float | None = 0.7) -> pd.DataFrame:
-    return pd.DataFrame({"battle_id": ids, "source": "likelihood", "soft_outcome": share})
-
-
-def scored(ids: list[str]) -> pd.DataFrame:
-    return pd.DataFrame({"battle_id": ids, "judge_outcome": 0.0})
-
+# ------------------------------------------------------------------ sources of preferences
 
 IDS = [f"b{i}" for i in range(100)]
-WITH_REFERENCE = pd.Series(IDS)
+ELSEWHERE = [f"c{i}" for i in range(500)]
+OF_HUB = battles(*[("ant", "hub"), ("hub", "ant")] * 50)
+MET = pd.concat([OF_HUB, pd.DataFrame({"battle_id": ELSEWHERE}).assign(model_a="a", model_b="e")])
 
 
-def test_battles_of_a_model_are_those_of_either_side() -> None:
-    table = pd.DataFrame(
-        {
-            "battle_id": ["x", "y", "z"],
-            "model_a": ["ant", "hub", "ant"],
-            "model_b": ["hub", "ant", "e"],
-        }
-    )
-    assert battles_with(table, "hub").tolist() == ["x", "y"]
+def soft(ids: list[str], share: float | None = 0.7, source: str = "likelihood") -> pd.DataFrame:
+    return pd.DataFrame({"battle_id": ids, "source": source, "soft_outcome": share})
 
 
-def test_one_probability_does_not_outweigh_a_hundred_outcomes() -> None:
-    found = preferences_of(soft(IDS[:1]), scored(IDS), WITH_REFERENCE)
-    assert found.source == "rubric"
+def scored(ids: list[str], outcome: float = 0.0) -> pd.DataFrame:
+    return pd.DataFrame({"battle_id": ids, "judge_outcome": outcome})
+
+
+@pytest.mark.parametrize(
+    ("by_probability", "by_rubric", "source"),
+    [
+        (soft(IDS[:1]), scored(IDS), "rubric"),
+        (soft(IDS[:79]), scored(IDS), "rubric"),
+        (soft(IDS[:80]), scored(IDS), "likelihood"),
+        (soft(ELSEWHERE + IDS[:1]), scored(IDS), "rubric"),  # battles of others do not count
+        (soft(IDS[:1]), scored(ELSEWHERE), "likelihood"),
+        (soft(ELSEWHERE), scored(ELSEWHERE), None),
+        (soft(IDS, None), scored(IDS[:3]), "rubric"),  # unknown shares cover nothing
+        (soft(IDS[:2]), scored(IDS, np.nan), "likelihood"),
+        (soft(IDS, None), scored(IDS, np.nan), None),
+        (soft(IDS, source="choice"), scored(IDS), "rubric"),
+        (soft(IDS), None, "likelihood"),
+        (soft(IDS, source="choice"), None, None),
+    ],
+)
+def test_probabilities_come_first_where_they_cover_most(by_probability, by_rubric, source) -> None:
+    assert LEAST_COVERED == 0.8
+    found = preferences_of(MET, "hub", by_probability, by_rubric)
+    assert (None if found is None else found.source) == source
+
+
+def test_the_source_says_what_each_covers() -> None:
+    found = preferences_of(MET, "hub", soft(IDS[:1]), scored(IDS))
     assert found.share.size == 100
     assert "likelihood 1, rubric 100" in found.why
     assert "at least 80%" in found.why
-
-
-@pytest.mark.parametrize(("n", "source"), [(79, "rubric"), (80, "likelihood"), (100, "likelihood")])
-def test_probabilities_come_first_where_they_cover_most(n: int, source: str) -> None:
-    assert LEAST_COVERED == 0.8
-    assert preferences_of(soft(IDS[:n]), scored(IDS), WITH_REFERENCE).source == source
-
-
-def test_only_battles_with_the_reference_count() -> None:
-    elsewhere = [f"c{i}" for i in range(500)]
-    found = preferences_of(soft(elsewhere + IDS[:1]), scored(IDS), WITH_REFERENCE)
-    assert found.source == "rubric"
-    found = preferences_of(soft(IDS[:1]), scored(elsewhere), WITH_REFERENCE)
-    assert found.source == "likelihood"
-    assert preferences_of(soft(elsewhere), scored(elsewhere), WITH_REFERENCE) is None
-
-
-def test_unknown_preferences_cover_nothing() -> None:
-    assert preferences_of(soft(IDS, None), scored(IDS[:3]), WITH_REFERENCE).source == "rubric"
-    unknown = scored(IDS).assign(judge_outcome=np.nan)
-    assert preferences_of(soft(IDS[:2]), unknown, WITH_REFERENCE).source == "likelihood"
-    assert preferences_of(soft(IDS, None), unknown, WITH_REFERENCE) is None
-
-
-def test_other_sources_are_no_probabilities_and_either_may_be_missing() -> None:
-    table = soft(IDS).assign(source="choice")
-    assert preferences_of(table, scored(IDS), WITH_REFERENCE).source == "rubric"
-    assert preferences_of(soft(IDS), None, WITH_REFERENCE).source == "likelihood"
-    assert preferences_of(table, None, WITH_REFERENCE) is None
 
 
 def test_the_preferred_source_needs_not_be_the_first() -> None:
@@ -231,3 +198,109 @@ def test_the_preferred_source_needs_not_be_the_first() -> None:
     assert covering({"a": 100, "b": 79}, prefer="b") == "a"
     assert covering({"a": 3}, prefer="b") == "a"
     assert covering({}, prefer="b") is covering({"a": 0, "b": 0}, prefer="b") is None
+
+
+def test_runs_are_means_over_complete_orders() -> None:
+    rows = [
+        ("b0", "AB", 0, "ok", 0.8, 0.2, 0.0),
+        ("b0", "BA", 0, "ok", 0.4, 0.2, 0.4),
+        ("b0", "AB", 1, "ok", 1.0, 0.0, 0.0),
+        ("b0", "BA", 1, "parse_error", None, None, None),
+        ("b1", "mean", 0, "ok", 0.25, 0.0, 0.75),
+        ("b2", "mean", 0, "ok", 0.25, None, 0.75),  # a tie of unknown odds is not one of none
+    ]
+    columns = ["battle_id", "order", "replicate", "status", "p_a", "p_tie", "p_b"]
+    chosen = pd.DataFrame(rows, columns=columns)
+    found = preferences_by_run(pd.DataFrame(), "likelihood", pd.DataFrame(), chosen)
+    assert found[0].to_dict() == pytest.approx({"b0": 0.7, "b1": 0.25})
+    assert list(found.columns) == [0]  # run 1 of b0 lacks an order
+
+
+# ------------------------------------------------------------------ diagnostics
+
+
+def diagnosed(met: pd.DataFrame, reference: str, runs: np.ndarray | None = None) -> pd.DataFrame:
+    table = against(met, reference)
+    options = ReferenceOptions(n_population=int(table.notna().sum(axis=1).max()))
+    rated = rate_against(table, reference, "likelihood", options, miscoverage=0.1)
+    runs = np.full((*table.shape, 1), np.nan) if runs is None else runs
+    return diagnose(table, rated, met, runs, seed=0, stream=("corpus", "judge"))
+
+
+def value(found: pd.DataFrame, diagnostic: str, level: str | None = None) -> float:
+    rows = found[found["diagnostic"].eq(diagnostic)]
+    return (rows if level is None else rows[rows["level"].eq(level)])["value"].item()
+
+
+@pytest.fixture(scope="module")
+def met() -> pd.DataFrame:
+    """Four models, each pair on 40 questions; a better one wins more often."""
+    rng = np.random.default_rng(1)
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    table = battles(*[("abcd"[i], "abcd"[j]) for _ in range(40) for i, j in pairs])
+    table["question_id"] = np.repeat([f"q{q}" for q in range(40)], 6)
+    share = [rng.beta(4 + j - i, 4 + i - j) for _ in range(40) for i, j in pairs]
+    return meetings(table, pd.Series(share, index=table["battle_id"]))
+
+
+def test_a_reference_among_its_models_is_within_reach(met: pd.DataFrame) -> None:
+    found = diagnosed(met, "b")
+    assert value(found, "models_within_reach") == 1
+    assert value(found, "spearman_with_mean_preference") == pytest.approx(1)
+    assert value(found, "std_error_difference") < 0.12  # before the factor, which is 0 here
+    assert found.set_index("diagnostic").loc["models_within_reach", "passed"]
+
+
+def test_other_references_on_one_scale_order_alike(met: pd.DataFrame) -> None:
+    found = diagnosed(met, "a")
+    assert found["diagnostic"].eq("kendall_under_other_reference").sum() == 1  # no level: below 3
+    assert "three" in found["note"].str.cat()
+    five = met.assign(model=met["model"] + "2")
+    many = diagnosed(pd.concat([met, five[five["opponent"].ne(five["model"].str[:-1])]]), "b")
+    other = many[many["diagnostic"].eq("kendall_under_other_reference")]
+    assert set(other["level"]) == {"a", "c", "d"}
+    assert other["n"].ge(3).all()
+    assert other["value"].between(-1, 1).all()
+    assert gaps_against(met, "emu").empty
+
+
+def test_abstention_drops_prompts_on_which_runs_differ(met: pd.DataFrame) -> None:
+    table = against(met, "a").to_numpy()
+    without = diagnosed(met, "a").set_index("diagnostic").loc["abstention_coverage"]
+    assert np.isnan(without["value"])
+    assert "replicates" in without["note"]
+    runs = np.stack([table, table], axis=2)
+    runs[:, :10, 1] = 1 - runs[:, :10, 1].round()
+    runs[:, :10, 0] = runs[:, :10, 0].round()  # opposite wins: a spread of 0.71
+    found = diagnosed(met, "a", runs)
+    assert value(found, "abstention_coverage", "0.05") == pytest.approx(30 / 40)
+    assert value(found, "abstention_shift", "0.3") >= 0
+    runs[:, 0, 1] = np.nan  # half of a prompt's runs are none
+    assert value(diagnosed(met, "a", runs), "abstention_coverage", "0.05") == pytest.approx(30 / 39)
+    torn = np.stack([np.zeros_like(table), np.ones_like(table)], axis=2)
+    rows = diagnosed(met, "a", torn).query("diagnostic == 'abstention_coverage'")
+    assert rows["value"].isna().all()
+    assert rows["note"].str.contains("keeps none").all()
+
+
+def test_equal_preferences_have_no_ratio_and_no_crash() -> None:
+    table = pd.DataFrame({"model": ["ant", "ant", "bee", "bee"], "question_id": ["p", "q"] * 2})
+    found = diagnosed(table.assign(opponent="hub", preference=0.5), "hub")
+    assert found.loc[found["diagnostic"].eq("std_error_ratio"), "value"].isna().all()
+    assert np.isnan(value(found, "spearman_with_mean_preference"))
+
+
+@pytest.mark.slow
+def test_thirty_real_models(data_dir: Path) -> None:
+    path = data_dir / "alpacaeval_reference_battles.parquet"
+    if not path.is_file():
+        pytest.skip(f"no real data: {path} does not exist")
+    read = read_files("reference-battles", [path])
+    share = read.verdicts.set_index("battle_id")["recorded_outcome"]
+    found = diagnosed(meetings(read.battles, share), "gpt4_1106_preview")
+    assert value(found, "spearman_with_mean_preference") > 0.999
+    assert value(found, "std_error_difference") < 0.12
+    assert value(found, "models_within_reach") == pytest.approx(4 / 29)
+    assert value(found, "prompts_within_reach") < 0.95
+    flagged = found[found["passed"].eq(False)]
+    assert set(flagged["diagnostic"]) == {"models_within_reach", "prompts_within_reach"}

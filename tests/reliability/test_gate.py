@@ -1,13 +1,16 @@
-"""The judge gate: every criterion around its threshold, and what is not measured."""
+"""The judge gate: each criterion around its threshold, its measurements, checks and boards."""
 
 import math
 from fractions import Fraction
 
+import dagster as dg
 import numpy as np
+import pandas as pd
 import pytest
 
-from judgeline.reliability.gate import (
-    AT_LEAST,
+from assets.reliability import gate as judge_gate
+from judgeline.io import as_table
+from judgeline.reliability import (
     CRITERIA,
     WITHHOLD,
     Gate,
@@ -16,55 +19,45 @@ from judgeline.reliability.gate import (
     hold_to,
     panel_measurements,
 )
+from resources.tables.intervals import LEADERBOARD
+from resources.tables.reliability import RELIABILITY_PANEL
 
-PASSES = {AT_LEAST: (False, True, True), "at most": (True, True, False)}
+PASSES = {"at least": (False, True, True), "at most": (True, True, False)}
 """Whether a value below, at and above the threshold passes."""
+NAN = math.nan
 
 
-def _row(gate: Gate, criterion: str) -> dict[str, object]:
+def row_of(gate: Gate, criterion: str) -> dict[str, object]:
     place = gate.criterion.tolist().index(criterion)
     return {name: column[place] for name, column in gate._asdict().items()}
 
 
+def gate_of(**values: float) -> Gate:
+    return hold_to({name: Measurement(value, "by hand") for name, value in values.items()})
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_a_value_passes_on_its_threshold_and_on_the_good_side_of_it(criterion: str) -> None:
+def test_a_criterion_is_judged_by_its_threshold_if_it_has_value_and_threshold(
+    criterion: str,
+) -> None:
     direction, threshold = CRITERIA[criterion]
-    for value, passes in zip(
-        (math.nextafter(threshold, -9), threshold, math.nextafter(threshold, 9)),
-        PASSES[direction],
-        strict=True,
-    ):
-        row = _row(hold_to({criterion: Measurement(value, "by hand")}), criterion)
+    around = math.nextafter(threshold, -9), threshold, math.nextafter(threshold, 9)
+    for value, passes in zip(around, PASSES[direction], strict=True):
+        row = row_of(gate_of(**{criterion: value}), criterion)
         assert (row["passed"], row["threshold"], row["note"]) == (passes, threshold, "by hand")
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_what_is_not_measured_neither_passes_nor_fails(criterion: str) -> None:
-    for measured in ({}, {criterion: Measurement(math.nan, "no panel")}):
+    for measured in ({}, {criterion: Measurement(NAN, "no panel")}):
         gate = hold_to(measured, withhold=list(CRITERIA))
-        row = _row(gate, criterion)
+        row = row_of(gate, criterion)
         assert math.isnan(row["passed"])
         assert row["note"] == ("no panel" if measured else "not measured")
         assert failures(gate, withholding=True) == failures(gate, withholding=False) == ""
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_without_a_threshold_a_value_is_shown_and_not_judged(criterion: str) -> None:
-    gate = hold_to({criterion: Measurement(-1.0, "")}, thresholds={criterion: None})
-    row = _row(gate, criterion)
+    free = hold_to({criterion: Measurement(-1.0, "")}, thresholds={criterion: None})
+    row = row_of(free, criterion)
     assert row["value"] == -1
-    assert math.isnan(row["threshold"])
-    assert math.isnan(row["passed"])
+    assert np.isnan([row["threshold"], row["passed"]]).all()
 
 
-def test_a_threshold_can_be_set_and_says_which_side_it_is_of() -> None:
-    measured = {"kappa": Measurement(0.3, ""), "conflict_ratio": Measurement(0.3, "")}
-    gate = hold_to(measured, thresholds={"kappa": 0.4, "conflict_ratio": 0.4})
-    assert _row(gate, "kappa")["passed"] == 0
-    assert _row(gate, "conflict_ratio")["passed"] == 1
-
-
-def test_failures_are_told_apart_by_what_they_do() -> None:
+def test_failures_are_listed_by_their_consequence() -> None:
     measured = {
         "kappa": Measurement(-0.05, ""),
         "position_flip_rate": Measurement(0.5, ""),
@@ -76,11 +69,11 @@ def test_failures_are_told_apart_by_what_they_do() -> None:
     # as many digits as show that it is a failure
     assert failures(gate, withholding=False) == "icc_average 0.8999 < 0.9000"
     assert gate.withholds.sum() == 3
-
-
-def test_what_withholds_by_default_are_criteria_that_need_no_second_form() -> None:
-    assert set(WITHHOLD) < set(CRITERIA)
-    assert not set(WITHHOLD) & {"conflict_ratio", "non_transitivity_ratio"}
+    own = {"kappa": 0.4, "conflict_ratio": 0.4}
+    moved = hold_to(dict.fromkeys(own, Measurement(0.3, "")), thresholds=own)
+    assert [row_of(moved, name)["passed"] for name in own] == [0, 1]
+    # those that withhold by default need no second form
+    assert set(WITHHOLD) < set(CRITERIA) - {"conflict_ratio", "non_transitivity_ratio"}
 
 
 @pytest.mark.parametrize(
@@ -92,12 +85,12 @@ def test_what_withholds_by_default_are_criteria_that_need_no_second_form() -> No
         ({"measured": {}, "thresholds": {"kappa": math.inf}}, "threshold of kappa is infinite"),
     ],
 )
-def test_wrong_names_and_limits_are_told(arguments: dict[str, object], message: str) -> None:
+def test_wrong_names_and_limits_are_named(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hold_to(**arguments)
 
 
-# what a panel says
+# ------------------------------------------------------------------ measurements of a panel
 
 OUTCOMES = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 0], [0.5, 0.5, 0.5]])
 SCORES = np.array([[2.0, 3.0, 4.0], [-1.0, -1.0, 1.0], [1.0, 2.0, -3.0], [0.0, 0.0, 0.0]])
@@ -113,48 +106,177 @@ def test_reliability_is_that_of_the_textbook_in_rational_arithmetic() -> None:
     error = sum(
         (rows[i][j] - by_row[i] - by_run[j] + grand) ** 2 for i in range(n) for j in range(k)
     ) / ((n - 1) * (k - 1))
-    measured = panel_measurements(SCORES, OUTCOMES)
-    assert measured["icc_average"].value == pytest.approx(float(1 - error / between), abs=1e-12)
-    single = (between - error) / (between + (k - 1) * error)
-    assert measured["single_run_reliability"].value == pytest.approx(float(single), abs=1e-12)
     # two runs that agree throughout, and one that differs from both in one of four battles
     agreement, chance = Fraction(3, 4), Fraction(2 * 1 + 1 * 2 + 1 * 1, 16)
-    kappa = (1 + 2 * (agreement - chance) / (1 - chance)) / 3
-    assert measured["run_kappa"].value == pytest.approx(float(kappa), abs=1e-12)
-    assert measured["run_kappa"].note == "4 of 4 battles in 3 runs"
-
-
-def test_a_battle_that_a_run_did_not_score_is_left_out_and_counted() -> None:
+    expected = {
+        "icc_average": 1 - error / between,
+        "single_run_reliability": (between - error) / (between + (k - 1) * error),
+        "run_kappa": (1 + 2 * (agreement - chance) / (1 - chance)) / 3,
+    }
+    measured = panel_measurements(SCORES, OUTCOMES)
+    assert {name: one.value for name, one in measured.items()} == pytest.approx(
+        {name: float(value) for name, value in expected.items()}, abs=1e-12
+    )
+    assert {one.note for one in measured.values()} == {"4 of 4 battles in 3 runs"}
     gap = SCORES.copy()
-    gap[1, 2] = np.nan
-    measured = panel_measurements(gap, OUTCOMES)
-    kept = panel_measurements(SCORES[[0, 2, 3]], OUTCOMES[[0, 2, 3]])
-    assert [m.value for m in measured.values()] == [m.value for m in kept.values()]
-    assert measured["icc_average"].note == "3 of 4 battles in 3 runs"
+    gap[1, 2] = NAN
+    without = panel_measurements(SCORES[[0, 2, 3]], OUTCOMES[[0, 2, 3]])
+    for name, one in panel_measurements(gap, OUTCOMES).items():
+        assert one == (without[name].value, "3 of 4 battles in 3 runs")
 
 
 @pytest.mark.parametrize(
-    ("scores", "outcomes"),
+    ("scores", "outcomes", "notes"),
     [
-        (SCORES[:1], OUTCOMES[:1]),
-        (SCORES[:, :1], OUTCOMES[:, :1]),
-        (np.full((4, 3), np.nan), OUTCOMES),
-        (np.empty((0, 0)), np.empty((0, 0))),
+        (SCORES[:1], OUTCOMES[:1], "too few scores"),
+        (SCORES[:, :1], OUTCOMES[:, :1], "too few scores"),
+        (np.full((4, 3), NAN), OUTCOMES, "too few scores"),
+        (np.empty((0, 0)), np.empty((0, 0)), "too few scores"),
+        (np.ones((4, 3)), np.ones((4, 3)), "one and the same mean|in one class"),
     ],
 )
-def test_too_few_scores_are_no_measurement(scores: np.ndarray, outcomes: np.ndarray) -> None:
-    for value, note in panel_measurements(scores, outcomes).values():
-        assert math.isnan(value)
-        assert note.startswith("too few scores")
-
-
-def test_a_judge_that_always_says_the_same_has_no_reliability_and_the_note_says_why() -> None:
-    measured = panel_measurements(np.ones((4, 3)), np.ones((4, 3)))
-    assert all(math.isnan(one.value) for one in measured.values())
-    assert "one and the same mean" in measured["icc_average"].note
-    assert "in one class" in measured["run_kappa"].note
+def test_a_panel_without_a_reliability_says_why(scores, outcomes, notes: str) -> None:
+    measured = pd.DataFrame(panel_measurements(scores, outcomes).values())
+    assert measured["value"].isna().all()
+    assert measured["note"].str.contains(notes).all()
 
 
 def test_panels_of_different_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match=r"got \(4, 3\) and \(4, 2\)"):
         panel_measurements(SCORES, OUTCOMES[:, :2])
+
+
+# ------------------------------------------------------------------ measurements of all tables
+
+RUNS = RELIABILITY_PANEL.typed(
+    pd.DataFrame(
+        {
+            "battle_id": ["x", "y", "z"] * 2,
+            "judge": "j",
+            "replicate": [0] * 3 + [1] * 3,
+            "selection_order": [0, 1, 2] * 2,
+            "status": "ok",
+            "score_difference": [3.0, -3.0, 1.0, 3.0, -3.0, -1.0],
+            "judge_outcome": [1.0, 0.0, 1.0, 1.0, 0.0, 0.0],
+            "difference_ab": 0.0,
+            "difference_ba": 0.0,
+        }
+    )
+)
+DIAGNOSTICS = pd.DataFrame(
+    [
+        ("kappa_both_ways", "", 0.25, 200),
+        ("position_first_score", "", -0.75, 300),
+        ("position_flip_rate", "", 0.125, 280),
+        ("beta_by_language", "en", 0.9, 100),
+    ],
+    columns=["diagnostic", "level", "value", "n"],
+)
+CONSISTENCY = pd.DataFrame(
+    [
+        ("conflict-ratio", "likelihood", None, "all", "overall", 40, 0.2),
+        ("conflict-ratio", "rubric", None, "en", "overall", 10, 0.9),
+        ("conflict-ratio", "rubric", None, "all", "overall", 50, 0.1),
+        ("non-transitivity", "likelihood", 3, "all", "overall", 70, 0.05),
+        ("non-transitivity", "likelihood", 4, "all", "overall", 30, 0.5),
+        ("non-transitivity", "rubric", 3, "all", "clarity", 70, 0.6),
+        ("non-transitivity", "rubric", 3, "all", "overall", 0, NAN),
+    ],
+    columns=["measure", "source", "size", "category", "dimension", "n", "ratio"],
+)
+
+
+def test_each_table_measures_its_criteria(verdicts) -> None:
+    verdicts.loc[verdicts["battle_id"].lt("battle-12"), "status"] = "refusal"
+    measured = judge_gate.measure(verdicts, DIAGNOSTICS, RUNS, CONSISTENCY)
+    assert set(measured) == set(CRITERIA)
+    assert measured["kappa"] == Measurement(0.25, "200 battles")
+    assert measured["position_effect"] == Measurement(0.75, "300 battles")  # its size
+    assert measured["position_flip_rate"] == Measurement(0.125, "280 battles")
+    assert measured["parse_rate"] == Measurement(0.5, "48 verdicts")
+    # means 3, -3 and 0: MS_battles 2 x 9; gaps 0, 0 and -2: MS_error half of their variance, 4/3
+    average = Measurement(pytest.approx(1 - (2 / 3) / 18), "3 of 3 battles in 2 runs")
+    assert measured["icc_average"] == average
+    assert measured["conflict_ratio"] == (0.1, "50 battles scored and compared, rubric")
+    assert measured["non_transitivity_ratio"].value == 0.05  # the rubric's is null
+    assert "likelihood" in measured["non_transitivity_ratio"].note
+
+
+@pytest.mark.parametrize("none", [None, pd.DataFrame()])
+def test_tables_that_are_not_there_measure_nothing_and_say_so(verdicts, none) -> None:
+    panel = none if none is None else RUNS.head(0)
+    valueless = DIAGNOSTICS.assign(value=NAN)
+    for diagnostics in (DIAGNOSTICS.head(0), valueless):
+        measured = judge_gate.measure(verdicts, diagnostics, panel, none)
+        unknown = {name for name, one in measured.items() if math.isnan(one.value)}
+        assert unknown == set(CRITERIA) - {"parse_rate"}
+        assert "see reliability_panel" in measured["icc_average"].note
+        assert "no kappa_both_ways" in measured["kappa"].note
+        assert measured["conflict_ratio"].note == "consistency has no rows"
+    partial = judge_gate.measure(verdicts.head(0), valueless, None, CONSISTENCY.head(3))
+    assert math.isnan(partial["parse_rate"].value)
+    assert "no triples of answers" in partial["non_transitivity_ratio"].note
+
+
+# ------------------------------------------------------------------ checks and boards
+
+
+def checked(withholding: bool, **values: float) -> dg.AssetCheckResult:
+    check = (
+        judge_gate.judge_passed_the_gate
+        if withholding
+        else judge_gate.judge_meets_the_other_criteria
+    )
+    return check(as_table(gate_of(**values)).astype({"passed": "boolean"}))
+
+
+@pytest.mark.parametrize(
+    ("values", "stops", "informs"),
+    [
+        ({"kappa": 0.3, "icc_average": 0.95, "parse_rate": 1.0}, False, False),
+        ({"kappa": 0.3, "icc_average": 0.85}, False, True),
+        ({"kappa": 0.05, "icc_average": 0.85}, True, True),
+        ({}, False, False),
+    ],
+)
+def test_the_gate_fails_only_by_criteria_that_withhold(values, stops: bool, informs: bool) -> None:
+    found = [checked(withholding, **values) for withholding in (True, False)]
+    assert [not one.passed for one in found] == [stops, informs]
+    assert [one.severity.value for one in found] == ["ERROR", "WARN"]
+    assert "Not measured: " in found[0].description
+    if stops:
+        said = "Ratings by this judge are withheld: kappa 0.05 < 0.20."
+        assert found[0].description.startswith(said)
+        assert "config/corpora.yaml" in found[0].metadata["remedy"].value
+
+
+WITHHELD = pd.DataFrame(
+    {
+        "rank": pd.array([None, None], dtype="Int64"),
+        "model": ["ant", "bee"],
+        "rating": [NAN, NAN],
+        "lower": [NAN, NAN],
+        "upper": [NAN, NAN],
+        "flags": ["withheld: kappa 0.05 < 0.20", "withheld: kappa 0.05 < 0.20;few-battles"],
+    }
+)
+
+
+def test_withheld_judges_are_read_off_their_leaderboards() -> None:
+    boards = {"bad": WITHHELD, "good": WITHHELD.assign(flags=["few-battles", ""])}
+    assert judge_gate.withheld_judges(boards) == {"bad": "kappa 0.05 < 0.20"}
+    assert judge_gate.withheld_judges({"none": WITHHELD.head(0)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("check", "flags"),
+    [
+        ("models_are_in_order", ""),
+        ("ratings_are_well_founded", "no-votes"),
+        ("intervals_hold_their_rating", None),
+        ("intervals_are_bounded", None),
+    ],
+)
+def test_a_missing_rating_needs_a_reason_unless_it_is_withheld(check: str, flags) -> None:
+    assert LEADERBOARD.check(check, WITHHELD).passed
+    assert flags is None or not LEADERBOARD.check(check, WITHHELD.assign(flags=flags)).passed

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from judgeline.report.inert import in_csv, in_json, in_markdown, inert
+from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened
 from judgeline.terminal import leaderboard_table, machine_readable, plain_table
 
 FORMULAS = ["=cmd|'/C calc'!A0", "+HYPERLINK(1)", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1"]
@@ -100,7 +100,22 @@ def test_tables_in_a_terminal_hold_no_controls() -> None:
     assert hidden(out.getvalue()) <= {"\t"}
 
 
-def test_lines_and_ordinary_words_stay() -> None:
-    assert inert("a\r\nb\tc\u2028d") == "a\nb\tc\nd"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\r\nb\rc\u2028d\te", "a\nb\nc\nd\te"),
+        ("\x1b[31m\x00\x9b", "�[31m��"),
+        ("\u202eabc\u2066", "�abc�"),
+        ("tag\U000e0041", "tag�"),
+        ("naïve 新模型 👩‍👩‍👧 a\u00a0b", "naïve 新模型 👩‍👩‍👧 a\u00a0b"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_what_commands_or_hides_becomes_a_visible_mark(text: object, shown: str) -> None:
+    assert inert(text) == shown
+
+
+def test_ordinary_words_stay_and_long_texts_say_how_much_is_left_out() -> None:
+    assert shortened("x" * 1500, 100) == f"{'x' * 100}… (1,400 more characters)"
     assert inert("Grüße, 你好, שלום 👩\u200d🔬") == "Grüße, 你好, שלום 👩\u200d🔬"
     assert in_markdown("Grüße, 你好") == "Grüße, 你好"

@@ -17,9 +17,8 @@ from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.store.room import ROOM_BYTES, Room
 from resources.store.verdicts import VerdictStore
-from resources.store.writing import VerdictWriter
+from resources.store.writing import ROOM_BYTES, Room, VerdictWriter
 
 N_CALLS = 1200
 

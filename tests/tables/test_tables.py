@@ -39,6 +39,11 @@ def fanned_in(judged: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame({"key": said.keys(), "said_by": said.values(), "columns": columns})
 
 
+@dg.asset(partitions_def=CORPUS)
+def stored() -> pd.DataFrame:
+    return FRAME
+
+
 @pytest.fixture
 def instance():
     with dg.DagsterInstance.ephemeral() as instance:
@@ -58,10 +63,6 @@ def _make(asset, instance, folder, key, everything=()):
 
 
 def test_types_and_nulls_come_back_as_they_went(instance, tmp_path):
-    @dg.asset(partitions_def=CORPUS)
-    def stored() -> pd.DataFrame:
-        return FRAME
-
     assert _make(stored, instance, tmp_path, "tiny").success
     back = open_store(str(tmp_path)).stored("stored", "tiny")
     pd.testing.assert_frame_equal(back, FRAME)
@@ -107,41 +108,27 @@ def test_anything_but_a_table_is_refused(instance, tmp_path, value):
 
 def test_a_missing_table_says_what_to_make_first(instance, tmp_path):
     @dg.asset(partitions_def=CORPUS)
-    def needs(upstream: pd.DataFrame) -> None: ...
+    def needs(stored: pd.DataFrame) -> None: ...
 
-    @dg.asset(partitions_def=CORPUS)
-    def upstream() -> pd.DataFrame:
-        return FRAME
-
-    result = _make(needs, instance, tmp_path, "tiny", [upstream])
-    assert "materialise 'upstream' first" in str(
+    result = _make(needs, instance, tmp_path, "tiny", [stored])
+    assert "materialise 'stored' first" in str(
         result.get_step_failure_events()[0].step_failure_data
     )
 
 
 def test_a_failed_write_leaves_the_old_table_and_no_scrap(instance, tmp_path, monkeypatch):
-    @dg.asset(partitions_def=CORPUS)
-    def stored() -> pd.DataFrame:
-        return FRAME
-
     _make(stored, instance, tmp_path, "tiny")
 
-    def half_a_file(table, part, **_):
-        with open(part, "wb") as file:
-            file.write(b"PAR1 half a ")
+    def full(_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(pq, "write_table", half_a_file)
+    monkeypatch.setattr("resources.atomic.os.fsync", full)
     assert not _make(stored, instance, tmp_path, "tiny").success
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["tiny.parquet"]
     pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("stored", "tiny"), FRAME)
 
 
 def test_tables_can_lie_behind_a_uri(instance):
-    @dg.asset(partitions_def=CORPUS)
-    def stored() -> pd.DataFrame:
-        return FRAME
-
     assert _make(stored, instance, "memory://judgeline-tables", "tiny").success
     store = open_store("memory://judgeline-tables")
     pd.testing.assert_frame_equal(store.stored("stored", "tiny"), FRAME)
@@ -168,10 +155,6 @@ def test_a_key_that_got_past_registration_cannot_leave_its_folder(tmp_path):
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("corpus", ["../../up"])
 
-        @dg.asset(partitions_def=CORPUS)
-        def stored() -> pd.DataFrame:
-            return FRAME
-
         assert not _make(stored, instance, tmp_path / "base", "../../up").success
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
@@ -189,10 +172,6 @@ def test_nothing_is_registered_when_one_name_is_bad(instance):
 
 
 def test_catalogue_gets_rows_columns_and_a_preview(instance, tmp_path):
-    @dg.asset(partitions_def=CORPUS)
-    def stored() -> pd.DataFrame:
-        return FRAME
-
     event = _make(stored, instance, tmp_path, "tiny").get_asset_materialization_events()[0]
     metadata = event.materialization.metadata
     assert metadata["dagster/partition_row_count"].value == 2

@@ -3,12 +3,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from assets.trust.scoring import SOFT_DTYPES, soft_outcomes
+from assets.trust.scoring import outcomes_by_source
 from resources.judges.forms.score import completion_ids
-from resources.tables.trust import SOURCES
+from resources.tables.trust import SOFT_OUTCOMES, SOURCES
 
 SCALE = (1, 100)
 
@@ -60,7 +58,7 @@ SCORE_COLUMNS = list(score("ant", 50))
 
 
 def outcomes(table: pd.DataFrame, choices=(), scores=(), **settings) -> pd.DataFrame:
-    return soft_outcomes(
+    return outcomes_by_source(
         table,
         pd.DataFrame(list(choices), columns=CHOICE_COLUMNS),
         pd.DataFrame(list(scores), columns=SCORE_COLUMNS),
@@ -116,26 +114,32 @@ def test_less_perplexed_order_decides() -> None:
     assert of_source(outcomes(two, said), "perplexity")["outcome"].tolist() == [0.0, 0.5]
 
 
-def test_samples_have_a_likelihood_and_no_perplexity() -> None:
+@pytest.mark.parametrize(
+    ("choices", "sources", "soft"),
+    [
+        # samples have a likelihood and no perplexity
+        (
+            [("AB", 1.0, (0.7, 0.0, 0.3), "samples"), ("BA", 1.0, (0.7, 0.0, 0.3), "samples")],
+            ["likelihood", "choice"],
+            0.7,
+        ),
+        # missing log-probabilities leave the choices alone
+        (
+            [("AB", 1.0, (0.9, 0.1, 0.0), "log-probabilities"), ("BA", 1.0, None, "none")],
+            ["choice"],
+            np.nan,
+        ),
+        ([("mean", None, (0.73, 0.0, 0.27), "published")], ["likelihood"], 0.73),
+    ],
+)
+def test_sources_are_those_that_were_evidenced(choices, sources, soft) -> None:
     said = [
-        choice("b0", order, 1.0, (0.7, 0.0, 0.3), evidence="samples", perplexity=1.1)
-        for order in ("AB", "BA")
+        choice("b0", order, one, p, evidence=evidence, perplexity=None if p is None else 1.1)
+        for order, one, p, evidence in choices
     ]
     found = outcomes(ONE, said)
-    assert found["source"].tolist() == ["likelihood", "choice"]
-    assert found["soft_outcome"].iloc[0] == pytest.approx(0.7)
-
-
-def test_missing_log_probabilities_leave_the_choices_alone() -> None:
-    said = [choice("b0", "AB", 1.0, (0.9, 0.1, 0.0), perplexity=1.1), choice("b0", "BA", 1.0)]
-    assert outcomes(ONE, said)["source"].tolist() == ["choice"]
-
-
-def test_published_mean_is_its_own_soft_outcome() -> None:
-    said = [choice("b0", "mean", None, (0.73, 0.0, 0.27), evidence="published")]
-    found = outcomes(ONE, said)
-    assert found["source"].tolist() == ["likelihood"]
-    assert found.loc[0, "soft_outcome"] == pytest.approx(0.73, abs=1e-15)
+    assert found["source"].tolist() == sources
+    assert found.loc[0, "soft_outcome"] == pytest.approx(soft, abs=1e-15, nan_ok=True)
     assert found.loc[0, "outcome"] == 1.0
 
 
@@ -175,15 +179,8 @@ def test_failed_verdicts_and_lone_orders_count_nowhere() -> None:
         choice("b1", "AB", 1.0, p, perplexity=1.1),
     ]
     scores = [score("ant", 60, 6.0), score("bee", None, status="parse_error")]
-    found = outcomes(three, said, scores)
-    assert found.empty
-    assert list(found) == list(SOFT_DTYPES)
-
-
-def test_no_verdicts_at_all_make_an_empty_table() -> None:
-    found = outcomes(ONE)
-    assert found.empty
-    assert found.dtypes.astype(str).tolist() == list(SOFT_DTYPES.values())
+    for found in (outcomes(three, said, scores), outcomes(ONE)):
+        pd.testing.assert_frame_equal(found, SOFT_OUTCOMES.empty())
 
 
 def test_all_ties_stay_ties() -> None:
@@ -193,38 +190,42 @@ def test_all_ties_stay_ties() -> None:
     assert found["outcome"].eq(0.5).all()
 
 
-thirds = st.lists(st.integers(0, 100), min_size=3, max_size=3).filter(any)
-orders = st.tuples(
-    thirds, st.sampled_from([0.0, 0.5, 1.0]), st.floats(1.0, 9.0), st.integers(1, 100)
-)
+@pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.3])
+def test_swapping_the_sides_mirrors_every_outcome(tolerance) -> None:
+    rng, n = np.random.default_rng(6), 60
+    chance = rng.integers(0, 6, size=(n, 2, 3)) + np.array([0, 0, 1])
+    chance = chance / chance.sum(axis=2, keepdims=True)
+    chosen, perplexity = rng.choice([0.0, 0.5, 1.0], (n, 2)), rng.uniform(1, 2, (n, 2))
+    scores = [
+        score(f"m{side}{i}", points, points / 10)
+        for i in range(n)
+        for side, points in zip("ab", rng.integers(10, 14, 2).tolist(), strict=True)
+    ]
 
+    def table(swap: bool) -> pd.DataFrame:
+        pairs = [(f"ma{i}", f"mb{i}")[:: -1 if swap else 1] for i in range(n)]
+        said = [
+            choice(
+                f"b{i}",
+                ("AB", "BA")[k != swap],
+                1 - chosen[i, k] if swap else chosen[i, k],
+                tuple(chance[i, k, :: -1 if swap else 1]),
+                perplexity=perplexity[i, k],
+            )
+            for i in range(n)
+            for k in (0, 1)
+        ]
+        found = outcomes(battles(*pairs), said, scores, tolerance=tolerance)
+        return found.set_index(["source", "battle_id"])
 
-@pytest.mark.slow
-@given(ab=orders, ba=orders, tolerance=st.sampled_from([0.0, 0.05, 0.3]))
-@settings(deadline=None, max_examples=60)
-def test_swapping_the_sides_mirrors_every_outcome(ab, ba, tolerance) -> None:
-    def rows(swap: bool) -> pd.DataFrame:
-        said = []
-        for (weights, chosen, perplexity, _), order in ((ab, "AB"), (ba, "BA")):
-            p = np.array(weights) / sum(weights)
-            p = p[::-1] if swap else p
-            order = {"AB": "BA", "BA": "AB"}[order] if swap else order
-            chosen = 1 - chosen if swap else chosen
-            said.append(choice("b0", order, chosen, tuple(p), perplexity=perplexity))
-        scores = [score("ant", ab[3], ab[3] / 10), score("bee", ba[3], ba[3] / 10)]
-        scores = [one for one in scores if one["expected_score"] >= 1]
-        pair = ("bee", "ant") if swap else ("ant", "bee")
-        return outcomes(battles(pair), said, scores, tolerance=tolerance).set_index("source")
-
-    straight, swapped = rows(swap=False), rows(swap=True)
+    straight, swapped = table(swap=False), table(swap=True)
     assert straight.index.tolist() == swapped.index.tolist()
+    assert set(straight["outcome"]) == {0.0, 0.5, 1.0}
     assert swapped["outcome"].tolist() == (1 - straight["outcome"]).tolist()
-    assert swapped["soft_outcome"].to_numpy() == pytest.approx(
-        1 - straight["soft_outcome"].to_numpy(), abs=1e-15, nan_ok=True
-    )
-    assert np.array_equal(
-        swapped["score_difference"], -straight["score_difference"], equal_nan=True
-    )
+    soft = straight["soft_outcome"].to_numpy()
+    assert swapped["soft_outcome"].to_numpy() == pytest.approx(1 - soft, abs=1e-15, nan_ok=True)
+    gaps = [found["score_difference"].to_numpy() for found in (straight, swapped)]
+    assert np.array_equal(gaps[1], -gaps[0], equal_nan=True)
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,30 @@
+"""Assets of trust on a tiny arena: choices and scores bought, outcomes, contradictions."""
+
+from functools import partial
+
 import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from declared_checks import checks_in
 
 from assets.corpus import assets as corpus
 from assets.judging import assets as judging
-from assets.judging import choices, single_scores
-from assets.judging.forms import why_not_asked
+from assets.judging.asking import why_not_asked
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
-from assets.trust.consistency import ALL, CONSISTENCY_DTYPES, OVERALL
-from assets.trust.scoring import SOFT_DTYPES
+from assets.trust.consistency import ALL, OVERALL
 from judgeline.io import SCORE_COLUMNS
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
-from resources.judges.forms.choice import CHOICE_DTYPES
-from resources.judges.forms.score import SCORE_DTYPES
 from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
+from resources.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
 from resources.tables.store import ParquetTables, open_store
 from resources.tables.trust import CONSISTENCY, SOFT_OUTCOMES, SOURCES
 
+choices, single_scores = checks_in(CHOICE_VERDICTS), checks_in(SCORE_VERDICTS)
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 TRAITS = {
@@ -68,7 +71,7 @@ class Lineage:
 
     def _run(self, wanted: dg.AssetSelection, partition) -> None:
         dg.materialize(
-            dg.load_assets_from_modules([corpus, judging, choices, single_scores, module]),
+            dg.load_assets_from_modules([corpus, judging, module]),
             selection=wanted.without_checks(),
             partition_key=partition,
             instance=self.instance,
@@ -96,6 +99,7 @@ def lineage(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 def test_every_source_reaches_the_soft_outcomes(lineage) -> None:
     found = lineage.stored("soft_outcomes", "asked")
     assert found["source"].unique().tolist() == list(SOURCES)
@@ -121,17 +125,15 @@ def test_consistency_has_conflicts_violations_and_criteria(lineage) -> None:
 
 
 def test_a_judge_that_is_not_asked_has_empty_tables_and_a_note(lineage) -> None:
-    for asset, dtypes in (
-        ("score_verdicts", SCORE_DTYPES),
-        ("choice_verdicts", CHOICE_DTYPES),
-        ("soft_outcomes", SOFT_DTYPES),
-    ):
-        table = lineage.stored(asset, "plain")
-        assert table.empty, asset
-        assert list(table) == list(dtypes), asset
-        assert "asks" in lineage.metadata(asset, "plain")["note"], asset
+    for table in (SCORE_VERDICTS, CHOICE_VERDICTS, SOFT_OUTCOMES):
+        stored = lineage.stored(table.name, "plain")
+        assert stored.empty, table.name
+        assert list(stored) == table.columns
+        assert "asks" in lineage.metadata(table.name, "plain")["note"], table.name
+        for check in CHECKS[table.name]:
+            assert check(stored).passed
     rest = lineage.stored("consistency", "plain")
-    assert list(rest) == list(CONSISTENCY_DTYPES)
+    assert list(rest) == CONSISTENCY.columns
     assert set(rest["source"]) == {"rubric"}  # its rubric can still contradict itself
     assert set(rest["measure"]) == {"non-transitivity"}
     assert "asks" in lineage.metadata("consistency", "plain")["note"]
@@ -155,9 +157,27 @@ def test_nothing_is_bought_twice(lineage) -> None:
         pd.testing.assert_frame_equal(lineage.stored(name, "asked"), before[name])
 
 
+CHECKS = {
+    "choice_verdicts": [
+        choices.choices_are_well_formed,
+        choices.choices_are_covered,
+        choices.nearly_all_choices_parse,
+        choices.choices_survive_a_swap,
+    ],
+    "score_verdicts": [
+        single_scores.scores_are_well_formed,
+        single_scores.scores_are_covered,
+        single_scores.nearly_all_scores_parse,
+    ],
+    "soft_outcomes": [partial(SOFT_OUTCOMES.check, "soft_outcomes_are_shares")],
+    "consistency": [partial(CONSISTENCY.check, "consistency_is_sound")],
+}
+CHOICES, SCORES, SOFT, SOUND = (CHECKS[name][0] for name in
+    ("choice_verdicts", "score_verdicts", "soft_outcomes", "consistency"))  # fmt: skip
+
+
 def first(column, value):
     def breakage(table):
-        table = table.reset_index(drop=True)
         table[column] = table[column].astype(object)
         table.loc[0, column] = value
         return table
@@ -165,102 +185,92 @@ def first(column, value):
     return breakage
 
 
-@pytest.fixture
-def told(lineage) -> pd.DataFrame:
-    table = lineage.stored("choice_verdicts", "asked")
-    return table[table["status"].eq("ok")].reset_index(drop=True)
+def twice(table):
+    return pd.concat([table, table.head(1)])
 
 
-@pytest.fixture
-def graded(lineage) -> pd.DataFrame:
-    table = lineage.stored("score_verdicts", "asked")
-    return table[table["status"].eq("ok")].reset_index(drop=True)
+def uncovered(table):
+    return table.assign(covered=0.4)
 
 
-@pytest.mark.parametrize(
-    ("breakage", "message"),
-    [
-        (first("p_a", 1.5), "p_a, p_tie, p_b, covered are 1 or less"),
-        (first("p_tie", -0.5), "are 0 or more"),
-        (first("p_tie", None), "add up to 1, or none is known"),
-        (lambda t: t.assign(p_a=t["p_a"] / 2), "add up to 1"),
-        (first("choice", 0.75), "choice is 1, 0.5, 0 or null"),
-        (first("order", "CD"), "order is AB, BA or mean"),
-        (first("status", "refusal"), "and a failed one nothing"),
-        (first("status", "bored"), "status is one of"),
-        (first("evidence", "hearsay"), "evidence is one of"),
-        (first("identity", None), "identity are known"),
-        (lambda t: pd.concat([t, t.head(1)]), "one verdict per replicate"),
-    ],
-)
-def test_malformed_choices_stop_the_lineage(told, breakage, message) -> None:
-    assert choices.choices_are_well_formed(told).passed
-    result = choices.choices_are_well_formed(breakage(told))
-    assert not result.passed
-    assert result.severity == ERROR
-    assert message in result.description
+def every_tenth(table):
+    return table.assign(status=np.where(np.arange(len(table)) % 10 == 0, "refusal", "ok"))
 
 
 @pytest.mark.parametrize(
-    ("breakage", "message"),
+    ("asset", "check", "severity", "breakage", "message"),
     [
-        (first("expected_score", 11.0), "expected_score lies in [1, 10]"),
-        (first("score", None), "an answer that is ok says something"),
-        (first("covered", 2.0), "covered are 1 or less"),
-        (lambda t: pd.concat([t, t.head(1)]), "one verdict per replicate"),
+        (
+            "choice_verdicts",
+            CHOICES,
+            ERROR,
+            first("p_a", 1.5),
+            "p_a, p_tie, p_b, covered are 1 or less",
+        ),
+        ("choice_verdicts", CHOICES, ERROR, first("p_tie", -0.5), "are 0 or more"),
+        ("choice_verdicts", CHOICES, ERROR, first("p_tie", None), "add up to 1, or none is known"),
+        ("choice_verdicts", CHOICES, ERROR, lambda t: t.assign(p_a=t["p_a"] / 2), "add up to 1"),
+        ("choice_verdicts", CHOICES, ERROR, first("choice", 0.75), "choice is 1, 0.5, 0 or null"),
+        ("choice_verdicts", CHOICES, ERROR, first("order", "CD"), "order is AB, BA or mean"),
+        ("choice_verdicts", CHOICES, ERROR, first("status", "refusal"), "and a failed one nothing"),
+        ("choice_verdicts", CHOICES, ERROR, first("status", "bored"), "status is one of"),
+        ("choice_verdicts", CHOICES, ERROR, first("evidence", "hearsay"), "evidence is one of"),
+        ("choice_verdicts", CHOICES, ERROR, first("identity", None), "identity are known"),
+        ("choice_verdicts", CHOICES, ERROR, twice, "one verdict per replicate"),
+        ("choice_verdicts", choices.choices_are_covered, WARN, uncovered, ""),
+        ("choice_verdicts", choices.nearly_all_choices_parse, WARN, every_tenth, ""),
+        (
+            *("choice_verdicts", choices.choices_survive_a_swap, WARN),
+            *(lambda t: t.assign(choice=t["order"].eq("AB") * 1.0), "both orders agree"),
+        ),
+        (
+            "score_verdicts",
+            SCORES,
+            ERROR,
+            first("expected_score", 11.0),
+            "lies in [1, 10]",
+        ),
+        (
+            "score_verdicts",
+            SCORES,
+            ERROR,
+            first("score", None),
+            "that is ok says something",
+        ),
+        ("score_verdicts", SCORES, ERROR, first("covered", 2.0), "covered are 1 or less"),
+        ("score_verdicts", SCORES, ERROR, twice, "one verdict per replicate"),
+        (
+            "score_verdicts",
+            single_scores.scores_are_covered,
+            WARN,
+            lambda t: t.assign(covered=0.4),
+            "",
+        ),
+        ("score_verdicts", single_scores.nearly_all_scores_parse, WARN, every_tenth, ""),
+        ("soft_outcomes", SOFT, ERROR, first("outcome", 0.7), "outcome is 1, 0.5 or 0"),
+        ("soft_outcomes", SOFT, ERROR, first("outcome", None), "outcome is known"),
+        ("soft_outcomes", SOFT, ERROR, first("soft_outcome", 1.2), "soft_outcome lies in [0, 1]"),
+        ("soft_outcomes", SOFT, ERROR, first("score_difference", 9.5), "lies in [-9, 9]"),
+        ("soft_outcomes", SOFT, ERROR, first("source", "hunch"), "source is one of"),
+        ("soft_outcomes", SOFT, ERROR, twice, "one row per source"),
+        ("consistency", SOUND, ERROR, first("ratio", 1.5), "ratio lies in [0, 1]"),
+        ("consistency", SOUND, ERROR, first("n", 0), "only where, something was counted"),
+        (
+            *("consistency", SOUND, ERROR),
+            *(lambda t: t.assign(circular=1.0, ratio=0.5), "are parts of the ratio"),
+        ),
     ],
 )
-def test_malformed_scores_stop_the_lineage(graded, breakage, message) -> None:
-    assert single_scores.scores_are_well_formed(graded).passed
-    result = single_scores.scores_are_well_formed(breakage(graded))
-    assert not result.passed
-    assert result.severity == ERROR
-    assert message in result.description
-
-
-def test_thin_evidence_and_lost_answers_warn(told, graded) -> None:
-    lost = graded.assign(status=np.where(np.arange(len(graded)) % 10 == 0, "refusal", "ok"))
-    for check, good, bad in (
-        (choices.choices_are_covered, told, told.assign(covered=0.4)),
-        (single_scores.scores_are_covered, graded, graded.assign(covered=0.4)),
-        (single_scores.nearly_all_scores_parse, graded, lost),
-        (choices.nearly_all_choices_parse, told, told.assign(status="parse_error")),
-        (choices.choices_survive_a_swap, told, told.assign(choice=told["order"].eq("AB") * 1.0)),
-    ):
-        assert check(good).passed, check
-        result = check(bad)
-        assert not result.passed, check
-        assert result.severity == WARN, check
-
-
-def test_checks_of_empty_tables_pass(lineage) -> None:
-    score, choice = (lineage.stored(name, "plain") for name in MADE[:2])
-    assert single_scores.scores_are_well_formed(score).passed
-    assert single_scores.scores_are_covered(score).passed
-    assert single_scores.nearly_all_scores_parse(score).passed
-    assert choices.choices_are_well_formed(choice).passed
-    assert choices.choices_are_covered(choice).passed
-    assert choices.nearly_all_choices_parse(choice).passed
-    assert choices.choices_survive_a_swap(choice).passed
-
-
-@pytest.mark.parametrize(
-    ("breakage", "message"),
-    [
-        (first("outcome", 0.7), "outcome is 1, 0.5 or 0"),
-        (first("outcome", None), "outcome is known"),
-        (first("soft_outcome", 1.2), "soft_outcome lies in [0, 1]"),
-        (first("score_difference", 9.5), "score_difference lies in [-9, 9]"),
-        (first("source", "hunch"), "source is one of"),
-        (lambda t: pd.concat([t, t.head(1)]), "one row per source"),
-    ],
-)
-def test_impossible_outcomes_stop_the_lineage(lineage, breakage, message) -> None:
-    table = lineage.stored("soft_outcomes", "asked")
-    assert SOFT_OUTCOMES.check("soft_outcomes_are_shares", table).passed
-    result = SOFT_OUTCOMES.check("soft_outcomes_are_shares", breakage(table))
-    assert not result.passed
-    assert result.severity == ERROR
+def test_a_table_that_is_broken_fails_its_check(
+    lineage, asset, check, severity, breakage, message
+) -> None:
+    table = lineage.stored(asset, "asked")
+    if "status" in table:
+        table = table[table["status"].eq("ok")]
+    table = table.reset_index(drop=True)
+    assert check(table).passed
+    result = check(breakage(table))
+    assert (result.passed, result.severity) == (False, severity)
     assert message in result.description
 
 
@@ -275,70 +285,50 @@ def test_a_source_that_misses_many_battles_warns(lineage) -> None:
     assert "score" in result.description
 
 
-@pytest.mark.parametrize(
-    ("breakage", "message"),
-    [
-        (first("ratio", 1.5), "ratio lies in [0, 1]"),
-        (first("n", 0), "only where, something was counted"),
-        (lambda t: t.assign(circular=1.0, ratio=0.5), "are parts of the ratio"),
-    ],
-)
-def test_unfounded_ratios_are_noticed(lineage, breakage, message) -> None:
-    table = lineage.stored("consistency", "asked")
-    assert CONSISTENCY.check("consistency_is_sound", table).passed
-    result = CONSISTENCY.check("consistency_is_sound", breakage(table))
-    assert not result.passed
-    assert message in result.description
+# ------------------------------------------------------------------ published choices
 
 
-BATTLES = pd.DataFrame({"battle_id": ["b0", "b1", "b2"]})
-
-
-def published(*rows: tuple[str, str, float | None], scores: float | None = None) -> pd.DataFrame:
-    """Recorded verdicts of battle, order and outcome; no outcome is a failed verdict."""
+def recorded(*rows: tuple[str, str, float | None], judge="stub", scores=None) -> pd.DataFrame:
+    """Choices that recorded verdicts of battle, order and outcome are; no outcome has failed."""
     table = pd.DataFrame(rows, columns=["battle_id", "order", "recorded_outcome"])
-    return table.assign(
+    count = pd.Series([None] * len(table), dtype="Int64")
+    own = table.assign(
         judge="stub",
         replicate=0,
         status=np.where(table["recorded_outcome"].isna(), "parse_error", "ok"),
         answer="m",
         log_probabilities=None,
-        prompt_tokens=pd.Series([None] * len(table), dtype="Int64"),
-        completion_tokens=pd.Series([None] * len(table), dtype="Int64"),
+        prompt_tokens=count,
+        completion_tokens=count,
         identity="0",
         **dict.fromkeys(SCORE_COLUMNS, scores),
     )
+    found = recorded_choices(own, pd.DataFrame({"battle_id": ["b0", "b1", "b2"]}), judge)
+    assert choices.choices_are_well_formed(found).passed
+    return found
 
 
 def test_published_means_are_probabilities() -> None:
-    own = published(("b0", "mean", 0.73), ("b1", "mean", 1.0), ("b2", "mean", None))
-    found = recorded_choices(own, BATTLES, "stub")
-    assert list(found) == list(CHOICE_DTYPES)
+    found = recorded(("b0", "mean", 0.73), ("b1", "mean", 1.0), ("b2", "mean", None))
+    assert list(found) == CHOICE_VERDICTS.columns
     assert found["p_a"].tolist()[:2] == [0.73, 1.0]
     assert found["p_b"].tolist()[:2] == [pytest.approx(0.27), 0.0]
     assert found["p_tie"].tolist()[:2] == [0.0, 0.0]
     assert found["evidence"].tolist() == ["published", "published", "none"]
     assert found["choice"].isna().tolist() == [True, False, True]  # 0.73 is nothing that was said
     assert found["status"].tolist() == ["ok", "ok", "parse_error"]
-    assert choices.choices_are_well_formed(found).passed
 
 
-def test_published_games_are_choices() -> None:
-    own = published(("b0", "AB", 1.0), ("b0", "BA", 0.5), ("b9", "AB", 1.0))
-    found = recorded_choices(own, BATTLES, "stub")
-    assert found["choice"].tolist() == [1.0, 0.5]  # b9 was not sampled
-    assert found["p_a"].isna().all()
-    assert set(found["evidence"]) == {"none"}
-    assert choices.choices_are_well_formed(found).passed
+def test_published_games_are_choices_and_weighted_ones_probabilities() -> None:
+    games = recorded(("b0", "AB", 1.0), ("b0", "BA", 0.5), ("b9", "AB", 1.0))
+    assert games["choice"].tolist() == [1.0, 0.5]  # b9 was not sampled
+    assert games["p_a"].isna().all()
+    assert set(games["evidence"]) == {"none"}
+    assert recorded(("b0", "AB", 0.8), ("b0", "BA", 1.0))["p_a"].tolist() == [0.8, 1.0]
 
 
-def test_preferences_of_a_weighted_judge_are_probabilities_in_either_order() -> None:
-    own = published(("b0", "AB", 0.8), ("b0", "BA", 1.0))
-    assert recorded_choices(own, BATTLES, "stub")["p_a"].tolist() == [0.8, 1.0]
-
-
-def test_rubric_scores_and_other_judges_are_no_choices() -> None:
-    own = published(("b0", "mean", 1.0))
-    assert recorded_choices(published(("b0", "mean", 1.0), scores=5.0), BATTLES, "stub").empty
-    assert recorded_choices(own, BATTLES, "other").empty
-    assert recorded_choices(published(("b0", "AB", None)), BATTLES, "stub").empty
+@pytest.mark.parametrize(
+    ("outcome", "more"), [(1.0, {"scores": 5.0}), (1.0, {"judge": "other"}), (None, {})]
+)
+def test_rubric_scores_other_judges_and_failures_are_no_choices(outcome, more) -> None:
+    assert recorded(("b0", "AB", outcome), **more).empty

@@ -1,9 +1,18 @@
+import json
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judgeline.verdict.rubric import RubricError
-from judgeline.verdict.short_answers import parse_choice, parse_score, reason_of_score
+from judgeline.verdict.short_answers import (
+    parse_choice,
+    parse_choice_object,
+    parse_score,
+    parse_score_object,
+    reason_of_score,
+)
 
 SCALE = (1, 100)
 
@@ -100,7 +109,50 @@ def test_without_a_score_there_is_no_reason(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["I'm sorry, I cannot grade this.", "I can’t help with that. 7"])
 def test_a_judge_that_declines_refuses(text: str) -> None:
-    for refused in (lambda: parse_choice(text), lambda: parse_score(text, scale=SCALE)):
+    for refused in (parse_choice, parse_choice_object, partial(parse_score, scale=SCALE)):
         with pytest.raises(RubricError) as caught:
-            refused()
+            refused(text)
         assert caught.value.failure_class == "refusal"
+
+
+# as JSON objects
+
+
+@given(letter=st.sampled_from("ABC"), reason=st.text(max_size=40))
+def test_what_is_written_is_read(letter: str, reason: str):
+    assert parse_choice_object(json.dumps({"choice": letter, "reason": reason})) == letter
+    assert parse_choice_object(json.dumps({"reason": reason, "choice": letter})) == letter
+
+
+@given(score=st.integers(1, 9), reason=st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
+def test_a_score_comes_with_its_reason(score: int, reason: str):
+    answer = json.dumps({"score": score, "reason": reason})
+    assert parse_score_object(answer, scale=(1, 9)) == score
+    assert reason_of_score(answer) == reason.strip()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"score": 10, "reason": ""}',
+        '{"score": 0, "reason": ""}',
+        '{"score": 7.0, "reason": ""}',
+        '{"score": "7", "reason": ""}',
+        '{"score": true, "reason": ""}',
+        '{"score": NaN, "reason": ""}',
+        '{"score": 7}',
+        '{"score": 7, "reason": null}',
+        '{"score": 7, "reason": "", "score": 8}',
+        '{"score": 7, "reason": "", "also": 1}',
+        '{"score": 7, "reason": ""',
+        '{"score": 7, "reason": ""} {"score": 8, "reason": ""}',
+        '[["score", 7], ["reason", ""]]',
+        "7",
+        "",
+        '{"score": 7, "reason": {"score": 8}}',
+    ],
+)
+def test_any_other_object_is_no_score(answer: str):
+    with pytest.raises(RubricError) as failure:
+        parse_score_object(answer, scale=(1, 9))
+    assert failure.value.failure_class == "parse_error"

@@ -16,19 +16,12 @@ from judgeline.winrate import (
     HEADLINE_RULE,
     STRONGEST,
     WEAKEST,
-    LabelPlans,
-    ModelWinRates,
-    WinRateCoverage,
 )
 from resources.config.catalog import Catalog
-from resources.tables.winrate import ADJUSTED_WIN_RATES
+from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
-MADE = {
-    "adjusted_win_rates": ModelWinRates,
-    "adjustment_coverage": WinRateCoverage,
-    "label_plan": LabelPlans,
-}
+MADE = (ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN)
 
 
 @pytest.fixture
@@ -62,7 +55,6 @@ def make(name: str, scored: pd.DataFrame, catalog: Catalog) -> dg.MaterializeRes
 def test_every_model_has_every_row_and_one_headline(scored, catalog):
     result = make("adjusted_win_rates", scored, catalog)
     table = result.value
-    assert list(table.columns) == list(ModelWinRates._fields)
     assert table.groupby("model")["estimator"].apply(list).tolist() == [list(ADJUSTMENTS)] * 4
     assert table.groupby("model")["headline"].sum().tolist() == [1] * 4
     assert table["n_votes"].eq(600).all()
@@ -80,14 +72,6 @@ def test_every_model_has_every_row_and_one_headline(scored, catalog):
     assert ternary.loc["ant", "human_win_rate"] == pytest.approx(ant.mean())
 
 
-def test_coverage_leaves_out_models_by_one_and_by_thirds(scored, catalog):
-    table = make("adjustment_coverage", scored, catalog).value
-    assert list(table.columns) == list(WinRateCoverage._fields)
-    assert table["left_out"].tolist() == [EACH_MODEL] * 5 + [STRONGEST, WEAKEST]
-    assert (table["n_models"] + table["n_without"]).tolist() == [4] * 5 + [1, 1]
-    pd.testing.assert_frame_equal(table, make("adjustment_coverage", scored, catalog).value)
-
-
 def test_a_plan_aims_at_the_configured_width_and_speaks(scored, catalog):
     half = scored.assign(
         human_outcome=scored["human_outcome"].where(np.arange(len(scored)) % 12 == 3)
@@ -102,26 +86,20 @@ def test_a_plan_aims_at_the_configured_width_and_speaks(scored, catalog):
     assert told.all()
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_without_votes_a_table_is_empty_and_says_why(name, scored, catalog):
-    filled = make(name, scored, catalog).value
+@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
+def test_without_votes_a_table_is_empty_and_says_why(table, scored, catalog):
+    made = make(table.name, scored, catalog).value
+    assert made.dtypes.astype(str).to_dict() == table.dtypes
     for nothing in (scored.assign(human_outcome=np.nan), scored.head(0)):
-        result = make(name, nothing, catalog)
-        assert result.value.empty
-        assert list(result.value.columns) == list(filled.columns)
+        result = make(table.name, nothing, catalog)
+        pd.testing.assert_frame_equal(result.value, table.empty())
         assert "nobody voted" in result.metadata["note"]
-        for check in CHECKS[name]:
-            assert check(result.value).passed
-
-
-CHECKS = {
-    "adjusted_win_rates": [
-        module.judge_is_better_than_chance,
-        partial(ADJUSTED_WIN_RATES.check, "win_rates_lie_in_their_intervals"),
-    ],
-    "adjustment_coverage": [module.adjusted_intervals_cover],
-    "label_plan": [],
-}
+        checks = [partial(table.check, check.name) for check in table.checks]
+        own = {
+            "adjusted_win_rates": [module.judge_is_better_than_chance],
+            "adjustment_coverage": [module.adjusted_intervals_cover],
+        }
+        assert all(check(result.value).passed for check in checks + own.get(table.name, []))
 
 
 def test_lengths_that_are_unknown_leave_out_one_row_only(scored, catalog):
@@ -149,35 +127,21 @@ def test_a_judge_at_chance_is_an_error_and_the_table_has_no_value(scored, catalo
 @pytest.fixture
 def rates() -> pd.DataFrame:
     """Twenty models with votes hidden, every interval around its estimate and the votes."""
-    return pd.DataFrame(
-        {
-            "model": [f"m{i:02d}" for i in range(20)],
-            "estimator": "mean-outcome",
-            "headline": True,
-            "calibration": "others",
-            "naive_win_rate": 0.5,
-            "win_rate": 0.5,
-            "win_rate_lower": 0.4,
-            "win_rate_upper": 0.6,
-            "human_win_rate": 0.55,
-            "miscoverage": 0.1,
-            "status": "ok",
-        }
-    )
+    shares = {"naive_win_rate": 0.5, "win_rate": 0.5, "win_rate_lower": 0.4, "win_rate_upper": 0.6}
+    table = pd.DataFrame({"model": [f"m{i:02d}" for i in range(20)], **shares})
+    return table.assign(estimator="mean-outcome", human_win_rate=0.55, status="ok")
 
 
 def _at(table: pd.DataFrame, row: int, **values: object) -> pd.DataFrame:
     table = table.copy()
-    for name, value in values.items():
-        table.loc[row, name] = value
+    table.loc[row, list(values)] = list(values.values())
     return table
 
 
 def test_one_model_at_chance_is_a_warning(rates):
     assert module.judge_is_better_than_chance(rates).passed
     result = module.judge_is_better_than_chance(_at(rates, 3, status="chance"))
-    assert not result.passed
-    assert result.severity == WARN
+    assert (result.passed, result.severity) == (False, WARN)
     assert "m03" in result.description
 
 
@@ -200,8 +164,14 @@ def test_win_rates_lie_in_their_intervals(rates, change, told):
     assert "m05" in result.description
 
 
-def _coverage(n_held: int, n_models: int = 20) -> pd.DataFrame:
-    return pd.DataFrame(
+@pytest.mark.parametrize(
+    ("n_held", "n_models", "passed"),
+    [(18, 20, True), (14, 20, True), (13, 20, False), (0, 20, False), (0, 0, True)],
+)
+def test_coverage_of_a_third_below_chance_warns(n_held, n_models, passed):
+    # With two thirds the limit is the 0.5 % quantile of a binomial(20, 0.9): 14. Leaving out
+    # each model is no evidence: its coverage follows from the number of models. Nor is no model.
+    table = pd.DataFrame(
         {
             "estimator": "difference",
             "left_out": [EACH_MODEL, STRONGEST, WEAKEST],
@@ -210,19 +180,7 @@ def _coverage(n_held: int, n_models: int = 20) -> pd.DataFrame:
             "miscoverage": 0.1,
         }
     )
-
-
-@pytest.mark.parametrize(("held", "passed"), [(18, True), (14, True), (13, False), (0, False)])
-def test_coverage_below_chance_is_told(held, passed):
-    # With two thirds the limit is the 0.5 % quantile of a binomial(20, 0.9): 14. Leaving out
-    # each model is no evidence: its coverage follows from the number of models.
-    result = module.adjusted_intervals_cover(_coverage(held))
-    assert result.passed is passed
-    if not passed:
-        assert WEAKEST in result.description
-        assert STRONGEST not in result.description
-        assert result.severity == WARN
-
-
-def test_a_third_without_models_is_no_evidence():
-    assert module.adjusted_intervals_cover(_coverage(0, n_models=0)).passed
+    result = module.adjusted_intervals_cover(table)
+    assert (result.passed, result.severity) == (passed, WARN)
+    assert (WEAKEST in result.description) is not passed
+    assert STRONGEST not in result.description

@@ -4,35 +4,56 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from resources.judges.batch.collecting import Collector, Pace, Tell
-from resources.judges.batch.lines import Limits, Result
+from resources.judges.batch.batches import (
+    Awaited,
+    Collector,
+    Pace,
+    Reservations,
+    Submitter,
+    Tell,
+)
+from resources.judges.batch.lines import Limits, Result, read_result
 from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Records
-from resources.judges.batch.submitting import Awaited, Reservations, Submitter
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.forms.form import Form
-from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
-from resources.judges.live.asking import fit, redacted, seeded
-from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.fields import ServedFields
+from resources.judges.live.asking import redacted, seeded
+from resources.judges.live.costs import Meter
+from resources.judges.live.endpoint import EndpointError
 from resources.judges.live.judge import ServedJudge
 from resources.judges.live.prompt import write_messages
-from resources.judges.live.troubles import RetryPolicy
+from resources.judges.live.troubles import Retries, fit
 
 _LOG = logging.getLogger(__name__)
 
 
-class LiveJudge(ServedJudge):
-    """A judge of kind ``openai`` without ``batch``; `folder` holds the records of batches."""
+class _Recorded(ServedJudge):
+    """A served judge beside the records of its batches, which lie in a folder."""
 
     def __init__(self, *arguments: Any, folder: Path, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._folder = folder
+
+    @property
+    def _records(self) -> Records:
+        return Records(self._folder / judge_key(self))
+
+    def acknowledge(self, stored: Mapping[str, datetime]) -> None:
+        """Take note of failures that are stored, and of when: they are wanted for a second time.
+
+        Any other is handed over once more, which is free: its run was killed before it could be
+        stored, or the store was lost.
+        """
+        self._records.close_stored(stored)
+
+
+class LiveJudge(_Recorded):
+    """A judge of kind ``openai`` without ``batch``."""
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -41,14 +62,6 @@ class LiveJudge(ServedJudge):
         if presentations:
             self._require_collected(presentations)
         yield from super().answer(presentations, budget)
-
-    def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored: batches have nothing more to say about them."""
-        self._records.close_stored(stored)
-
-    @property
-    def _records(self) -> Records:
-        return Records(self._folder / judge_key(self))
 
     def _require_collected(self, presentations: Sequence[Presentation]) -> None:
         under_way = self._records.under_way()
@@ -64,7 +77,7 @@ class LiveJudge(ServedJudge):
             )
 
 
-class BatchJudge(ServedJudge):
+class BatchJudge(_Recorded):
     """A judge of kind ``openai`` with ``batch: true``.
 
     It has the identity of the judge that is asked live, so that neither buys what the other has
@@ -73,24 +86,15 @@ class BatchJudge(ServedJudge):
 
     def __init__(
         self,
-        slug: str,
-        fields: ServedFields,
-        template: str,
-        endpoint: Endpoint,
-        probes: Path,
-        policy: RetryPolicy | None = None,
-        *,
-        folder: Path,
+        *arguments: Any,
         limits: Limits | None = None,
         pace: Pace | None = None,
         tell: Tell | None = None,
-        form: Form = RUBRIC,
-        warn: Tell = _LOG.warning,
+        **options: Any,
     ) -> None:
-        super().__init__(slug, fields, template, endpoint, probes, policy, form=form, warn=warn)
-        self._folder = folder
+        super().__init__(*arguments, **options)
         self._limits = limits or Limits()
-        self._pace = pace or Pace(longest_s=fields.batch_poll_s)
+        self._pace = pace or Pace(longest_s=self._fields.batch_poll_s)
         self._said = tell or _LOG.info
 
     def answer(
@@ -104,36 +108,33 @@ class BatchJudge(ServedJudge):
         if not presentations:
             return
         self.require_price(budget)
-        positions = self._positions(presentations)
-        shown = {identity: presentations[at[0]] for identity, at in positions.items()}
-        for identity, result in self._results(shown, budget):
+        positions: dict[str, list[int]] = {}
+        for position, shown in enumerate(presentations):
+            positions.setdefault(call_identity(self, shown), []).append(position)
+        wanted = {identity: presentations[at[0]] for identity, at in positions.items()}
+        for identity, answer in self._answers(wanted, budget):
             for position in positions[identity]:
-                yield position, result.answer
+                yield position, answer
 
-    def acknowledge(self, stored: Mapping[str, datetime]) -> None:
-        """Take note of failures that are stored, and of when: they are wanted for a second time.
-
-        Any other is handed over once more, which is free: its run was killed before it could be
-        stored, or the store was lost.
-        """
-        self._records.close_stored(stored)
-
-    def _results(
+    def _answers(
         self, wanted: dict[str, Presentation], budget: Budget
-    ) -> Iterator[tuple[str, Result]]:
-        """Yield results by call: batch after batch, for as long as the budget covers another."""
-        provider = Provider(self._endpoint, self._fields.timeout_s, self._policy, self._warn)
-        price = self._fields.price_per_million
-        with provider, Reservations(budget, price, self._warn, self.counts) as held:
+    ) -> Iterator[tuple[str, Answer]]:
+        """Yield answers by call: batch after batch, for as long as the budget covers another."""
+        retries = Retries(self._endpoint, self._policy, self._warn)
+        meter = Meter(budget, self._fields.price_per_million, self.counts, self._warn)
+        with (
+            Provider.connected(retries, self._fields.timeout_s) as provider,
+            Reservations.of(meter) as held,
+        ):
             submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
             collector = Collector(
                 provider,
                 self._records,
-                self._policy,
+                partial(read_result, policy=self._policy, form=self.form),
                 self._pace,
-                self._tell,
-                self.form,
+                tell=self._tell,
                 warn=self._warn,
+                counts=self.counts,
             )
             with self._farewell(submitter.awaited):
                 submitter.cover(wanted)
@@ -141,37 +142,20 @@ class BatchJudge(ServedJudge):
                     problems: list[str] = []
                     for record, results in collector.ended([*submitter.awaited.values()], wanted):
                         del submitter.awaited[record.token]
-                        results = _settled(results, held)
-                        problems += [one.hopeless for one in results.values() if one.hopeless]
-                        yield from self._taken(results, wanted)
+                        for identity, result in _settled(results, held).items():
+                            if result.hopeless is not None:
+                                problems.append(result.hopeless)
+                                continue
+                            del wanted[identity]
+                            answer = redacted(result.answer, self._endpoint)
+                            yield identity, self.as_expected(answer)
                     self._require_none(problems)
                     submitter.cover(wanted)
-        self.counts.update(collector.counts)
-
-    @property
-    def _records(self) -> Records:
-        return Records(self._folder / judge_key(self))
-
-    def _positions(self, presentations: Sequence[Presentation]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for position, shown in enumerate(presentations):
-            found.setdefault(call_identity(self, shown), []).append(position)
-        return found
 
     def _body(self, shown: Presentation) -> dict[str, Any]:
         request = seeded(self._request(), shown.replicate)
         messages = write_messages(self._template, shown, wording=self.form.wording)
         return {"messages": messages, **request}
-
-    def _taken(
-        self, results: dict[str, Result], wanted: dict[str, Presentation]
-    ) -> Iterator[tuple[str, Result]]:
-        """Yield results that are answers, and want them no longer."""
-        for identity, result in results.items():
-            if result.hopeless is None:
-                del wanted[identity]
-                answer = self.as_expected(redacted(result.answer, self._endpoint))
-                yield identity, result._replace(answer=answer)
 
     def _require_none(self, problems: Sequence[str]) -> None:
         if not problems:

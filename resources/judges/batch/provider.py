@@ -1,65 +1,60 @@
 """The provider's side: files and batches, with the retries and the messages of served judges."""
 
 import io
+import itertools
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import IO, Any, Self
 
 import httpx2
-import numpy as np
 import openai
 
 from resources.judges.batch.lines import CHAT
 from resources.judges.batch.records import Record
 from resources.judges.live.connection import MOST_BYTES
-from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.replies import MalformedReplyError
-from resources.judges.live.troubles import LONG_S, TROUBLES, RetryPolicy, closed_text, diagnose
+from resources.judges.live.troubles import TROUBLES, Retries, Trouble
 
 MARK = "judgeline"
 """Key of the token in a batch's metadata."""
 
 _PAGE = 100
 _UNCLEAR = {408, 409, 425}  # it may have been done, and the reply lost on the way
+_LOST = Trouble("retry", "transport", None, "")
 
 
 class Provider:
-    """An endpoint that takes batches; a context manager around its connections."""
+    """An endpoint that takes batches."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        timeout_s: float,
-        policy: RetryPolicy,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._endpoint, self._policy, self._warn = endpoint, policy, warn
-        self._client = endpoint.blocking_client(timeout_s)
-        self._rng = np.random.default_rng()  # decides when a request is sent, never what it is
+    def __init__(self, client: openai.OpenAI, retries: Retries) -> None:
+        self._client, self._retries = client, retries
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._client.close()
+    @classmethod
+    @contextmanager
+    def connected(cls, retries: Retries, timeout_s: float) -> Iterator[Self]:
+        """Give a provider for a while, with a connection of its own."""
+        client = retries.endpoint.blocking_client(timeout_s)
+        try:
+            yield cls(client, retries)
+        finally:
+            client.close()
 
     def attempts(self) -> Iterator[int]:
         """Count attempts, with a pause before each but the first."""
-        for attempt in range(self._policy.attempts):
-            if attempt:
-                time.sleep(self._policy.delay(attempt - 1, self._rng))
+        attempt = 0
+        wait: float | None = 0.0
+        while wait is not None:
+            time.sleep(wait)
             yield attempt
+            wait, attempt = self._retries.wait_s(attempt, _LOST), attempt + 1
 
     def pause(self) -> None:
         """Wait for what is on its way to arrive: the longest that one waits between attempts."""
-        time.sleep(self._policy.cap_s)
+        time.sleep(self._retries.policy.cap_s)
 
     def upload(self, name: str, file: IO[bytes]) -> str:
         """Return the id of a file of requests, uploaded; by itself it costs nothing."""
@@ -109,30 +104,26 @@ class Provider:
 
     def has_file(self, file_id: str) -> bool:
         """Return whether a file is there."""
-        retrieve = self._client.files.retrieve
-        return self._unless_missing("find a file", lambda: retrieve(file_id)) is not None
+        retrieve = partial(self._client.files.retrieve, file_id)
+        return self._unless_missing("find a file", retrieve) is not None
 
     def delete(self, file_id: str) -> None:
         """Delete a file, so that no batch can be made of it; one that is gone is fine."""
-        self._unless_missing("delete a file", lambda: self._client.files.delete(file_id))
+        self._unless_missing("delete a file", partial(self._client.files.delete, file_id))
 
     def look(self, batch_id: str) -> Any | None:
         """Return a batch as it is now, or None if there is none of that name."""
-        return self._unless_missing(
-            "say how a batch is", lambda: self._client.batches.retrieve(batch_id)
-        )
+        retrieve = partial(self._client.batches.retrieve, batch_id)
+        return self._unless_missing("say how a batch is", retrieve)
 
     def lines(self, file_id: str) -> Iterator[bytes] | None:
         """Return the lines of a result file, or None if it is gone."""
 
         def fetch() -> Any:
-            try:
-                with self._client.files.with_streaming_response.content(file_id) as reply:
-                    return _on_disk(reply.iter_bytes())
-            except openai.NotFoundError:
-                return None
+            with self._client.files.with_streaming_response.content(file_id) as reply:
+                return _on_disk(reply.iter_bytes())
 
-        file = self._insist("hand over results", fetch)
+        file = self._unless_missing("hand over results", fetch)
         return None if file is None else _lines_of(file)
 
     def _unless_missing(self, what: str, call: Callable[[], Any]) -> Any | None:
@@ -146,29 +137,21 @@ class Provider:
 
     def _insist(self, what: str, call: Callable[[], Any]) -> Any:
         """Return what a call returns, tried again as often as it may help."""
-        wait = 0.0
-        for attempt in self.attempts():
-            time.sleep(wait)
+        for attempt in itertools.count():
             try:
                 return _whole(call())
             except TROUBLES as error:
-                trouble = diagnose(error, self._policy)
-            if trouble.action != "retry":
+                trouble = self._retries.diagnose(error)
+            if (wait := self._retries.wait_s(attempt, trouble)) is None:
                 break
-            wait = trouble.retry_after_s or 0.0
-            if wait >= LONG_S and attempt + 1 < self._policy.attempts:
-                self._warn(closed_text(trouble, attempt + 2, self._policy, self._endpoint.url))
+            time.sleep(wait)
         kind = OutOfReachError if trouble.action == "retry" else EndpointError
         raise kind(
-            f"the endpoint {self._endpoint.url} did not {what}: "
-            f"{self.redact(trouble.message)}. See that it offers the Batch API (if not, remove "
-            "'batch' from the judge in config/judges.yaml) and that the key may use it, then run "
-            "again: what was submitted is collected then, and not paid for twice"
+            f"the endpoint {self._retries.endpoint.url} did not {what}: {trouble.message}. See "
+            "that it offers the Batch API (if not, remove 'batch' from the judge in "
+            "config/judges.yaml) and that the key may use it, then run again: what was submitted "
+            "is collected then, and not paid for twice"
         )
-
-    def redact(self, text: str) -> str:
-        """Return a text without the key."""
-        return self._endpoint.redact(text)
 
 
 def _whole(reply: Any) -> Any:

@@ -5,9 +5,7 @@ looked for at the provider, never submitted again.
 """
 
 import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -15,28 +13,20 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from filelock import FileLock
+
 from resources.atomic import sync_folder, write_whole
 
 
 @dataclass(frozen=True)
 class Record:
-    """One batch, from the intention to submit it.
+    """One batch, from the intention to submit it, written at a time in UTC.
 
-    Attributes
-    ----------
-    token : str
-        Drawn for it, and in the metadata of the batch.
-    written_at : str
-        When, in UTC.
-    identities : tuple of str
-        The calls in it, which are its requests' ``custom_id``.
-    file_id, batch_id : str or None
-        What the provider calls its requests and the batch, once it has them. A batch may exist
-        that has no `batch_id` here: whoever created it was killed before it could write that.
-    is_withdrawn : bool
-        Whether its file is being deleted at the provider, so that no batch can come of it.
-    answered : tuple of str
-        Calls whose failure was handed over: wanted once more, they are asked anew.
+    The token is drawn for it, and in the metadata of the batch; the identities of its calls are
+    its requests' ``custom_id``. A batch may exist that has no `batch_id` here: the process that
+    created it was killed before it could write that. A withdrawn record's file is being deleted
+    at the provider, so that no batch can come of it. `answered` are calls whose failure was handed
+    over: wanted once more, they are asked anew.
     """
 
     token: str
@@ -58,12 +48,8 @@ class Records:
     def exclusive(self) -> Iterator[None]:
         """Keep every other process from submitting and recording; a kill ends it, too."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with FileLock(self.folder / ".lock"):
             yield
-        finally:
-            os.close(descriptor)
 
     def all(self) -> list[Record]:
         """Return all records, the oldest first.

@@ -2,37 +2,17 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-import pandas as pd
-
-from judgeline.verdict import parse_choice, parse_choice_object
-from judgeline.verdict.short_answers import LETTERS
-from resources.judges.calls import present
+from judgeline.verdict import LETTERS, parse_choice, parse_choice_object
 from resources.judges.forms.evidence import Tokens, choice_of, perplexity_of
-from resources.judges.forms.form import ANSWER_DTYPES, Odds, Reading, ShortForm
+from resources.judges.forms.form import Odds, Reading, ShortForm
 from resources.judges.forms.options import ChoiceOptions, FormName
-from resources.judges.judge import Presentation
-from resources.judges.live.prompt import PAIR, Wording
+from resources.tables.judging import CHOICE_VERDICTS
+from resources.tables.schema import Table
 
-CHOICE_DTYPES: dict[str, str] = {
-    "battle_id": "str",
-    "judge": "str",
-    "order": "str",
-    "replicate": "int64",
-    "status": "str",
-    "choice": "float64",
-    "p_a": "float64",
-    "p_tie": "float64",
-    "p_b": "float64",
-    "covered": "float64",
-    "perplexity": "float64",
-    "evidence": "str",
-    **ANSWER_DTYPES,
-}
-"""Columns of the table of choices and their types."""
+CHOICE_DTYPES = CHOICE_VERDICTS.dtypes
 
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
 
@@ -46,7 +26,7 @@ class ChoiceForm(ShortForm):
 
     options: ChoiceOptions = field(default_factory=ChoiceOptions)
     name: FormName = "choice"
-    wording: Wording = PAIR
+    table: ClassVar[Table] = CHOICE_VERDICTS
 
     @property
     def again(self) -> str:
@@ -64,15 +44,6 @@ class ChoiceForm(ShortForm):
         """JSON schema of a letter."""
         return {"type": "string", "enum": ["A", "B", "C"]}
 
-    @property
-    def dtypes(self) -> Mapping[str, str]:
-        """Columns of the table of choices."""
-        return CHOICE_DTYPES
-
-    def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-        """Return both orders of every battle."""
-        return present(battles, n_replicates)
-
     def parse(self, text: str) -> str:
         """Return the letter that an answer begins with."""
         return parse_choice_object(text) if self.options.structured else parse_choice(text)
@@ -86,10 +57,6 @@ class ChoiceForm(ShortForm):
         """Return how often each letter came of a battle in one order."""
         n_letters = counts.total()
         return (*(counts[letter] / n_letters for letter in LETTERS), n_letters / n_runs)
-
-    def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
-        """Return battle, judge and order."""
-        return shown.battle_id, slug, shown.order
 
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return A's share, the probabilities oriented to the models, and their evidence."""

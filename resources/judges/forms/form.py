@@ -2,30 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 
 from judgeline.verdict import RubricError
+from resources.judges.calls import present
 from resources.judges.forms.evidence import Tokens
 from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions, template_file
 from resources.judges.judge import Answer, Presentation
-from resources.judges.live.prompt import Wording, closed_object, named_schema
+from resources.judges.live.prompt import PAIR, Wording, closed_object, named_schema
+from resources.tables.schema import Table
 
 Odds = tuple[float, ...]
 """Numbers of a form about the answers a judge could have given; the last is what they cover."""
-
-ANSWER_DTYPES: dict[str, str] = {
-    "answer": "str",
-    "log_probabilities": "str",
-    "prompt_tokens": "Int64",
-    "completion_tokens": "Int64",
-    "identity": "str",
-    "reply_model": "str",
-    "system_fingerprint": "str",
-    "said": "str",
-}
-"""Last columns of every table of verdicts, and their types."""
 
 
 class Reading(NamedTuple):
@@ -40,96 +30,58 @@ class Reading(NamedTuple):
     evidence: str = "none"
 
 
-class Form(Protocol):
-    """One form of question."""
+class Form:
+    """A verdict form; the defaults are of two completions and one answer without odds.
 
-    @property
-    def name(self) -> FormName:
-        """Name in `config/judges.yaml`."""
-        ...
+    A form says how it asks: its `name` in `config/judges.yaml`, its part of a judge's `identity`,
+    the file of its prompt (`template`; None where the judge names its own), the texts that the
+    prompt quotes and states (`wording`), the request after an answer that could not be read
+    (`again`) and the constraint of an answer (`response_format`). It says how an answer is read:
+    the `key` of the value in an answer in JSON, whether odds are read from alternatives
+    (`needs_alternatives`), for how many tokens those are kept (`n_listed`; None for all), and how
+    often a question is asked without them (`samples`). `table` is that of its answers, and
+    `typical_tokens` the length of an answer, for estimates.
+    """
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Part of a judge's identity; empty for the rubric, the oldest form."""
-        ...
-
-    @property
-    def template(self) -> str | None:
-        """File of the prompt; None where the judge names its own."""
-        ...
-
-    @property
-    def wording(self) -> Wording:
-        """Texts that the prompt quotes and states."""
-        ...
-
-    @property
-    def again(self) -> str:
-        """The request after an answer that could not be read, less the reason."""
-        ...
-
-    @property
-    def key(self) -> str | None:
-        """Key of the value in an answer in JSON; None if the answer begins with the value."""
-        ...
-
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """Constraint of an answer, for endpoints that honour one."""
-        ...
-
-    @property
-    def samples(self) -> int:
-        """Runs of a question where the answers have no log-probabilities."""
-        ...
-
-    @property
-    def needs_alternatives(self) -> bool:
-        """Whether odds are read from the log-probabilities of alternatives."""
-        ...
-
-    @property
-    def n_listed(self) -> int | None:
-        """For how many tokens of an answer the alternatives are kept; None for all."""
-        ...
-
-    @property
-    def typical_tokens(self) -> int:
-        """Length of an answer, for estimates."""
-        ...
-
-    @property
-    def dtypes(self) -> Mapping[str, str]:
-        """Columns of the form's table and their types."""
-        ...
+    name: FormName
+    table: ClassVar[Table]
+    identity: Mapping[str, str] = {}
+    template: str | None = None
+    wording: Wording = PAIR
+    again: str
+    response_format: dict[str, Any] | None = None
+    key: str | None = None
+    needs_alternatives: bool = False
+    n_listed: int | None = None
+    samples: int = 1
+    typical_tokens: int = 60
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> Sequence[Presentation]:
         """Return the presentations of battles."""
-        ...
+        return present(battles, n_replicates)
 
     def parse(self, text: str) -> Any:
         """Return the value of an answer; RubricError with a class of failure if there is none."""
-        ...
+        raise NotImplementedError
 
     def require_own(self, value: Any, shown: Presentation) -> None:
-        """Raise RubricError if a value is copied from the texts under judgement."""
-        ...
+        """Raise RubricError if a value is copied from the texts; a word may stand in any text."""
 
     def likely(self, value: Any, tokens: Tokens) -> Odds:
         """Return the odds in the tokens of an answer; ValueError where they do not tell."""
-        ...
+        raise NotImplementedError
 
     def sampled(self, counts: Counter[Any], n_runs: int) -> Odds:
         """Return the odds that the values of repeated runs stand for."""
-        ...
+        raise NotImplementedError
 
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
         """Return the first columns of a row: those that name the presentation and the judge."""
-        ...
+        return shown.battle_id, slug, shown.order
 
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return the columns of a row between its status and its answer."""
-        ...
+        raise NotImplementedError
 
 
 def read_answer(answer: Answer, form: Form) -> tuple[str, Any]:
@@ -142,13 +94,11 @@ def read_answer(answer: Answer, form: Form) -> tuple[str, Any]:
         return error.failure_class, None
 
 
-class ShortForm:
+class ShortForm(Form):
     """Common parts of the forms whose answer is one word and a reason."""
 
-    name: FormName
     options: ScoreOptions | ChoiceOptions
     needs_alternatives = True
-    typical_tokens = 60
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -189,6 +139,3 @@ class ShortForm:
         reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
         members = {self.name: self.value_schema, "reason": reason}
         return named_schema(self.name, closed_object(members))
-
-    def require_own(self, value: Any, shown: Presentation) -> None:
-        """Refuse nothing: a single word may stand in any text."""

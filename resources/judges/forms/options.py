@@ -6,9 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 FormName = Literal["rubric", "score", "choice"]
 
-FORMS: tuple[FormName, ...] = ("rubric", "score", "choice")
-"""Every form, in the order in which they are asked and told."""
-
 _HIGHEST = 1_000_000
 
 

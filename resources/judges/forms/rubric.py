@@ -1,46 +1,27 @@
 """The form with two completions and six marks for each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-import pandas as pd
-
-from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
+from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict import Rubric, parse_answer, require_own_scores
-from resources.judges.calls import present
-from resources.judges.forms.form import Odds, Reading
+from resources.judges.forms.form import Form, Reading
 from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
-from resources.judges.live.prompt import MARKS_AGAIN, PAIR, Wording, answer_format
+from resources.judges.live.prompt import MARKS_AGAIN, answer_format
+from resources.tables.judging import VERDICTS
+from resources.tables.schema import Table
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 
 
-@dataclass(frozen=True)
-class RubricForm:
-    """The rubric; see `Form`."""
+class RubricForm(Form):
+    """The rubric, the oldest form: it has no part in a judge's identity, and no odds."""
 
     name: FormName = "rubric"
-    identity: Mapping[str, str] = field(default_factory=dict)
-    template: str | None = None
-    wording: Wording = PAIR
-    again: str = MARKS_AGAIN
-    samples: int = 1
-    needs_alternatives: bool = False
-    key: None = None
-    n_listed: int | None = None
-    typical_tokens: int = 110  # twelve keys and scores
-    dtypes: Mapping[str, str] = field(default_factory=lambda: VERDICT_DTYPES)
-
-    @property
-    def response_format(self) -> dict[str, Any]:
-        """JSON schema of the marks."""
-        return answer_format()
-
-    def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-        """Return both orders of every battle."""
-        return present(battles, n_replicates)
+    table: ClassVar[Table] = VERDICTS
+    again = MARKS_AGAIN
+    response_format = answer_format()
+    typical_tokens = 110  # twelve keys and scores
 
     def parse(self, text: str) -> Rubric:
         """Return the marks that an answer begins with."""
@@ -50,16 +31,6 @@ class RubricForm:
         """Refuse marks that stand written in the texts under judgement."""
         one, two = shown.first_completion, shown.second_completion
         require_own_scores(value, one + two + one, shown.instruction)
-
-    def likely(self, *_: Any) -> Odds:
-        """Refuse: twelve marks have no odds."""
-        raise ValueError("the odds of twelve marks are not read")
-
-    sampled = likely
-
-    def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
-        """Return battle, judge and order."""
-        return shown.battle_id, slug, shown.order
 
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return the marks, oriented to the models, and no published outcome."""

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,12 @@ from judgeline.verdict import parse_score, parse_score_object
 from judgeline.verdict.identity import identity_hash
 from resources.judges.calls import require_texts
 from resources.judges.forms.evidence import Tokens, score_of
-from resources.judges.forms.form import ANSWER_DTYPES, Odds, Reading, ShortForm
+from resources.judges.forms.form import Odds, Reading, ShortForm
 from resources.judges.forms.options import FormName, ScoreOptions
 from resources.judges.judge import Presentation
 from resources.judges.live.prompt import Wording
+from resources.tables.judging import SCORE_VERDICTS
+from resources.tables.schema import Table
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 """Scale of expected scores: that of the rubric, in points."""
@@ -25,22 +27,7 @@ TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 ALONE = "A"
 """Order of a presentation with one completion."""
 
-SCORE_DTYPES: dict[str, str] = {
-    "completion_id": "str",
-    "question_id": "str",
-    "model": "str",
-    "judge": "str",
-    "replicate": "int64",
-    "status": "str",
-    "score": "Int64",
-    "expected_score": "float64",
-    "covered": "float64",
-    "scale_low": "int64",
-    "scale_high": "int64",
-    "evidence": "str",
-    **ANSWER_DTYPES,
-}
-"""Columns of the table of scores and their types."""
+SCORE_DTYPES = SCORE_VERDICTS.dtypes
 
 
 @dataclass(frozen=True)
@@ -52,6 +39,7 @@ class ScoreForm(ShortForm):
 
     options: ScoreOptions = field(default_factory=ScoreOptions)
     name: FormName = "score"
+    table: ClassVar[Table] = SCORE_VERDICTS
 
     @property
     def scale(self) -> tuple[int, int]:
@@ -91,11 +79,6 @@ class ScoreForm(ShortForm):
         """JSON schema of a number on the scale."""
         low, high = self.scale
         return {"type": "integer", "enum": list(range(low, high + 1))}
-
-    @property
-    def dtypes(self) -> Mapping[str, str]:
-        """Columns of the table of scores."""
-        return SCORE_DTYPES
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
         """Return every completion of the battles, once per replicate.

@@ -4,6 +4,7 @@ Closing the iterator cancels what is in flight.
 """
 
 import asyncio
+import concurrent.futures
 import contextlib
 import queue
 import threading
@@ -34,19 +35,10 @@ def as_completed(
 ) -> Iterator[tuple[int, R]]:
     """Yield the position and the result of each item, in the order in which they are done.
 
-    After an interrupt what is done already is still yielded, and what is in flight cancelled.
-
-    Parameters
-    ----------
-    items : iterable
-        Taken one by one, as workers are free.
-    work : callable
-        Coroutine function of one item. What it raises is raised here, after what was in flight
-        has ended and its results were taken.
-    n_workers : int
-        Most items under work.
-    closing : callable
-        Awaited at the end, also after an error or when the consumer stops early.
+    At most `n_workers` items are under work. What `work` raises is raised here, after what was in
+    flight has ended and its results were taken. After an interrupt what is done already is still
+    yielded, and what is in flight cancelled. `closing` is awaited at the end, also after an error
+    or when the consumer stops early.
     """
     results: _Results[R] = queue.SimpleQueue()
     end: BaseException
@@ -71,7 +63,7 @@ def as_completed(
 
 
 def _taken(results: "_Results[R]") -> tuple[int, R] | BaseException:
-    """Return the next result; a wait without an end would miss a signal that comes as it begins."""
+    """Return the next result; waits are short, since one without an end may miss a signal."""
     while True:
         with contextlib.suppress(queue.Empty):
             return results.get(timeout=_LOOK_S)
@@ -111,7 +103,10 @@ async def _work_off(
 def run_once(work: Coroutine[Any, Any, R], closing: Callable[[], Awaitable[None]]) -> R:
     """Return the result of one coroutine, whether or not another loop runs in this thread."""
     with _background_loop(closing) as loop:
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        while not concurrent.futures.wait([future], timeout=_LOOK_S).done:
+            continue  # a wait without an end would miss a signal that comes as it begins
+        return future.result()
 
 
 @contextlib.contextmanager

@@ -1,10 +1,11 @@
 """Cost of a request: an upper bound before it is sent, the real cost after."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from resources.judges.budget import Cost
+from resources.judges.budget import Budget, Cost
 from resources.judges.live.fields import Price
 from resources.judges.live.prompt import Message
 
@@ -83,3 +84,28 @@ def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> C
     """Return the cost of one request with so many tokens."""
     money = price.of(prompt_tokens, completion_tokens) if price else 0.0
     return Cost(1, prompt_tokens, completion_tokens, money)
+
+
+class Meter:
+    """Counts requests against a budget: what each may cost before it is sent, and its cost after.
+
+    `counts` is added ``implausible_usage``; the first of it is a warning.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        price: Price | None,
+        counts: Counter[str],
+        warn: Callable[[str], None],
+    ) -> None:
+        self.budget, self.price, self.counts, self._warn = budget, price, counts, warn
+
+    def cost(self, usage: Usage, most: Cost) -> Cost:
+        """Return what an answered request counts as."""
+        cost, implausible = counted(usage, most, self.price)
+        if implausible:
+            if not self.counts["implausible_usage"]:
+                self._warn(implausible)
+            self.counts["implausible_usage"] += 1
+        return cost

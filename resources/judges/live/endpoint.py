@@ -6,10 +6,14 @@ The protocol's client takes most of a second to import, so that it is imported w
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from resources.judges.live.extras import ENVIRONMENT_NAME, variable_of
-from resources.judges.live.fields import EndpointFields, require_url
+from resources.judges.live.fields import (
+    ENVIRONMENT_NAME,
+    EndpointFields,
+    require_url,
+    variable_of,
+)
 
 if TYPE_CHECKING:
     import openai
@@ -117,73 +121,68 @@ def find_endpoint(
     A key that is missing is missed when the endpoint is first asked. `what` is declared in the
     configuration file of that name in the plural, if it is no judge.
     """
-    variables = os.environ if environment is None else environment
-    url, query = _url((what, slug), fields, variables), tuple(fields.query.items())
+    variables = _Variables(what, slug, os.environ if environment is None else environment)
+    url, query = _url(fields, variables), tuple(fields.query.items())
     try:
-        key = _key((what, slug), fields, variables)
-        headers, secrets = _headers((what, slug), fields, variables)
+        key = _key(fields, variables)
+        secret = {
+            name: variables.printable(f"headers.{name}", named)
+            for name, value in fields.headers.items()
+            if (named := variable_of(value)) is not None
+        }
     except ValueError as error:
         return Endpoint(url, None, str(error), query=query)
-    return Endpoint(url, key, headers=headers, query=query, header_secrets=secrets)
+    headers = tuple({**fields.headers, **secret}.items())
+    return Endpoint(url, key, headers=headers, query=query, header_secrets=tuple(secret.values()))
 
 
-def _url(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
+class _Variables(NamedTuple):
+    """Environment variables that an entry of a configuration file reads; none is ever shown."""
+
+    what: str
+    slug: str
+    values: Mapping[str, str]
+
+    def value(self, key: str, name: str) -> str:
+        """Return the variable that a key of the entry names."""
+        value = self.values.get(name, "")
+        if not value.strip():
+            raise ValueError(
+                f"{self.what} {self.slug!r} reads its {key!r} from the environment variable "
+                f"{name}, which is not set; set {name}, or name another in "
+                f"config/{self.what}s.yaml"
+            )
+        return value.strip()
+
+    def printable(self, key: str, name: str, *, has_blanks: bool = True) -> str:
+        """Return a variable that a header can carry."""
+        value = self.value(key, name)
+        if not value.isascii() or not value.isprintable() or (" " in value and not has_blanks):
+            raise ValueError(
+                f"{self.what} {self.slug!r}: variable {name} holds characters that no key has, "
+                "such as spaces or line breaks; set it again (its value is not shown)"
+            )
+        return value
+
+
+def _url(fields: EndpointFields, variables: _Variables) -> str:
     named = fields.base_url
     if named is None:
-        named, value = "OPENAI_BASE_URL", variables.get("OPENAI_BASE_URL") or OPENAI_URL
+        named, value = "OPENAI_BASE_URL", variables.values.get("OPENAI_BASE_URL") or OPENAI_URL
     elif ENVIRONMENT_NAME.fullmatch(named):
-        value = _variable(whose, "base_url", named, variables)
+        value = variables.value("base_url", named)
     else:
         return require_url(named)
     try:
         return require_url(value.strip())
     except ValueError as error:
-        message = f"{whose[0]} {whose[1]!r}: variable {named} is no endpoint: {error}"
+        whose = f"{variables.what} {variables.slug!r}"
+        message = f"{whose}: variable {named} is no endpoint: {error}"
     raise ValueError(message)  # not while handling one that may quote the value
 
 
-def _key(whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]) -> str:
+def _key(fields: EndpointFields, variables: _Variables) -> str:
     name = fields.api_key_env or (None if fields.base_url else "OPENAI_API_KEY")
     if name is None:
         return _NO_KEY
-    key = _variable(whose, "api_key_env", name, variables).strip()
-    if " " in key:
-        raise ValueError(_unfit(whose, name))
-    return _printable(whose, name, key)
-
-
-def _headers(
-    whose: tuple[str, str], fields: EndpointFields, variables: Mapping[str, str]
-) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the headers of an entry by name and value, and the values that are secret."""
-    secret = {
-        name: _printable(whose, named, _variable(whose, f"headers.{name}", named, variables))
-        for name, value in fields.headers.items()
-        if (named := variable_of(value)) is not None
-    }
-    values = {**fields.headers, **secret}
-    return tuple(values.items()), tuple(secret.values())
-
-
-def _printable(whose: tuple[str, str], name: str, value: str) -> str:
-    if not value.strip().isascii() or not value.strip().isprintable():
-        raise ValueError(_unfit(whose, name))
-    return value.strip()
-
-
-def _unfit(whose: tuple[str, str], name: str) -> str:
-    return (
-        f"{whose[0]} {whose[1]!r}: variable {name} holds characters that no key has, such as "
-        "spaces or line breaks; set it again (its value is not shown)"
-    )
-
-
-def _variable(whose: tuple[str, str], key: str, name: str, variables: Mapping[str, str]) -> str:
-    what, slug = whose
-    value = variables.get(name, "")
-    if not value.strip():
-        raise ValueError(
-            f"{what} {slug!r} reads its {key!r} from the environment variable {name}, which is "
-            f"not set; set {name}, or name another in config/{what}s.yaml"
-        )
-    return value
+    return variables.printable("api_key_env", name, has_blanks=False)

@@ -1,15 +1,37 @@
-"""Fields of a served judge in `config/judges.yaml`: address, decoding, price."""
+"""Fields of a served judge in `config/judges.yaml`: address, decoding, price, additions.
 
+Secrets are named by the environment variable that holds them, and stand in headers only: a URL is
+logged, and the body is part of a verdict's identity.
+"""
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from resources.judges.live.extras import (
-    ENVIRONMENT_NAME,
-    require_body,
-    require_headers,
-    require_query,
+ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SECRET = re.compile(r"authorization|cookie|secret|passw|credential|key$|token$", re.IGNORECASE)
+_SECRET_IN_BODY = re.compile(
+    r"authorization|secret|passw|credential|api[-_]?key|(access|auth|bearer|hf)[-_]?token",
+    re.IGNORECASE,
+)
+_LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
+_OUR_HEADERS = re.compile(
+    r"accept-encoding|connection|content-(encoding|length|type)|host|te|trailer|transfer-encoding|"
+    r"upgrade",
+    re.IGNORECASE,
+)
+_OUR_KEYS = re.compile(
+    r"messages|model|stream(_options)?|n|best_of|max_(completion_)?tokens|response_format|"
+    r"(top_)?logprobs|temperature|top_p|seed|reasoning_effort|tools|functions"
 )
 
 DEFAULT_TEMPLATE = "fenced-rubric.txt"
@@ -17,17 +39,93 @@ DEFAULT_TEMPLATE = "fenced-rubric.txt"
 Switch = Literal["on", "off", "auto"]
 
 
+def _require_headers(given: Any) -> dict[str, Any]:
+    headers = _named(given)
+    for name, value in headers.items():
+        if _OUR_HEADERS.fullmatch(name):
+            raise ValueError(f"the header {name!r} is set for each request; remove it")
+        if isinstance(value, str):
+            _require_no_secret(name, value)
+        elif variable_of(value) is None:
+            raise ValueError(
+                f"the header {name!r} is neither a text nor {{env: VARIABLE}} with the name of an "
+                "environment variable in capitals"
+            )
+    return headers
+
+
+def _require_query(given: Any) -> dict[str, str]:
+    """Return query parameters as texts; YAML reads some as dates or numbers."""
+    query = _named(given)
+    for name, value in query.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
+            raise ValueError(f"the query parameter {name!r} is no text; put it in quotes")
+        _require_no_secret(name, str(value))
+    return {name: str(value) for name, value in query.items()}
+
+
+def _require_body(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise ValueError("it is no mapping from keys of the request's body to their values")
+    if own := [name for name in given if _OUR_KEYS.fullmatch(name)]:
+        raise ValueError(
+            f"{own} are set by other keys of the entry, or for each request; remove them here"
+        )
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        problem = "it holds what JSON cannot say, such as a date; put that in quotes"
+        raise ValueError(problem) from None
+    for name, value in _leaves(given):
+        if _SECRET_IN_BODY.search(name) or _LOOKS_SECRET.search(str(value)):
+            raise ValueError(
+                f"{name!r} looks like a secret, and the body is stored with every verdict; "
+                "send it as a header, {env: VARIABLE}"
+            )
+    return given
+
+
+def variable_of(value: Any) -> str | None:
+    """Return the environment variable that a header names, or None if it is no such reference."""
+    if not isinstance(value, dict) or {*value} != {"env"}:
+        return None
+    name = value["env"]
+    return name if isinstance(name, str) and ENVIRONMENT_NAME.fullmatch(name) else None
+
+
+def _named(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ValueError("it is no mapping from names to values")
+    for name in given:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError("a name in it is no word of letters, digits, '-', '_' and '.'")
+    return given
+
+
+def _require_no_secret(name: str, value: str) -> None:
+    if not value.isascii() or not value.isprintable():
+        raise ValueError(f"{name!r} has a value with characters that no request can carry")
+    if _SECRET.search(name) or _LOOKS_SECRET.search(value):
+        raise ValueError(
+            f"{name!r} looks like a secret, which never belongs into this file; put it into an "
+            "environment variable and write the header as {env: VARIABLE}"
+        )
+
+
+def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of an object with the name that it stands under."""
+    items = value.items() if isinstance(value, Mapping) else ((name, one) for one in value)
+    for key, one in items:
+        yield str(key), None if isinstance(one, dict | list) else one
+        if isinstance(one, dict | list):
+            yield from _leaves(one, str(key))
+
+
 class Decoding(BaseModel):
     """Decoding settings of a judge; null leaves a setting out of the request.
 
-    Attributes
-    ----------
-    temperature, top_p : float or None
-        Sampling; 0 and 1 unless set.
-    max_tokens : int
-        Most tokens of one answer; a longer one fails as ``truncated``.
-    seed : int or None
-        Of the endpoint's sampling, where it honours one; plus 1 for each further replicate.
+    An answer longer than `max_tokens` fails as ``truncated``. The seed grows by 1 with each further
+    replicate, where the endpoint honours one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -55,21 +153,12 @@ class Price(BaseModel):
 class EndpointFields(BaseModel):
     """Which model is asked, and where: of a judge as of what makes embeddings.
 
-    Attributes
-    ----------
-    model, revision : str or None
-        The model's name at the endpoint, and its version where the name does not fix it.
-    base_url : str or None
-        The endpoint's URL up to ``/v1``, or the name of the environment variable that holds it;
-        ``OPENAI_BASE_URL``, else the OpenAI API, by default.
-    endpoint_name : str or None
-        What the identity of a result calls the endpoint; its URL by default. A name keeps
-        results valid when a server moves.
-    api_key_env : str or None
-        Name, never value, of the environment variable that holds the key; ``OPENAI_API_KEY``
-        if no `base_url` is given, otherwise no key is sent by default.
-    headers, query : dict
-        Sent with every request; a header may be ``{env: VARIABLE}``.
+    `revision` is the model's version where its name does not fix it. `base_url` is the URL up to
+    ``/v1``, or the environment variable that holds it; ``OPENAI_BASE_URL``, else the OpenAI API, by
+    default. `endpoint_name` is what the identity of a result calls the endpoint, by default its
+    URL: a name keeps results valid when a server moves. `api_key_env` is the name, never the
+    value, of the variable that holds the key; ``OPENAI_API_KEY`` if no `base_url` is given,
+    otherwise no key is sent by default. A header may be ``{env: VARIABLE}``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -79,8 +168,8 @@ class EndpointFields(BaseModel):
     base_url: str | None = None
     endpoint_name: str | None = Field(default=None, min_length=1)
     api_key_env: str | None = None
-    headers: Annotated[dict[str, Any], BeforeValidator(require_headers)] = Field(default={})
-    query: Annotated[dict[str, str], BeforeValidator(require_query)] = Field(default={})
+    headers: Annotated[dict[str, Any], BeforeValidator(_require_headers)] = Field(default={})
+    query: Annotated[dict[str, str], BeforeValidator(_require_query)] = Field(default={})
 
     @field_validator("base_url")
     @classmethod
@@ -103,39 +192,20 @@ class EndpointFields(BaseModel):
 class ServedFields(EndpointFields):
     """Everything that only a served judge declares.
 
-    Attributes
-    ----------
-    decoding : Decoding
-        Sampling and length.
-    structured_output, log_probabilities : str
-        ``on`` demands them of the endpoint, ``auto`` uses them if its probe finds them.
-    reasoning_effort : str or None
-        How long a model thinks, in the endpoint's word for it.
-    extra_body : dict
-        Further keys of the body of each request.
-    expect_model : str
-        Whether a reply has to name the model asked for, a name that begins with it, or any.
-    replicates : int
-        How often each order is asked.
-    concurrency : int
-        Most requests in flight at a time.
-    price_per_million : Price or None
-        Of tokens; unknown if left out.
-    timeout_s : float
-        Seconds until a silent request is given up and tried again.
-    template : str
-        The prompt: a file in the configuration's ``prompts``, or an absolute path.
-    batch : bool
-        Whether it is asked in batches, which take up to a day and cost less.
-    batch_poll_s : float
-        Most seconds between two looks at a batch.
+    ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
+    finds them. `reasoning_effort` is in the endpoint's word; `expect_model` says whether a reply
+    has to name the model asked for, a name that begins with it, or any. `replicates` is how often
+    each order is asked, `concurrency` the most requests in flight. A request that is silent for
+    `timeout_s` seconds is tried again. The template is a file in the configuration's ``prompts``,
+    or an absolute path. Batches take up to a day and cost less; they are looked at every
+    `batch_poll_s` seconds at least.
     """
 
     decoding: Decoding = Decoding()
     structured_output: Switch = "auto"
     log_probabilities: Switch = "off"
     reasoning_effort: str | None = Field(default=None, pattern=r"^[a-z]+$")
-    extra_body: Annotated[dict[str, Any], BeforeValidator(require_body)] = Field(default={})
+    extra_body: Annotated[dict[str, Any], BeforeValidator(_require_body)] = Field(default={})
     expect_model: Literal["any", "prefix", "exact"] = "any"
     replicates: int = Field(default=1, ge=1, strict=True)
     concurrency: int = Field(default=16, ge=1, le=1024, strict=True)

@@ -5,7 +5,7 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,25 +20,23 @@ from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
+from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
-from resources.judges.live.fields import Decoding, ServedFields
+from resources.judges.live.fields import ServedFields
 from resources.judges.live.probe import (
     LOG_PROBABILITIES,
     QUESTION,
     Capabilities,
-    Send,
-    count_alternatives,
+    Probe,
     listing,
-    probe,
     remember,
     remembered,
-    reprobe,
     require_demands,
     sampling,
 )
 from resources.judges.live.prompt import PROMPT_VERSION
 from resources.judges.live.replies import require_message
-from resources.judges.live.troubles import RetryPolicy
+from resources.judges.live.troubles import Retries, RetryPolicy
 from resources.judges.remedies import may_pass, remedy_text
 
 _LOG = logging.getLogger(__name__)
@@ -49,30 +47,11 @@ _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
 
 
 class ServedJudge:
-    """A judge of kind ``openai``.
+    """A judge of kind ``openai``: its definition, prompt, form and endpoint.
 
-    Parameters
-    ----------
-    slug : str
-        For messages.
-    fields : ServedFields
-        Its definition.
-    template : str
-        The prompt; part of the identity.
-    endpoint : Endpoint
-        Where it is.
-    probes : Path
-        Folder that remembers what endpoints support.
-    policy : RetryPolicy, optional
-        When a failed request is sent again.
-    declared : Capabilities, optional
-        What the endpoint supports, known without asking it.
-    named : mapping, optional
-        Parts of the identity that replace ours, or come on top.
-    form : Form, optional
-        In which it is asked; the rubric by default.
-    warn : callable, optional
-        Called with each warning for a person; writes to the log by default.
+    The folder `probes` remembers what endpoints support, unless that is `declared`. Parts of the
+    identity that are `named` replace ours, or come on top. `warn` is called with each warning for
+    a person.
     """
 
     def __init__(
@@ -101,10 +80,9 @@ class ServedJudge:
         """Capabilities of the endpoint: remembered, or else probed now."""
         found = self._declared or remembered(self._probes, self._place, self._model)
         if found is None:
-            found = self._found(lambda send, client: probe(send, client, *self._probed))
+            found = self._found(Probe.all)
         if self.form.needs_alternatives and found.log_probabilities and found.alternatives is None:
-            known = found
-            found = self._found(lambda send, _: count_alternatives(send, known, *self._probed))
+            found = self._found(Probe.with_alternatives, found)
         require_demands(self._slug, self._fields, self.form, self._endpoint.url, found)
         return found
 
@@ -113,7 +91,7 @@ class ServedJudge:
         known = self._declared or remembered(self._probes, self._place, self._model)
         found = self.capabilities
         if known is not None:
-            self._found(lambda send, _: reprobe(send, found, *self._probed))
+            self._found(Probe.again, found)
 
     @property
     def evidence(self) -> Evidence:
@@ -128,7 +106,7 @@ class ServedJudge:
         endpoint calls its token limit and how long its context is.
         """
         fields = self._fields
-        return {
+        identity = {
             "kind": "openai",
             "version": PROMPT_VERSION,
             "endpoint": self._place,
@@ -140,9 +118,14 @@ class ServedJudge:
             "template": text_hash(self._template),
             **self._named,
             **self.form.identity,
-            **self._listed_identity,
-            **self._added_identity,
         }
+        if (listed := self._alternatives) is not None:
+            identity["alternatives"] = str(listed)
+        if fields.extra_body:
+            identity["extra_body"] = json.dumps(fields.extra_body, sort_keys=True)
+        if fields.reasoning_effort:
+            identity["reasoning_effort"] = fields.reasoning_effort
+        return identity
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -240,24 +223,14 @@ class ServedJudge:
         wanted = self.form.needs_alternatives and self._has_log_probabilities
         return self.capabilities.alternatives if wanted else None
 
-    @property
-    def _listed_identity(self) -> Mapping[str, str]:
-        listed = self._alternatives
-        return {} if listed is None else {"alternatives": str(listed)}
-
-    @property
-    def _added_identity(self) -> Mapping[str, str]:
-        """Identity of `extra_body` and `reasoning_effort`; nothing where they are not set."""
-        body, effort = self._fields.extra_body, self._fields.reasoning_effort
-        added = {"extra_body": json.dumps(body, sort_keys=True)} if body else {}
-        return added | ({"reasoning_effort": effort} if effort else {})
-
     def as_expected(self, answer: Answer) -> Answer:
         """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
         rule, came = self._fields.expect_model, answer.reply_model
+        if rule == "any" or came == self._model:
+            return answer
         if came is None and answer.failure is not None:  # there was no reply, or it failed anyway
             return answer
-        if _is_expected(came, self._model, rule):
+        if rule == "prefix" and came is not None and came.startswith(self._model):
             return answer
         named = "no model" if came is None else f"the model {came!r}"
         said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
@@ -286,28 +259,19 @@ class ServedJudge:
     def _asker(
         self, client: openai.AsyncOpenAI, budget: Budget, at_most_s: float = math.inf
     ) -> Asker:
+        fields = self._fields
         return Asker(
             client,
-            self._endpoint,
-            self._policy,
-            concurrency=self._fields.concurrency,
-            timeout_s=min(self._fields.timeout_s, at_most_s),
-            counts=self.counts,
-            budget=budget,
-            price=self._fields.price_per_million,
-            warn=self._warn,
+            Retries(self._endpoint, self._policy, self._warn),
+            Meter(budget, fields.price_per_million, self.counts, self._warn),
+            concurrency=fields.concurrency,
+            timeout_s=min(fields.timeout_s, at_most_s),
         )
 
     def _warn(self, text: str) -> None:
         self._warned(self._endpoint.redact(text))
 
-    @property
-    def _probed(self) -> tuple[str, Decoding]:
-        return self._model, self._fields.decoding
-
-    def _found(
-        self, ask: Callable[[Send, openai.AsyncOpenAI], Coroutine[Any, Any, Capabilities]]
-    ) -> Capabilities:
+    def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
         """Return what an endpoint supports, asked now, and remember it."""
         client = self._client(_PROBE_S)
         asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
@@ -316,7 +280,8 @@ class ServedJudge:
             return asker.send(QUESTION, request, require_message)
 
         try:
-            found = run_once(ask(send, client), client.close)
+            probe = Probe(send, client, self._model, self._fields.decoding)
+            found: Capabilities = run_once(ask(probe, *known), client.close)
         except EndpointError as error:
             message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)
@@ -324,9 +289,3 @@ class ServedJudge:
             remember(self._probes, self._place, self._model, found)
             return found
         raise kind(message)
-
-
-def _is_expected(came: str | None, asked: str, rule: str) -> bool:
-    if rule == "any":
-        return True
-    return came is not None and (came == asked or (rule == "prefix" and came.startswith(asked)))

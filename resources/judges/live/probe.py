@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,136 +142,115 @@ def sampling(decoding: Decoding) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-async def probe(
-    send: Send, client: openai.AsyncOpenAI, model: str, decoding: Decoding
-) -> Capabilities:
-    """Return what an endpoint supports, from three small requests and its list of models.
+class Probe:
+    """Small requests to an endpoint, with one model and its decoding.
 
     A server in trouble raises EndpointError: what it cannot do says nothing about what it can.
     """
-    send = partial(_patiently, send)
-    base, room = {"model": model, **sampling(decoding)}, min(_ROOM, decoding.max_tokens)
-    limit = await _limit_field(send, base, room)
-    request = {**base, limit: room}
-    return Capabilities(
-        limit,
-        await _has_json_schema(send, request),
-        await _has_log_probabilities(send, request),
-        await _max_context(client, model),
-    )
 
+    def __init__(
+        self, send: Send, client: openai.AsyncOpenAI, model: str, decoding: Decoding
+    ) -> None:
+        self._send_once, self._client, self._model = send, client, model
+        self._room = min(_ROOM, decoding.max_tokens)
+        self._base = {"model": model, **sampling(decoding)}
 
-async def reprobe(send: Send, found: Capabilities, model: str, decoding: Decoding) -> Capabilities:
-    """Send one small request to an endpoint that was probed before; return its capabilities."""
-    room = min(_ROOM, decoding.max_tokens)
-    request = {"model": model, **sampling(decoding)}
-    limit = await _limit_field(partial(_patiently, send), request, room)
-    return found._replace(limit_field=limit)
+    async def all(self) -> Capabilities:
+        """Return what the endpoint supports, from three small requests and its list of models."""
+        limit = await self._limit_field()
+        schema = await self._has_json_schema(limit)
+        logs = await self._unless_refused(limit, LOG_PROBABILITIES, "log-probabilities")
+        return Capabilities(limit, schema, _holds_logs(logs), await self._max_context())
 
+    async def again(self, found: Capabilities) -> Capabilities:
+        """Send one small request to an endpoint that was probed before."""
+        return found._replace(limit_field=await self._limit_field())
 
-async def count_alternatives(
-    send: Send, found: Capabilities, model: str, decoding: Decoding
-) -> Capabilities:
-    """Return the capabilities of an endpoint, with how many alternatives it tells at a place."""
-    send = partial(_patiently, send)
-    request = {
-        "model": model,
-        **sampling(decoding),
-        found.limit_field: min(_ROOM, decoding.max_tokens),
-    }
-    for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
-        what = f"log-probabilities of {n} tokens"
-        reply = await _unless_refused(send, request, listing(n), what)
-        if reply is not None and _holds_alternatives(reply):
-            return found._replace(alternatives=n)
-    return found._replace(alternatives=0)
+    async def with_alternatives(self, found: Capabilities) -> Capabilities:
+        """Return capabilities, with how many alternatives the endpoint tells at a place."""
+        for n in (MOST_ALTERNATIVES, FEW_ALTERNATIVES):
+            what = f"log-probabilities of {n} tokens"
+            reply = await self._unless_refused(found.limit_field, listing(n), what)
+            # some servers list nothing, and do not say so
+            if _holds_logs(reply) and any(
+                getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
+            ):
+                return found._replace(alternatives=n)
+        return found._replace(alternatives=0)
 
-
-async def _patiently(send: Send, request: dict[str, Any]) -> Any:
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            return await send(request)
-    except TimeoutError:
-        message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
-    raise OutOfReachError(f"{message}. See whether it is up and serves the model, then run again")
-
-
-async def _limit_field(send: Send, base: dict[str, Any], room: int) -> str:
-    reply = await send({**base, _LEGACY_LIMIT: room})
-    if isinstance(reply, Trouble) and _LIMIT in reply.message:
-        reply = await send({**base, _LIMIT: room})
-        if not isinstance(reply, Trouble):
-            return _LIMIT
-    if isinstance(reply, Trouble):
-        kind = OutOfReachError if reply.action == "retry" else EndpointError
-        raise kind(
-            f"the endpoint did not answer a plain request with model {base['model']!r} and this "
-            f"judge's decoding: {reply.message}. Check that it is up and correct 'base_url', "
-            "'model' or 'decoding' (null leaves a setting out of the request)"
+    async def _send(self, request: dict[str, Any]) -> Any:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await self._send_once(request)
+        except TimeoutError:
+            message = f"the endpoint did not answer a small request within {_PATIENCE_S:g} s"
+        raise OutOfReachError(
+            f"{message}. See whether it is up and serves the model, then run again"
         )
-    return _LEGACY_LIMIT
 
+    async def _limit_field(self) -> str:
+        reply = await self._send({**self._base, _LEGACY_LIMIT: self._room})
+        if isinstance(reply, Trouble) and _LIMIT in reply.message:
+            reply = await self._send({**self._base, _LIMIT: self._room})
+            if not isinstance(reply, Trouble):
+                return _LIMIT
+        if isinstance(reply, Trouble):
+            kind = OutOfReachError if reply.action == "retry" else EndpointError
+            raise kind(
+                f"the endpoint did not answer a plain request with model {self._model!r} and this "
+                f"judge's decoding: {reply.message}. Check that it is up and correct 'base_url', "
+                "'model' or 'decoding' (null leaves a setting out of the request)"
+            )
+        return _LEGACY_LIMIT
 
-async def _has_json_schema(send: Send, base: dict[str, Any]) -> bool:
-    """Whether a schema binds: the question invites an answer that it does not allow."""
-    schema = {"response_format": named_schema("colour", _SCHEMA)}
-    reply = await _unless_refused(send, base, schema, "a JSON schema")
-    if reply is None:
-        return False
-    choice = reply.choices[0]
-    text = (choice.message.content or "").strip()
-    if choice.finish_reason == "length" and text.startswith("{"):
-        return True
-    try:
-        return json.loads(text) in [{"colour": colour} for colour in _COLOURS]
-    except ValueError:
-        return False
+    async def _has_json_schema(self, limit: str) -> bool:
+        """Whether a schema binds: the question invites an answer that it does not allow."""
+        schema = {"response_format": named_schema("colour", _SCHEMA)}
+        reply = await self._unless_refused(limit, schema, "a JSON schema")
+        if reply is None:
+            return False
+        choice = reply.choices[0]
+        text = (choice.message.content or "").strip()
+        if choice.finish_reason == "length" and text.startswith("{"):
+            return True
+        try:
+            return json.loads(text) in [{"colour": colour} for colour in _COLOURS]
+        except ValueError:
+            return False
 
+    async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
+        """Return the reply to a request for something more, or None if that is turned down.
 
-async def _has_log_probabilities(send: Send, base: dict[str, Any]) -> bool:
-    reply = await _unless_refused(send, base, LOG_PROBABILITIES, "log-probabilities")
-    return reply is not None and _holds_logs(reply)
+        Some servers turn it down with an error of their own; that is believed if they answer the
+        plain request meanwhile, and fail again.
+        """
+        base = {**self._base, limit: self._room}
+        for _ in range(2):
+            reply = await self._send({**base, **extra})
+            if not isinstance(reply, Trouble):
+                return reply
+            if reply.action == "note" or reply.status == _NOT_IMPLEMENTED:
+                return None
+            is_alive = (reply.status or 0) >= 500 and not isinstance(
+                await self._send(base), Trouble
+            )
+            if not is_alive:
+                message = f"asking for {what} got no reply: {reply.message}; run again later"
+                raise OutOfReachError(message)
+        return None
+
+    async def _max_context(self) -> int | None:
+        """Return the context that the list of models states, as vLLM's does; None elsewhere."""
+        try:
+            async with asyncio.timeout(_LIST_S):
+                listed = await self._client.models.list()
+            own = [entry for entry in listed.data if entry.id == self._model]
+            length = own[0].max_model_len  # type: ignore[attr-defined]
+        except Exception:  # no necessity, and servers list all sorts of things
+            return None
+        return length if type(length) is int and length > 0 else None
 
 
 def _holds_logs(reply: Any) -> bool:
-    return bool(getattr(getattr(reply.choices[0], "logprobs", None), "content", None))
-
-
-def _holds_alternatives(reply: Any) -> bool:
-    """Whether anything is listed beside a token: some servers list nothing, and do not say so."""
-    return _holds_logs(reply) and any(
-        getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
-    )
-
-
-async def _unless_refused(
-    send: Send, base: dict[str, Any], extra: dict[str, Any], what: str
-) -> Any | None:
-    """Return the reply to a request for something more, or None if that is turned down.
-
-    Some servers turn it down with an error of their own; that is believed if they answer the
-    plain request meanwhile, and fail again.
-    """
-    for _ in range(2):
-        reply = await send({**base, **extra})
-        if not isinstance(reply, Trouble):
-            return reply
-        if reply.action == "note" or reply.status == _NOT_IMPLEMENTED:
-            return None
-        is_alive = (reply.status or 0) >= 500 and not isinstance(await send(base), Trouble)
-        if not is_alive:
-            message = f"asking for {what} got no reply: {reply.message}; run again later"
-            raise OutOfReachError(message)
-    return None
-
-
-async def _max_context(client: openai.AsyncOpenAI, model: str) -> int | None:
-    """Return the context that the list of models states, as vLLM's does; None elsewhere."""
-    try:
-        async with asyncio.timeout(_LIST_S):
-            listed = await client.models.list()
-        own = [entry for entry in listed.data if entry.id == model]
-        length = own[0].max_model_len  # type: ignore[attr-defined]
-    except Exception:  # no necessity, and servers list all sorts of things
-        return None
-    return length if type(length) is int and length > 0 else None
+    choice = reply and reply.choices[0]
+    return bool(getattr(getattr(choice, "logprobs", None), "content", None))

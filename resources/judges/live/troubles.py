@@ -1,16 +1,30 @@
-"""Failures of requests, and the reaction to each: try again, record a failure, or stop."""
+"""Failures of requests, and the reaction to each: try again, record a failure, or stop.
 
+`Retries` is the one driver of every channel: live answers, batches and embeddings.
+"""
+
+import asyncio
 import datetime
+import logging
+import math
 import re
-from collections.abc import Collection
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import openai
 
+from judgeline.report import inert
+from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.replies import MalformedReplyError
+
+R = TypeVar("R")
+
+_LOG = logging.getLogger(__name__)
 
 TROUBLES = (
     openai.APIError,
@@ -71,11 +85,78 @@ class RetryPolicy:
 LONG_S = 5.0
 """Seconds of waiting for an endpoint that are worth a line."""
 
+_PAUSE_S = 60.0  # a closing shorter than LONG_S is said at most once in so many seconds
+_SHOWN = 300
 
-def closed_text(trouble: Trouble, attempt: int, policy: RetryPolicy, url: str) -> str:
-    """Return the line about an endpoint that asks to wait before a further attempt."""
-    wait = f"waits {trouble.retry_after_s or 0.0:,.0f} s"
-    return f"HTTP {trouble.status}, {wait}, attempt {attempt} of {policy.attempts} ({url})"
+
+class Retries:
+    """Tries of one endpoint: how long each waits for the next, and what is said of it.
+
+    Where the server asks to wait, every request to it does.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        policy: RetryPolicy,
+        warn: Callable[[str], None] = _LOG.warning,
+    ) -> None:
+        self.endpoint, self.policy, self._warn = endpoint, policy, warn
+        self._closed_until, self._warned_at = 0.0, -math.inf
+        # jitter decides when a request is sent, never what it is or what is made of it
+        self._rng = np.random.default_rng()
+
+    async def insist(
+        self, attempt: Callable[[], Awaitable[R | Trouble]], counts: Counter[str]
+    ) -> R | Trouble:
+        """Return what an attempt gives, made again while its trouble may pass."""
+        number, outcome = 0, await attempt()
+        while isinstance(outcome, Trouble) and (wait := self.wait_s(number, outcome)) is not None:
+            counts["retries"] += 1
+            await asyncio.sleep(wait)
+            number, outcome = number + 1, await attempt()
+        return outcome
+
+    async def until_open(self) -> None:
+        """Wait while the server asks to."""
+        while (wait := self._closed_until - time.monotonic()) > 0:
+            await asyncio.sleep(wait)
+
+    def wait_s(self, number: int, trouble: Trouble) -> float | None:
+        """Return the seconds between an attempt, counted from 0, and the next; None for no next."""
+        if trouble.action != "retry" or number + 1 >= self.policy.attempts:
+            return None
+        wait = trouble.retry_after_s
+        if wait is not None:
+            self._close(wait, trouble, number + 2)
+        return (wait or 0.0) + self.policy.delay(number, self._rng)
+
+    def diagnose(self, error: Exception, shown: str = "") -> Trouble:
+        """Return what a failed request means, in words without the key."""
+        trouble = diagnose(error, self.policy, shown)
+        return trouble._replace(message=fit(trouble.message, self.endpoint))
+
+    def _close(self, wait: float, trouble: Trouble, attempt: int) -> None:
+        """Keep the endpoint closed for some seconds; say so once, however many were in flight."""
+        now = time.monotonic()
+        is_open = self._closed_until <= now
+        self._closed_until = max(self._closed_until, now + wait)
+        if is_open and (wait >= LONG_S or now - self._warned_at >= _PAUSE_S):
+            self._warned_at = now
+            self._warn(
+                f"HTTP {trouble.status}, waits {wait:,.0f} s, attempt {attempt} of "
+                f"{self.policy.attempts} ({self.endpoint.url})"
+            )
+
+
+def fit(said: str, endpoint: Endpoint) -> str:
+    """Return a server's words in one line, without the key and control characters."""
+    return one_line(endpoint.redact(said))
+
+
+def one_line(text: str) -> str:
+    """Return a short text in one line, without control characters."""
+    return " ".join(inert(text).split())[:_SHOWN]
 
 
 def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:

@@ -11,26 +11,16 @@ from resources.config.paths import home
 Claim = Callable[[str], AbstractContextManager[object]]
 
 
-def _unclaimed(pool: str) -> AbstractContextManager[object]:
-    return nullcontext(pool)
-
-
 @dataclass
 class Hosting:
     """Needs of a judge server at its host.
 
-    Attributes
-    ----------
-    tell : callable
-        Is told how a start goes; a log by default.
-    claim : callable
-        Returns what holds a slot of a pool; by default nothing is claimed.
-    logs : Path
-        Folder of the servers' logs.
+    `tell` hears how a start goes, and `claim` returns a context that holds a slot of a pool; by
+    default a log hears it, and nothing is claimed.
     """
 
     tell: Callable[[str], None] = logging.getLogger(__name__).info
-    claim: Claim = _unclaimed
+    claim: Claim = nullcontext
     logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
     _open: ExitStack = field(default_factory=ExitStack)
 

@@ -45,20 +45,9 @@ _SPEED_ONLY = (
 class VllmOptions(BaseModel):
     """Options that start the server of a judge of kind ``vllm``.
 
-    Attributes
-    ----------
-    tensor_parallel_size, data_parallel_size : int
-        GPUs that share one copy of the model, and copies that share the work.
-    dtype : str
-        Number format of the weights; ``auto`` takes the model's own.
-    max_model_len : int or None
-        Longest prompt and answer together, in tokens; the model's own limit by default.
-    extra_args : tuple of str
-        Handed to the server as they are, such as ``--reasoning-parser`` and ``qwen3``.
-    startup_timeout_s : float
-        Seconds until a server that does not answer is given up: loading may include a download.
-    pool : str
-        The Dagster pool in which a slot is held while the server runs.
+    GPUs share one copy of the model, copies share the work; `dtype` ``auto`` is the model's own.
+    `extra_args` go to the server as they are, such as ``--reasoning-parser`` and ``qwen3``. A
+    slot of the Dagster pool is held while the server runs. A start may include a download.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -4,20 +4,22 @@ Two judges never share a GPU unasked, and a hosted endpoint is asked by as few r
 its pool allows.
 """
 
-import fcntl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import dagster as dg
+from filelock import FileLock, Timeout
 
 from resources.judges.managed.hosting import Hosting, hosting
-from resources.judges.managed.slot import Slot
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
+
+Held = AbstractContextManager[object]
 
 _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
@@ -86,9 +88,16 @@ def _has_limit(instance: dg.DagsterInstance, pool: str, limit: int | None) -> bo
     return bool(default is not None and storage.initialize_concurrency_limit_to_default(pool))
 
 
-def _wait(slot: Slot, tell: Callable[[str], None]) -> None:
+def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
     told = -_TELL_EVERY_S
-    while not _claims(slot, tell):
+    while True:
+        with _alone(slot.instance):
+            freed = slot.free_the_dead()
+            is_claimed = slot.claim()
+        for run_id in freed:
+            tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
+        if is_claimed:
+            return
         if time.monotonic() - told >= _TELL_EVERY_S:
             told = time.monotonic()
             runs = ", ".join(slot.holders()) or "(none)"
@@ -96,25 +105,85 @@ def _wait(slot: Slot, tell: Callable[[str], None]) -> None:
         time.sleep(_LOOK_EVERY_S)
 
 
-def _claims(slot: Slot, tell: Callable[[str], None]) -> bool:
-    with _alone(slot.instance):
-        freed = slot.free_the_dead()
-        is_claimed = slot.claim()
-    for run_id in freed:
-        tell(f"the process of run {run_id} is gone; its place in pool {slot.pool} is free")
-    return is_claimed
-
-
-@contextmanager
-def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
-    """Keep other processes of this host out for a moment.
+def _alone(instance: dg.DagsterInstance) -> FileLock:
+    """Return a lock that keeps other processes of this host out for a moment.
 
     Dagster claims a slot by reading a free row and then writing it. It relies on the lock that
     ``SELECT ... FOR UPDATE`` takes, which SQLite does not have: two processes can both believe
     that the one slot is theirs.
     """
     folder = Path(instance.root_directory)
-    folder.mkdir(parents=True, exist_ok=True)  # of a fresh instance it is a promise
-    with (folder / "pools.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the end of the process, however it comes, gives it back
-        yield
+    folder.mkdir(parents=True, exist_ok=True)  # a fresh instance has promised it
+    return FileLock(folder / "pools.lock")
+
+
+class Slot:
+    """A slot that a run holds, or waits for, while it asks a judge.
+
+    From the first try on, a file is locked, which the operating system undoes when the process
+    ends, however it ends: a slot whose file nobody locks was left by the dead. Dagster itself
+    frees a slot only when its holder says so. Of the methods, those that change anything are
+    to be called by one process at a time.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, run_id: str, pool: str) -> None:
+        self.instance, self.run_id, self.pool = instance, run_id, pool
+        self._storage = instance.event_log_storage
+        # a name of its own: freeing the step's would free its slots of other pools as well
+        self._name = f"asking-in-{pool}"
+        self._lock: Held | None = None
+
+    def claim(self) -> bool:
+        """Return whether the slot is ours now; if not, we are queued for one."""
+        self._lock = self._lock or _locked(self._file(self.run_id))
+        if self._lock is None:  # the same run is in the pool already
+            return False
+        status = self._storage.claim_concurrency_slot(self.pool, self.run_id, self._name)
+        return bool(status.is_claimed)
+
+    def give_back(self) -> None:
+        """Free the slot, or leave the queue."""
+        if self._lock is not None:
+            with self._lock:
+                self._free(self.run_id)
+            self._lock = None
+
+    def holders(self) -> list[str]:
+        """Return the runs that hold slots of the pool."""
+        return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
+
+    def free_the_dead(self) -> list[str]:
+        """Free what dead processes hold or are queued for, and return the runs they worked for.
+
+        A place without a file was not taken by us, and nothing is known about it.
+        """
+        info = self._storage.get_concurrency_info(self.pool)
+        places = [*info.claimed_slots, *info.pending_steps]
+        runs = {place.run_id for place in places if place.step_key == self._name}
+        return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
+
+    def _is_freed(self, run_id: str) -> bool:
+        file = self._file(run_id)
+        lock = _locked(file) if file.exists() else None
+        if lock is None:
+            return False
+        with lock:
+            self._free(run_id)
+        return True
+
+    def _free(self, run_id: str) -> None:
+        self._storage.free_concurrency_slot_for_step(run_id, self._name)
+        self._file(run_id).unlink(missing_ok=True)
+
+    def _file(self, run_id: str) -> Path:
+        folder = Path(self.instance.root_directory) / "pools"
+        folder.mkdir(exist_ok=True)
+        return folder / quote(f"{run_id} {self.pool}", safe=" ")
+
+
+def _locked(file: Path) -> Held | None:
+    """Return the lock of a file, held until its context ends; None if another holds it."""
+    try:
+        return FileLock(file).acquire(blocking=False)
+    except Timeout:
+        return None

@@ -1,4 +1,4 @@
-"""A server process of our own: started, waited for with progress, and stopped for certain."""
+"""A vLLM server of our own: started, waited for with progress, and stopped for certain."""
 
 import contextlib
 import http.client
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,16 +19,21 @@ from typing import IO
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import guard
-from resources.judges.managed.command import (
-    HOST,
-    VllmError,
-    server_command,
-    server_environment,
-    vllm_python,
-)
 from resources.judges.managed.options import VllmOptions
 
 Tell = Callable[[str], None]
+
+PYTHON_VARIABLE = "JUDGELINE_VLLM_PYTHON"
+HOST = "127.0.0.1"
+
+# its `vllm` command looks for a distribution of that name, which the builds for a CPU are not
+_MODULE = "vllm.entrypoints.openai.api_server"
+_COMPACT = '{"backend": "xgrammar", "disable_any_whitespace": true}'
+_IS_THERE = (
+    "import importlib.util, sys; found = importlib.util.find_spec('vllm');"
+    "sys.exit(3 if found is None or found.origin is None else 0)"
+)
+_LONGEST_LOOK_S = 60.0
 
 PATIENCE_S = 20.0
 """Seconds between asking a server to stop and killing it."""
@@ -41,6 +46,10 @@ _TELL_EVERY_S = 5.0
 _LAST_LINES = 20
 _TAIL_BYTES = 16384
 _LONGEST_WORD = 120
+
+
+class VllmError(RuntimeError):
+    """The server could not be started, or did not stay up."""
 
 
 class Server:
@@ -114,13 +123,10 @@ class Server:
         if self._process.stdin is not None:
             self._process.stdin.close()
         if self._process.wait() < 0:  # somebody killed the guard, which kept its word till then
-            clear_up(self._session(), self._key, PATIENCE_S)
+            said = "" if self._report is None else self._report.read()
+            clear_up(int(said) if said else None, str(self.endpoint.key), PATIENCE_S)
         if self._report is not None:
             self._report.close()
-
-    def _session(self) -> int | None:
-        said = "" if self._report is None else self._report.read()
-        return int(said) if said else None
 
     def _is_ready(self) -> bool:
         """Whether our model is served there, to our key; another server on the port has neither."""
@@ -135,7 +141,9 @@ class Server:
         port = int(self.endpoint.url.rpartition(":")[2].partition("/")[0])
         connection = http.client.HTTPConnection(HOST, port, timeout=5)
         try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._key}"})
+            connection.request(
+                "GET", path, headers={"Authorization": f"Bearer {self.endpoint.key}"}
+            )
             reply = connection.getresponse()
             body = reply.read()
             found = json.loads(body) if body.strip() else {}
@@ -144,10 +152,6 @@ class Server:
         finally:
             connection.close()
         return found if reply.status == http.client.OK and isinstance(found, dict) else None
-
-    @property
-    def _key(self) -> str:
-        return self.endpoint.key
 
 
 @contextmanager
@@ -250,3 +254,66 @@ def _has(place: Path, mark: str) -> bool:
         return mark.encode() in (place / "environ").read_bytes()
     except OSError:  # somebody else's
         return False
+
+
+def vllm_python(slug: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return the interpreter in which vLLM is installed: ``JUDGELINE_VLLM_PYTHON``, or this one."""
+    variables = os.environ if variables is None else variables
+    named = variables.get(PYTHON_VARIABLE, "").strip()
+    python = named or sys.executable
+    try:
+        look = subprocess.run(  # noqa: S603 - the interpreter that the user named
+            [python, "-c", _IS_THERE],
+            env={**variables, "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            timeout=_LONGEST_LOOK_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VllmError(
+            f"judge {slug!r}: {PYTHON_VARIABLE} names {python!r}, which does not run "
+            f"({error}); set it to the Python of an environment that holds vLLM"
+        ) from error
+    if look.returncode:
+        raise VllmError(
+            f"judge {slug!r} needs vLLM, which {python} does not have; install it into an "
+            f"environment of its own (python3 -m venv ENV; ENV/bin/pip install vllm) and set "
+            f"{PYTHON_VARIABLE}=ENV/bin/python"
+        )
+    return python
+
+
+def server_command(python: str, fields: ServedFields, options: VllmOptions, port: int) -> list[str]:
+    """Return the command that serves a judge's model on a loopback port; no key is in it."""
+    model = str(fields.model)
+    local = Path(model).expanduser()
+    optional = {"--revision": fields.revision, "--max-model-len": options.max_model_len}
+    settings = {
+        "--model": str(local.resolve()) if local.is_dir() else model,
+        "--served-model-name": model,
+        "--host": HOST,
+        "--port": port,
+        "--tensor-parallel-size": options.tensor_parallel_size,
+        "--data-parallel-size": options.data_parallel_size,
+        "--dtype": options.dtype,
+        # free whitespace lets a small model fill its answer with line breaks
+        "--structured-outputs-config": _COMPACT,
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+    words = [str(word) for pair in settings.items() for word in pair]
+    return [python, "-m", _MODULE, *words, "--disable-uvicorn-access-log", *options.extra_args]
+
+
+def server_environment(
+    python: str, key: str, variables: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the environment of the server: ours, its key, and the tools of its interpreter."""
+    variables = os.environ if variables is None else variables
+    tools = str(Path(python).absolute().parent)
+    return {
+        **variables,
+        "VLLM_API_KEY": key,
+        "PATH": os.pathsep.join((tools, variables.get("PATH", os.defpath))),
+        "PYTHONSAFEPATH": "1",  # the folder we run in is none of the server's
+        "PYTHONUNBUFFERED": "1",
+    }

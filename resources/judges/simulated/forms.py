@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from scipy.special import expit
 from judgeline.elo import keyed_rng
 from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LETTERS, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
-from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.form import Form
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Presentation
 from resources.judges.simulated.judge import (
@@ -69,8 +69,11 @@ class Odds(NamedTuple):
 class BuiltinFormJudge(SimulatedJudge):
     """A simulated judge asked in another form than the rubric."""
 
-    def __init__(self, judge: BuiltinJudge, form: ScoreForm | ChoiceForm, template: str) -> None:
-        self._scale = form.scale if isinstance(form, ScoreForm) else None
+    def __init__(self, judge: BuiltinJudge, form: Form, template: str) -> None:
+        if form.name not in _ODDS:
+            raise ValueError(
+                f"simulated judges are not asked in the form {form.name!r}: remove it from 'asks'"
+            )
         if isinstance(form, ScoreForm) and len(str(form.scale[1])) > form.options.digits_per_token:
             raise ValueError(
                 f"simulated judges say a number in one token, and {form.scale[1]} has more than "
@@ -88,7 +91,8 @@ class BuiltinFormJudge(SimulatedJudge):
 
     def texts(self, shown: Presentation) -> list[str]:
         """Return one completion, or two."""
-        return super().texts(shown) if self._scale is None else [shown.first_completion]
+        quoted = self.form.wording.quoted.values()
+        return [getattr(shown, text) for text in quoted if text != "instruction"]
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
         """Return the opinion of the judge that grades by the rubric."""
@@ -132,19 +136,13 @@ class BuiltinFormJudge(SimulatedJudge):
         return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
 
     def _odds(self, beliefs: list[Belief]) -> tuple[Odds, str]:
-        """Return the odds of the first word, and the reason.
-
-        They are a discretised normal around what the judge makes of one text, or
-        ordered-logistic in the difference that it sees between two.
-        """
+        """Return the odds of the first word, and the reason."""
         spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
-        if self._scale is not None:
-            (belief,) = beliefs
-            odds = score_odds(belief.points, spread, self._scale)
-            return odds, f"The response {_findings(belief)}."
-        first, second = beliefs
-        odds = choice_odds(first.points - second.points, spread * math.sqrt(2))
-        return odds, f"Response A {_findings(first)}, response B {_findings(second)}."
+        odds = _ODDS[self.form.name](self.form, [one.points for one in beliefs], spread)
+        if len(beliefs) == 1:
+            return odds, f"The response {_findings(beliefs[0])}."
+        first, second = map(_findings, beliefs)
+        return odds, f"Response A {first}, response B {second}."
 
 
 def score_odds(points: float, spread: float, scale: tuple[int, int]) -> Odds:
@@ -172,6 +170,13 @@ def choice_odds(ahead: float, spread: float) -> Odds:
     steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
     first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
     return Odds(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
+
+
+_ODDS: dict[str, Callable[[Any, list[float], float], Odds]] = {
+    "score": lambda form, points, spread: score_odds(points[0], spread, form.scale),
+    "choice": lambda _, points, spread: choice_odds(points[0] - points[1], spread * math.sqrt(2)),
+}
+"""Odds of the first word by form, of what the texts are worth and how unsure the judge is."""
 
 
 def _points(readings: Sequence[Reading]) -> Floats:

@@ -10,45 +10,26 @@ from newcomers import drop, newcomer
 
 from assets.run_tags import BUDGET_TAG
 from judgeline.cli import main
-from pipelines.commands import backfill, backfill_command
+from pipelines.commands import backfill
 from pipelines.commands.backfill import cancel, choose_pairs, plan_backfill, require_daemon, submit
 from pipelines.commands.run import _selected
 from pipelines.definitions import build_definitions
-from pipelines.instance import homes as instance
-from resources.config.paths import ROOT
 from resources.judges.buying import Buyer
 from resources.store.resource import StoredVerdicts
 
 
 @pytest.fixture(scope="module")
-def read(make_workshop):
-    """The tiny arena, read and judged by one judge; the other tests only look or add."""
-    workshop = make_workshop()
-    workshop.run("careful", select=["group:corpus", "verdicts"])
+def read(go_on):
+    """The tiny arena as two judges rated it; the others may be asked. Tests only look or add."""
+    workshop = go_on()
+    workshop.tiny["judges"] = ["careful"]  # the other simulated judges can judge it all the same
     return workshop
 
 
 @pytest.fixture
 def installed(read, monkeypatch):
     """The same as the installation that the command line finds."""
-    return install(read, monkeypatch)
-
-
-def install(workshop, monkeypatch):
-    config = workshop.home / "config"
-    config.mkdir(exist_ok=True)
-    catalog = workshop.catalog
-    for name, file in (("corpora", catalog.corpora_file), ("judges", catalog.judges_file)):
-        text = (workshop.home / f"{name}.yaml").read_text()
-        assert file.endswith(f"{name}.yaml")
-        (config / f"{name}.yaml").write_text(text)
-    if not (config / "prompts").exists():
-        (config / "prompts").symlink_to(ROOT / "config" / "prompts")
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(config))
-    for variable in ("JUDGELINE_TABLES", "JUDGELINE_VERDICTS", "DAGSTER_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    return workshop
+    return read.install(monkeypatch)
 
 
 def kept(workshop):
@@ -77,10 +58,9 @@ def beat(instance, kind, age=0.0):
 
 
 def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
-    read.tiny["judges"] = ["careful"]  # the other simulated judges can judge it all the same
     catalog, store = read.catalog, store_of(read)
-    assert slugs(choose_pairs(catalog, store, ["hasty", "sloppy"])) == [
-        ("tiny", "hasty"),
+    assert slugs(choose_pairs(catalog, store, ["noise", "sloppy"])) == [
+        ("tiny", "noise"),
         ("tiny", "sloppy"),
     ]
     with pytest.raises(ValueError, match=r"no corpus that judge 'recorded' can judge .*tiny"):
@@ -88,7 +68,7 @@ def test_corpora_are_those_that_were_read_and_that_a_judge_can_judge(read):
     with pytest.raises(ValueError, match="knows what came with a corpus, not corpus 'tiny'"):
         choose_pairs(catalog, store, ["recorded"], ["tiny"])
     with pytest.raises(ValueError, match="did you mean"):
-        choose_pairs(catalog, store, ["hasti"])
+        choose_pairs(catalog, store, ["noize"])
 
 
 def test_a_corpus_that_was_never_read_is_told_with_the_command(make_workshop):
@@ -99,7 +79,7 @@ def test_a_corpus_that_was_never_read_is_told_with_the_command(make_workshop):
 
 def test_the_plan_is_of_the_stored_sample(installed):
     store = store_of(installed)
-    pairs = choose_pairs(installed.catalog, store, ["careful", "hasty"])
+    pairs = choose_pairs(installed.catalog, store, ["careful", "noise"])
     plans = plan_backfill(pairs, store, Buyer(StoredVerdicts().open()))
     assert [(plan.n_calls, plan.n_stored) for plan in plans] == [(0, 600), (600, 0)]
 
@@ -126,7 +106,7 @@ def test_a_daemon_that_is_not_at_work_is_told_with_the_remedy(beats, told):
 
 def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
     store, one = store_of(installed), installed.instance
-    pairs = choose_pairs(installed.catalog, store, ["hasty"])
+    pairs = choose_pairs(installed.catalog, store, ["noise"])
     found = submit(one, build_definitions(tables=installed.tables), store, pairs, ["90calls"])
     stored = one.get_backfill(found)
     assert stored.is_asset_backfill
@@ -138,8 +118,8 @@ def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
             (key.to_user_string(), partition)
             for key, partition in target.iterate_asset_partitions()
         }
-    assert {partition for _, partition in wanted} == {"tiny", "tiny|hasty"}
-    assert ("verdicts", "tiny|hasty") in wanted
+    assert {partition for _, partition in wanted} == {"tiny", "tiny|noise"}
+    assert ("verdicts", "tiny|noise") in wanted
     assert ("report", "tiny") in wanted
     assert not {name for name, _ in wanted} & {"raw_battles", "sampled_battles", "call_plan"}
     cancel(one, found)
@@ -153,38 +133,39 @@ def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
 @pytest.fixture
 def private(installed, monkeypatch):
     """The command line on the workshop's own instance, without a terminal."""
-    monkeypatch.setattr(instance, "open_instance", kept(installed))
+    monkeypatch.setattr(backfill, "open_instance", kept(installed))
+    monkeypatch.setattr("pipelines.instance.homes.open_instance", kept(installed))
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     return installed
 
 
 def test_without_a_terminal_a_yes_has_to_be_written(private, monkeypatch, capsys):
     monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-    assert main(["backfill", "--judge", "hasty"]) == 1
+    assert main(["backfill", "--judge", "noise"]) == 1
     out = capsys.readouterr()
-    assert "tiny|hasty: 600 calls" in out.out
+    assert "tiny|noise: 600 calls" in out.out
     assert "Together: 600 calls" in out.out
     assert "nobody is there to confirm (600 calls)" in " ".join(out.err.split())
     assert "--yes" in out.err
-    assert private.stored("verdicts", "tiny", "hasty") is None
+    assert private.stored("verdicts", "tiny", "noise") is None
 
 
 def test_a_dry_run_states_the_price_and_starts_nothing(private, capsys):
     before = len(private.instance.get_backfills())
-    assert main(["backfill", "--judge", "hasty", "--dry-run"]) == 0
+    assert main(["backfill", "--judge", "noise", "--dry-run"]) == 0
     assert "Together: 600 calls" in capsys.readouterr().out
     assert len(private.instance.get_backfills()) == before
-    assert private.stored("verdicts", "tiny", "hasty") is None
+    assert private.stored("verdicts", "tiny", "noise") is None
 
 
 def test_a_budget_that_does_not_cover_the_plan_starts_nothing(private, capsys):
-    assert main(["backfill", "--judge", "hasty", "--budget", "599calls", "--yes"]) == 1
+    assert main(["backfill", "--judge", "noise", "--budget", "599calls", "--yes"]) == 1
     assert "about 600 calls would be needed" in " ".join(capsys.readouterr().err.split())
 
 
 def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
     monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-    assert main(["backfill", "--judge", "hasty", "--yes", "--no-wait"]) == 0
+    assert main(["backfill", "--judge", "noise", "--yes", "--no-wait"]) == 0
     said = capsys.readouterr().out
     backfill_id = said.split("Backfill ")[1].split()[0]
     assert private.instance.get_backfill(backfill_id).status == BulkActionStatus.REQUESTED
@@ -193,13 +174,12 @@ def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):
 
 def test_leaving_it_says_how_to_end_it(private, monkeypatch, capsys):
     monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-    from pipelines.commands.backfill_watch import Watcher
 
     def interrupted(self, pause=2.0):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Watcher, "follow", interrupted)
-    assert main(["backfill", "--judge", "hasty", "--yes"]) == 0
+    monkeypatch.setattr(backfill.Watcher, "follow", interrupted)
+    assert main(["backfill", "--judge", "noise", "--yes"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "goes on. To end it: judgeline backfill --cancel" in said
 
@@ -216,9 +196,9 @@ def test_here_it_does_the_same_in_this_process(private, monkeypatch):
         done.update(asked)
         return type("Outcome", (), {"exit_code": 2})
 
-    monkeypatch.setattr("pipelines.commands.run.run_lineage", run_lineage)
-    assert main(["backfill", "--judge", "hasty", "--here", "--yes"]) == 2
-    assert (done["corpus"], done["judges"]) == ("tiny", ["hasty"])
+    monkeypatch.setattr(backfill, "run_lineage", run_lineage)
+    assert main(["backfill", "--judge", "noise", "--here", "--yes"]) == 2
+    assert (done["corpus"], done["judges"]) == ("tiny", ["noise"])
     defs = build_definitions()
 
     def assets_of(*jobs):
@@ -231,33 +211,34 @@ def test_here_it_does_the_same_in_this_process(private, monkeypatch):
     assert dg.AssetKey("candidate_verdicts") not in here
 
 
-def test_here_no_new_model_is_judged_that_was_not_stated(make_workshop, monkeypatch, capsys):
+def test_here_no_new_model_is_judged_that_was_not_stated(finished_workshop, monkeypatch, capsys):
     """The statement says nothing of them, but who places them; so nobody is asked about them."""
-    workshop = make_workshop()
+    workshop = finished_workshop
     workshop.tiny["judges"] = ["careful"]
     workshop.tiny["candidates"] = {"max_battles": 30, "budget": "44calls"}
-    workshop.run("careful", select=["group:corpus", "verdicts"])
     drop(workshop.home / "candidates" / "tiny", newcomer(workshop.tiny["arena"]))
-    install(workshop, monkeypatch)
+    workshop.rest()
+    board = workshop.home / "tables" / "leaderboard" / "tiny" / "careful.parquet"
+    board.unlink()  # and so there is something to do
+    workshop.install(monkeypatch)
     monkeypatch.setattr("pipelines.commands.run.open_instance", kept(workshop))
     assert main(["backfill", "--judge", "careful", "--here", "--yes"]) in (0, 2)
     said = " ".join(capsys.readouterr().out.split())
     assert "Together: 0 calls tiny has candidates, which are not part of it" in said
     assert "the sensor place_candidates of a daemon, or judgeline run --corpus tiny" in said
     assert "candidates.budget (44calls for each judge and run)" in said
-    assert workshop.stored("leaderboard", "tiny", "careful") is not None
+    assert board.exists()
     assert workshop.stored("candidate_battles", "tiny") is None
     assert workshop.stored("candidate_verdicts", "tiny", "careful") is None
 
 
 def test_prices_of_several_judges_are_added_by_currency():
-    from resources.judges.estimates import TokenEstimate
-    from resources.judges.judge_plan import JudgePlan
+    from resources.judges.judge_plan import JudgePlan, TokenEstimate
 
     tokens = TokenEstimate(10, 5, 20, 10, "")
     priced = JudgePlan("a", "c|a", 2, tokens=tokens, money=1.5, most_money=3, currency="EUR")
     other = JudgePlan("b", "c|b", 1, tokens=tokens, money=0.25, most_money=1, currency="USD")
     unknown = JudgePlan("d", "c|d", 1, tokens=tokens)
-    assert backfill_command._together([priced, priced, other, unknown]) == (
+    assert backfill.together([priced, priced, other, unknown]) == (
         "6 calls, about 60 tokens, about 3.00 EUR, about 0.25 USD, price unknown of d"
     )

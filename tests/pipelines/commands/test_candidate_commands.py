@@ -1,9 +1,7 @@
 """`judgeline candidates`, and candidates in a run of the lineage, on a tiny arena."""
 
 import json
-import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,28 +10,23 @@ import pandas as pd
 import pytest
 from newcomers import drop, newcomer
 
+from assets.candidates.choosing import battles_per_question
 from judgeline.cli import COULD_NOT_RUN, GATE_FAILED, OK, main
-from resources.candidates.choosing import battles_per_question
-from resources.config.paths import ROOT
 
 
 @pytest.fixture(scope="module")
-def judged(make_workshop: Callable[[], Any]) -> Iterator[Any]:
-    """A corpus that one judge has rated, with one new model, one broken file and one control."""
-    workshop = make_workshop()
+def judged(go_on: Callable[[], Any]) -> Iterator[Any]:
+    """A corpus that judges have rated, with one new model, one broken file and one control."""
+    workshop = go_on()
     workshop.tiny["candidates"] = {"controls": ["copy-of-opponent"], "max_battles": 40}
-    shutil.copytree(ROOT / "config" / "prompts", workshop.home / "prompts")
     folder = workshop.home / "candidates" / "tiny"
     drop(folder, newcomer(workshop.tiny["arena"]))
     (folder / "broken.jsonl").write_text("[]\n")
-    for path in folder.iterdir():
-        os.utime(path, (time.time() - 1000,) * 2)
+    workshop.rest()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUDGELINE_HOME", str(workshop.home))
-        patch.setenv("JUDGELINE_CONFIG", str(workshop.home))
-        patch.delenv("JUDGELINE_CANDIDATES", raising=False)
-        patch.delenv("JUDGELINE_TABLES", raising=False)
-        assert workshop.run("careful").exit_code == GATE_FAILED  # of the broken file
+        workshop.install(patch)
+        selected = ["group:candidates", "group:placing", "leaderboard", "battle_influences"]
+        assert workshop.run("careful", select=selected).exit_code == GATE_FAILED  # the broken file
         yield workshop
 
 

@@ -146,19 +146,14 @@ def _catalog(config: Path, printed: str) -> Catalog:
     )
 
 
-@pytest.fixture
-def imported(config, bench, tmp_path, capsys, workshop):
-    """A lineage run on imported verdicts, as far as it goes, with the workshop it ran in."""
+def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(
+    config, bench, tmp_path, capsys, workshop
+) -> None:
     run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
     catalog = _catalog(config, capsys.readouterr().out)
-    type(workshop).catalog, own = property(lambda _: catalog), type(workshop).catalog
-    outcome = workshop.run(corpus="out")
-    type(workshop).catalog = own
-    return workshop, outcome
-
-
-def test_a_run_makes_what_verdicts_without_scores_support_and_says_so(imported) -> None:
-    workshop, outcome = imported
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(workshop), "catalog", property(lambda _: catalog))
+        outcome = workshop.run(corpus="out")
     assert outcome.exit_code == 0
     assert outcome.errors == ()
     assert "recorded preferences without rubric scores" in workshop.printed
@@ -168,13 +163,9 @@ def test_a_run_makes_what_verdicts_without_scores_support_and_says_so(imported) 
     assert workshop.stored("scored_battles", "out", "some-judge") is None
     assert workshop.stored("leaderboard", "out", "some-judge") is None
 
-
-def test_stored_verdicts_come_out_as_they_came_in(imported, bench, tmp_path, capsys) -> None:
-    workshop, _ = imported
     out = tmp_path / "again.jsonl"
-    account = export_verdicts(
-        "out", "some-judge", "mt-bench", out, store=open_store(workshop.tables.base_uri)
-    )
+    store = open_store(workshop.tables.base_uri)
+    account = export_verdicts("out", "some-judge", "mt-bench", out, store=store)
     assert (account.n_battles, account.n_written) == (40, 40)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     published = [json.loads(line) for line in bench.read_text(encoding="utf-8").splitlines()][:-1]
@@ -195,11 +186,10 @@ def run_export(*arguments: object) -> int:
 
 @pytest.mark.parametrize("style", ["arena-hard", "mt-bench", "alpaca-eval", "soft-elo"])
 def test_a_judged_corpus_goes_out_and_comes_back(
-    workshop, config, tmp_path, capsys, monkeypatch, style
+    finished, config, tmp_path, capsys, monkeypatch, style
 ) -> None:
-    workshop.run("careful", select=["+verdicts"])
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    sampled = workshop.stored("sampled_battles", "tiny")
+    monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
+    sampled = finished.stored("sampled_battles", "tiny")
     baseline = ["--baseline", sampled["model_a"][0]] if style == "arena-hard" else []
     out = tmp_path / "file.csv"
     asked = ["--corpus", "tiny", "--judge", "careful", "--format", style, "--out", out, *baseline]

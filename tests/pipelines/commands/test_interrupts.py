@@ -1,15 +1,16 @@
-"""SIGINT reaches a command that was started in the background, and one that Dagster is busy for."""
+"""SIGINT reaches a command, also in the background; a reader of its output may leave any time."""
 
 import logging
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from pipelines.commands.interrupts import interrupts_raised
+from pipelines.commands.run import interrupts_raised
 from resources.config.paths import ROOT
 
 
@@ -94,3 +95,43 @@ def test_an_interrupt_in_a_finalizer_is_not_dropped() -> None:
         [sys.executable, "-c", FINALIZED], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def unread(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line into a pipe that nobody reads, from its first line on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "pipelines", *arguments]
+    try:
+        return subprocess.run(
+            command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["judges"], 0),
+        (["run", "--help"], 0),
+        (["leaderboard", "--corpus", "arena"], 1),  # there is none, and that is said
+    ],
+)
+def test_a_short_command_ends_quietly_with_its_own_code(arguments: list[str], code: int) -> None:
+    done = unread(*arguments)
+    assert done.returncode == code
+    assert len(done.stderr.strip().splitlines()) == code, done.stderr
+
+
+def test_a_run_goes_on_to_its_end(home: Path) -> None:
+    done = unread("run", "--corpus", "arena", "--judge", "careful", "--select", "group:corpus")
+    assert done.returncode == 0, done.stderr
+    assert (home / "tables" / "sampled_battles" / "arena.parquet").exists()
+    assert "Error" not in done.stderr
+
+
+def test_a_run_that_fails_says_so_by_its_code(home: Path) -> None:
+    assert unread("run", "--corpus", "arena", "--judge", "nobody").returncode == 1
+    assert not (home / "tables").exists()

@@ -13,7 +13,7 @@ from judgeline.api import RankSettings, rank_file
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import SCORE_COLUMNS, read_judged_battles
 from pipelines.commands.exchange import import_verdicts
-from pipelines.commands.supported import WHOLE, common_part, supported_part
+from pipelines.commands.plan import WHOLE, common_part, supported_part
 from pipelines.definitions import defs
 
 SAID = "plain verdicts without scores: a win counts as a score difference of 1"
@@ -174,11 +174,11 @@ def test_verdicts_that_say_nothing_are_set_aside_and_are_no_ties(tmp_path: Path)
     [
         (
             {"verdict": ["A", "B", "C", "tie"] * 100},
-            "column verdict .*unknown are 'C'.*--outcomes",
+            "column verdict .*unknown are 'C'.*outcomes=",
         ),
-        ({"verdict": ["A", "C", "C", "C"] * 100}, "column verdict .*unknown are 'C'.*--outcomes"),
-        ({"verdict": ["1", "0", "0.5", "0"] * 100}, "column verdict .*unknown are .*--outcomes"),
-        ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*--outcomes"),
+        ({"verdict": ["A", "C", "C", "C"] * 100}, "column verdict .*unknown are 'C'.*outcomes="),
+        ({"verdict": ["1", "0", "0.5", "0"] * 100}, "column verdict .*unknown are .*outcomes="),
+        ({"verdict": None, "judge_outcome": ["1", "-1"] * 200}, "judge_outcome .*'-1'.*outcomes="),
         ({"judge_verdict": "A"}, "verdict, judge_verdict; leave"),
         ({"scores_difference": 1.0}, "is 'scores_difference' meant as 'score_difference'"),
         ({"difference_ab": 1.0, "difference_ba": 1.0}, "add score_difference"),

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -114,18 +115,21 @@ def test_result_repeats_and_does_not_depend_on_the_file_name(
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize("layout", ["parquet", "jsonl"])
+@pytest.mark.parametrize("layout", ["parquet", "jsonl", "blanks"])
 def test_layouts_agree(layout: str, battles_csv: Path, tmp_path: Path) -> None:
-    table = simulated_battles()
-    other = tmp_path / f"battles.{layout}"
+    table, other = simulated_battles(), tmp_path / f"other.{layout.replace('blanks', 'csv')}"
     if layout == "parquet":
         table.to_parquet(other)
-    else:
+    elif layout == "jsonl":
         rows = table.to_dict("records")
         other.write_text("".join(f"{json.dumps(row)}\n\n" for row in rows), encoding="utf-8")
-    from_csv = rank_battles(read_judged_battles(battles_csv).scored, QUICK).leaderboard
-    from_other = rank_battles(read_judged_battles(other).scored, QUICK).leaderboard
-    pd.testing.assert_frame_equal(from_csv, from_other)
+    else:
+        table.assign(model_a=" " + table["model_a"] + " ").to_csv(other, index=False)
+    boards = [
+        rank_battles(read_judged_battles(path).scored, QUICK).leaderboard
+        for path in (battles_csv, other)
+    ]
+    pd.testing.assert_frame_equal(*boards)
 
 
 def test_hostile_names_are_inert_in_every_file(tmp_path: Path) -> None:
@@ -217,17 +221,6 @@ def test_orders_that_contradict_each_other_are_a_tie(tmp_path: Path) -> None:
     assert read["judge_outcome"].tolist() == [0.5, 1.0, 0.0]
 
 
-def test_blanks_around_a_name_do_not_make_two_models(tmp_path: Path) -> None:
-    table = simulated_battles()
-    plain, blank = tmp_path / "plain.csv", tmp_path / "blank.csv"
-    table.to_csv(plain, index=False)
-    table.assign(model_a=" " + table["model_a"] + " ").to_csv(blank, index=False)
-    boards = [
-        rank_battles(read_judged_battles(path).scored, QUICK).leaderboard for path in (plain, blank)
-    ]
-    pd.testing.assert_frame_equal(*boards)
-
-
 def test_rows_that_repeat_are_counted_and_told(tmp_path: Path) -> None:
     table = simulated_battles().drop_duplicates()
     pd.concat([table, table]).to_csv(tmp_path / "twice.csv", index=False)
@@ -254,12 +247,10 @@ def test_a_row_of_another_length_is_refused_with_its_line(
         read_judged_battles(ragged)
 
 
-def test_a_file_of_two_judges_asks_which(battles_csv: Path, tmp_path: Path) -> None:
+def test_a_file_of_two_judges_is_read_by_one_that_it_has(battles_csv: Path, tmp_path: Path) -> None:
     table = pd.read_csv(battles_csv)
     both = pd.concat([table.assign(judge="one"), table.assign(judge="two")])
     both.to_csv(tmp_path / "both.csv", index=False)
-    with pytest.raises(ValueError, match=r"2 judges; choose one with --judge: one, two"):
-        read_judged_battles(tmp_path / "both.csv")
     chosen = read_judged_battles(tmp_path / "both.csv", judge="two")
     assert (chosen.judge, len(chosen.scored)) == ("two", len(table))
     with pytest.raises(ValueError, match="no verdict of judge 'three'"):
@@ -298,42 +289,22 @@ def test_a_board_of_another_coding_is_that_of_the_usual_one(
     assert boards[0] == boards[1]
 
 
-def test_recorded_outcomes_that_are_not_there_are_asked_for(battles_csv: Path) -> None:
-    scored = read_judged_battles(battles_csv).scored
-    with pytest.raises(ValueError, match=r"judge_outcome.*--hard-outcome derived"):
-        rank_battles(scored, RankSettings(n_resamples=0, hard_outcome="recorded"))
-
-
-def test_contradicting_judge_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t: {"score_difference": -t["score_difference"]}, r"contradicts-humans.*A minus B"),
+        (lambda t: {"score_difference": 1.0}, "constant-scores.* is 1, so that the"),
+        (lambda t: {"score_difference": -1.0}, "constant-scores.* is -1, so that the"),
+        (lambda t: {"score_difference": 0.0}, "constant-scores.* is 0, so that the"),
+        (lambda t: {"score_difference": 2 * t["human_outcome"] - 1}, "separable"),
+        (lambda t: {"human_outcome": 0.5}, "no-decisive-votes"),
+        (lambda t: {"human_outcome": 0.5, "score_difference": 0.0}, "no-decisive-votes"),
+    ],
+)
+def test_a_judge_without_a_slope_is_refused(change, told: str) -> None:
     table = _scored(simulated_battles())
-    against = table.assign(score_difference=-table["score_difference"])
-    with pytest.raises(UnusableJudgeError, match=r"contradicts-humans.*A minus B"):
-        rank_battles(against, QUICK)
-
-
-@pytest.mark.parametrize("score", [1.0, -1.0, 0.0])
-def test_constant_judge_is_refused_as_one_that_tells_nothing(score: float) -> None:
-    table = _scored(simulated_battles()).assign(score_difference=score)
-    with pytest.raises(UnusableJudgeError, match=f"constant-scores.* is {score:g}, so that the"):
-        rank_battles(table, QUICK)
-
-
-def test_clairvoyant_judge_is_refused() -> None:
-    table = _scored(simulated_battles())
-    seer = table.assign(score_difference=2 * table["human_outcome"] - 1)
-    with pytest.raises(UnusableJudgeError, match="separable"):
-        rank_battles(seer, QUICK)
-
-
-def test_battles_nobody_decided_are_refused() -> None:
-    with pytest.raises(UnusableJudgeError, match="no-decisive-votes"):
-        rank_battles(_scored(simulated_battles()).assign(human_outcome=0.5), QUICK)
-
-
-def test_nothing_but_ties_is_refused() -> None:
-    ties = simulated_battles().assign(human_outcome=0.5, score_difference=0.0)
-    with pytest.raises(UnusableJudgeError, match="no-decisive-votes"):
-        rank_battles(_scored(ties), QUICK)
+    with pytest.raises(UnusableJudgeError, match=told):
+        rank_battles(table.assign(**change(table)), QUICK)
 
 
 def test_unconnected_models_are_named() -> None:
@@ -390,6 +361,8 @@ def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
         ["a", "b", "inf", "1", "endless"],
         ["a", "b", "1", "2", "off-scale"],
         ["a", "b", "1", "1", "kept-1"],
+        ["a", "b", "high", "1", "a word"],
+        ["a", "b", "1", "A>B", "a label"],
     ]
     path = tmp_path / "faults.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -405,18 +378,12 @@ def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
         5: "nan-score",
         6: "unknown-outcome",
         7: "duplicate-battle",
+        8: "nan-score",
+        9: "unknown-outcome",
     }
-    assert "2" in read.quarantine["detail"][4]
-
-
-def test_words_in_number_columns_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    path.write_text(
-        "model_a,model_b,score_difference,human_outcome\na,b,1,1\na,b,high,1\na,b,1,A>B\n"
-    )
-    read = read_judged_battles(path)
-    assert len(read.scored) == 1
-    assert read.quarantine["detail"].tolist() == [
+    assert read.quarantine["detail"].tolist()[4:] == [
+        "human_outcome is '2', expected 1, 0.5, 0 or empty",
+        "battle 'kept-1' came before",
         "score_difference is 'high', expected a number",
         "human_outcome is 'A>B', expected 1, 0.5, 0 or empty",
     ]
@@ -435,3 +402,79 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
     annotations = pd.DataFrame(columns=["model_a", "model_b", "scores_a", "scores_b", "human_pref"])
     with pytest.raises(ValueError, match="read from their file"):
         judgeline.rank(annotations)
+
+
+NAMED = {1.0: "model_a", 0.0: "model_b", 0.5: "both_bad"}
+
+
+def test_votes_may_name_the_winner() -> None:
+    table = simulated_battles()
+    table.loc[::10, "human_outcome"] = 0.5
+    table.loc[::7, "human_outcome"] = None
+    named = table.assign(winner=table["human_outcome"].map(NAMED)).drop(columns="human_outcome")
+    board, of_names = judgeline.rank(table, QUICK), judgeline.rank(named, QUICK)
+    pd.testing.assert_frame_equal(of_names.leaderboard, board.leaderboard)
+    named.loc[3, "winner"] = "both"
+    (detail,) = judgeline.rank(named, QUICK).battles.quarantine["detail"]
+    assert detail.startswith("winner is 'both', expected model_a, model_b, tie")
+    coded = table.rename(columns={"human_outcome": "winner"}).replace({"winner": {0.0: -1.0}})
+    coded["winner"] = coded["winner"].replace(0.5, 0.0)
+    with pytest.raises(ValueError, match=r"column winner holds.*outcomes=1/-1/0"):
+        judgeline.rank(coded, QUICK)
+    again = judgeline.rank(coded, QUICK, outcomes="1/-1/0")
+    pd.testing.assert_frame_equal(again.leaderboard, board.leaderboard)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "in_python", "in_terminal"),
+    [
+        (
+            {"human_outcome": [1, -1, -1] * 300},
+            {},
+            "with outcomes=1/-1 (",
+            "with --outcomes 1/-1 (",
+        ),
+        ({"judge": ["one", "two"] * 450}, {}, "one with 'judge': one", "one with --judge: one"),
+        (
+            {"score_difference": [math.nan] * 90 + [1.0] * 810},
+            {},
+            "left with allow_quarantine=True",
+            "left with --allow-quarantine",
+        ),
+        (
+            {},
+            {"hard_outcome": "recorded"},
+            "rank with hard_outcome=derived",
+            "rank with --hard-outcome derived",
+        ),
+    ],
+)
+def test_a_remedy_names_the_argument_in_python_and_the_option_in_a_terminal(
+    tmp_path: Path, capsys, change: dict, options: dict, in_python: str, in_terminal: str
+) -> None:
+    table = simulated_battles().assign(**change)
+    with pytest.raises(ValueError, match=re.escape(in_python)) as refused:
+        judgeline.rank(table, RankSettings(n_resamples=0, **options))
+    assert "--" not in str(refused.value)
+    table.to_csv(tmp_path / "x.csv", index=False)
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["rank", str(tmp_path / "x.csv"), *out, *given]) == 1
+    assert in_terminal in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("in_checkout", "told"), [(True, "'.[app]'"), (False, "judgeline rank")])
+def test_a_package_that_is_missing_is_named_with_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys, in_checkout: bool, told: str
+) -> None:
+    """A wheel has no lineage: its commands say so, and need no package of it."""
+
+    def broken(name: str) -> None:
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr("judgeline.cli.is_checkout", lambda: in_checkout)
+    monkeypatch.setattr("judgeline.cli.importlib", SimpleNamespace(import_module=broken))
+    assert main(["leaderboard", "--corpus", "arena"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert told in said
+    assert ("from a checkout" in said) is not in_checkout

@@ -1,82 +1,45 @@
 import os
-import subprocess
-import sys
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import dagster as dg
 import pandas as pd
 import pytest
-import yaml
-from dagster._core.events import EngineEventData
+from retiring import retire
 
-from assets.partitions import register
+from assets.partitions import CORPUS, register
 from judgeline.cli import main
-from pipelines.definitions import build_definitions
-from pipelines.instance.homes import prepare_home, recover
-from resources.config.paths import ROOT
+from pipelines.definitions import build_definitions, defs
+from resources.tables.declared import TABLES
 
-JUDGED = {
-    "verdicts",
-    "reliability_panel",
-    "score_verdicts",
-    "choice_verdicts",
-    "soft_outcomes",
-    "consistency",
-    "scored_battles",
-    "beta_folds",
-    "heldout_ratings",
-    "battle_influences",
-    "candidate_scores",
-    "candidate_ratings",
-    "attack_controls",
-    "predictions",
-    "conformal_calibration",
-    "leaderboard",
-    "judge_diagnostics",
-    "judge_gate",
-    "missingness",
-    "missing_bounds",
-    "adjusted_win_rates",
-    "adjustment_coverage",
-    "label_plan",
-    "reference_ratings",
-    "reference_diagnostics",
-    "rationale_embeddings",
-    "quantitative_outcomes",
-    "quantitative_judges",
-    "method_ratings",
-    "scoring_methods",
+APART = {
+    "call_plan",
+    "drift_answers",
+    "judge_drift",
+    "candidates",
+    "quarantined_candidates",
+    "candidate_battles",
+    "candidate_verdicts",
 }
-OF_CORPUS = {
-    "raw_battles",
-    "quarantined_battles",
-    "recorded_verdicts",
-    "battles",
-    "sampled_battles",
-    "judge_comparison",
-    "pooled_leaderboard",
-    "method_comparison",
-    "rating_systems",
-}
+"""Tables that a run without candidates, drift watch and plan does not make."""
 
 
 def report_of(workshop):
     return workshop.home / "reports" / "tiny.html"
 
 
-def test_whole_lineage_succeeds(finished):
+def test_the_whole_lineage_is_made_and_stored_as_declared(finished):
     assert "Gate: " not in finished.printed  # nor has it errors, or the fixture had failed
-    assert set(finished.files()) == {
-        *(f"{name}/tiny.parquet" for name in OF_CORPUS),
-        *(f"{name}/tiny/{judge}.parquet" for name in JUDGED for judge in ("careful", "hasty")),
+    graph, expected = defs.resolve_asset_graph(), {}
+    for name in set(TABLES) - APART:
+        of_corpus = graph.get(dg.AssetKey(name)).partitions_def == CORPUS
+        for judge in ("careful", "hasty")[of_corpus:]:
+            place = (name, "tiny") if of_corpus else (name, "tiny", judge)
+            expected["/".join(place) + ".parquet"] = TABLES[name].dtypes
+    stored = {place: PurePosixPath(place).with_suffix("").parts for place in finished.files()}
+    assert expected == {
+        place: {name: str(kind) for name, kind in finished.stored(*parts).dtypes.items()}
+        for place, parts in stored.items()
     }
-
-
-def test_report_is_a_file_of_its_own_and_no_table(finished):
-    page = report_of(finished).read_text(encoding="utf-8")
-    assert "Careful" in page
-    assert "Hasty" in page
-    assert "simulat" in page.lower()
 
 
 def test_every_contestant_is_on_the_leaderboard_the_new_ones_without_votes(finished):
@@ -149,13 +112,14 @@ def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
     assert pytest.approx(spread["appearances_median"].value, abs=3) == 2 * 300 / 14
 
 
-def test_checks_of_each_judge_are_in_the_report(finished):
-    page = report_of(finished).read_text(encoding="utf-8")
-    assert "most answers parse" in page.replace("_", " ")
+def test_the_report_names_judges_and_checks_and_is_no_table(finished):
+    page = report_of(finished).read_text(encoding="utf-8").replace("_", " ")
+    assert [told for told in ("Careful", "Hasty", "most answers parse") if told not in page] == []
+    assert "simulat" in page.lower()
 
 
-def test_running_one_judge_again_leaves_every_other_table_alone(workshop):
-    workshop.run(select=["group:corpus", "verdicts"])
+def test_running_one_judge_again_leaves_every_other_table_alone(finished_workshop):
+    workshop = finished_workshop
     folder = workshop.home / "tables"
     for name in workshop.files():
         os.utime(folder / name, ns=(0, 0))
@@ -164,7 +128,9 @@ def test_running_one_judge_again_leaves_every_other_table_alone(workshop):
     assert written == {"verdicts/tiny/hasty.parquet", "scored_battles/tiny/hasty.parquet"}
 
 
-def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(workshop):
+def test_a_failed_gate_stops_that_judge_is_explained_and_exits_with_two(finished_workshop):
+    workshop = finished_workshop
+    retire(workshop.instance, judges=["hasty"])
     outcome = workshop.run("careful", "mumbler")
     assert outcome.exit_code == 2
     assert outcome.errors == ()
@@ -263,144 +229,16 @@ def test_a_larger_sample_keeps_what_was_chosen(workshop):
     assert len(after) == 350
 
 
-# Automation
-
-
-def _ticker(workshop):
-    """Evaluate every condition as the daemon would; return what each tick requests."""
-    definitions = build_definitions(catalog=workshop.catalog, tables=workshop.tables)
-    keys = definitions.resolve_asset_graph().get_all_asset_keys()
-    cursor = None
-
-    def tick() -> set[str]:
-        nonlocal cursor
-        result = dg.evaluate_automation_conditions(
-            defs=definitions, instance=workshop.instance, cursor=cursor
-        )
-        cursor = result.cursor
-        return {key.to_user_string() for key in keys if result.get_num_requested(key)}
-
-    return tick
-
-
-@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
-def test_cheap_tables_follow_and_nothing_ever_asks_for_verdicts(workshop):
-    register(workshop.instance, corpora=["tiny"], judges=["careful", "hasty"])
-    tick = _ticker(workshop)
-    requested = [tick()]
-
-    def after(*select: str) -> set[str]:
-        workshop.run("careful", select=list(select))
-        requested.append(tick())
-        return requested[-1]
-
-    assert after("raw_battles") == {"battles"}
-    assert after("battles") == {"sampled_battles"}
-    assert after("sampled_battles") == set()
-    assert after("verdicts") == {"scored_battles", "missingness"}
-    assert after("scored_battles") == {
-        "beta_folds",
-        "adjusted_win_rates",
-        "adjustment_coverage",
-        "label_plan",
-    }
-    # leaderboard and gate do not wait for the panel, which nobody asked for; without choices there
-    # are no scoring methods to compare
-    assert after("scored_battles+ and not group:comparison") == {
-        "judge_comparison",
-        "pooled_leaderboard",
-        "report",
-    }
-    assert after("judge_comparison", "pooled_leaderboard", "report") == set()
-    assert after("reliability_panel") == {
-        "judge_gate",
-        "leaderboard",
-        "predictions",
-        "attack_controls",  # it shows no number that the gate withholds
-    }
-    workshop.tiny["sample_size"] = 350
-    assert "scored_battles" in after("sampled_battles")
-    workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_battles": 390}
-    assert "battles" in after("raw_battles")
-    assert not any("verdicts" in tables for tables in requested)
-    assert not any("raw_battles" in tables for tables in requested)
-    assert not any("reliability_panel" in tables for tables in requested)
-
-
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 def test_nothing_follows_verdicts_that_failed_a_blocking_check(workshop):
     register(workshop.instance, corpora=["tiny"], judges=["mumbler"])
-    tick = _ticker(workshop)
-    tick()
-    workshop.run("mumbler", select=["group:corpus", "verdicts"])
-    assert tick() == set()
-
-
-# The instance
-
-
-def test_home_has_an_instance_file_with_absolute_folders(home):
-    assert prepare_home() == home
-    text = (home / "dagster.yaml").read_text(encoding="utf-8")
-    settings = yaml.safe_load(text)
-    assert settings["storage"]["custom"]["config"]["base_dir"] == str(home / "storage")
-    assert settings["telemetry"]["enabled"] is False
-    assert settings["nux"]["enabled"] is False
-    assert ".judgeline/" not in text.replace(str(home), "")
-    assert [path.name for path in home.iterdir()] == ["dagster.yaml"]
-
-
-def test_a_chosen_dagster_home_is_left_alone(home, tmp_path, monkeypatch):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "theirs"))
-    assert prepare_home() == tmp_path / "theirs"
-    assert not home.exists()
-
-
-def test_state_of_the_root_file_stays_out_of_the_repository():
-    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
-    folders = [
-        settings["storage"]["custom"]["config"]["base_dir"],
-        settings["local_artifact_storage"]["config"]["base_dir"],
-        settings["compute_logs"]["config"]["base_dir"],
-    ]
-    assert {Path(folder).parts[0] for folder in folders} == {".judgeline"}
-    assert ".judgeline/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-
-
-def _started_run(instance, pid):
-    """A run that said in which process it is under way."""
-
-    @dg.job
-    def stuck(): ...
-
-    run = instance.create_run_for_job(stuck)
-    metadata = {"pid": dg.MetadataValue.text(str(pid))}
-    instance.report_engine_event("under way", run, EngineEventData(metadata=metadata))
-    instance.report_dagster_event(
-        dg.DagsterEvent(dg.DagsterEventType.PIPELINE_START.value, "stuck"), run.run_id
-    )
-    return run.run_id
-
-
-def test_only_runs_whose_process_is_gone_are_given_up():
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    with dg.DagsterInstance.ephemeral() as instance:
-        dead = _started_run(instance, ended.pid)
-        alive = _started_run(instance, os.getpid())
-        assert recover(instance) == [dead]
-        assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE
-        assert instance.get_run_by_id(alive).status == dg.DagsterRunStatus.STARTED
-        assert recover(instance) == []
-
-
-def test_a_process_that_ended_and_was_not_collected_is_gone():
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # wait, and leave it a zombie
-    with dg.DagsterInstance.ephemeral() as instance:
-        run = _started_run(instance, ended.pid)
-        assert recover(instance) == [run]
-    ended.wait()
+    definitions, cursor = build_definitions(catalog=workshop.catalog, tables=workshop.tables), None
+    for _ in range(2):
+        ticked = dg.evaluate_automation_conditions(definitions, workshop.instance, cursor=cursor)
+        if cursor is None:
+            workshop.run("mumbler", select=["group:corpus", "verdicts"])
+        cursor = ticked.cursor
+    assert ticked.total_requested == 0
 
 
 def test_released_sample_reproduces_the_published_ratings(make_workshop, sample, expected_dir):
@@ -412,7 +250,7 @@ def test_released_sample_reproduces_the_published_ratings(make_workshop, sample,
         "judges": ["recorded"],
         "rating": {"l2": 0.005, "hard_outcome": "recorded", "n_resamples": 0},
     }
-    outcome = workshop.run()
+    outcome = workshop.run(select=["+leaderboard"])
     assert outcome.errors == ()
     assert outcome.exit_code == 0
     ours = workshop.stored("heldout_ratings", "tiny", "recorded").set_index(["method", "model"])
@@ -437,7 +275,7 @@ def test_a_misspelt_embedding_is_told_before_anything_is_asked(workshop):
 
 def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(workshop):
     """A judge whose scores go against the votes: no leaderboard, and a page that says so."""
-    outcome = workshop.run("contrary")
+    outcome = workshop.run("contrary", select=["not key:quantitative_judges"])
     assert outcome.exit_code == 2
     assert outcome.errors == ()
     assert any(check.check == "beta_is_usable" for check in outcome.failed_checks)

@@ -7,8 +7,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 
+from assets.check_results import settled_judges
 from assets.conditions import judge_check
-from assets.gates import settled_judges
 from assets.partitions import register
 from pipelines.commands import run as run_module
 from pipelines.commands.up_to_date import Place, Record, _why_left_out
@@ -31,11 +31,10 @@ CALL = {
 
 
 @pytest.fixture(scope="module")
-def finished(make_workshop):
-    """The tiny arena with one judge as far as its leaderboard; each test leaves it up to date."""
-    workshop = make_workshop()
+def finished(go_on):
+    """The tiny arena, rated; each test leaves one judge up to date as far as its leaderboard."""
+    workshop = go_on()
     workshop.tiny["judges"] = ["careful"]
-    workshop.run(select=TO_THE_BOARD)
     return workshop
 
 

@@ -5,7 +5,6 @@ import json
 import shutil
 from dataclasses import replace
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
@@ -71,23 +70,20 @@ def test_a_rating_is_that_of_the_board_with_everything_behind_it(ask, finished, 
     assert strongest.completion != strongest.opponent_completion
 
 
-def test_an_interval_is_a_threshold_times_a_spread_of_three_parts(ask, finished, best):
+def test_an_interval_is_a_threshold_times_a_spread_and_auto_names_what_it_stands_for(
+    ask, finished, best
+):
     why = ask(best, top=0)
     own, ratings = why.rating, finished.stored("heldout_ratings", "tiny", "careful")
     row = ratings[ratings["model"].eq(best) & ratings["method"].eq("auto")].iloc[0]
     assert own["vote_std_error"] == pytest.approx(row["vote_std_error"])
     parts = [own["std_error"], own["vote_std_error"], own["excess_sd"]]
     assert own["spread"] == pytest.approx(np.linalg.norm(parts))
+    assert {"human", "hard", "soft", "hard-rescaled", "gap", "average", "auto"} <= {*why.by_method}
+    assert why.by_method["auto"] == why.by_method["gap"] == own["rating"]
     text = printed(why)
     assert f": {own['threshold']:.2f} x {own['spread']:.1f} Elo to either side" in text
     assert f"rank 1, between 1 and {own['worst_rank']}" in text
-
-
-def test_auto_names_the_method_that_it_stands_for_with_the_ratings_by_every_method(ask, best):
-    why = ask(best, top=0)
-    assert {"human", "hard", "soft", "hard-rescaled", "gap", "average", "auto"} <= {*why.by_method}
-    assert why.by_method["auto"] == why.by_method["gap"] == why.rating["rating"]
-    text = printed(why)
     assert "auto is gap: 11 other models have votes, fewer than 20; " in text
     assert f"hard {why.by_method['hard']:.1f}" in text
 
@@ -95,12 +91,9 @@ def test_auto_names_the_method_that_it_stands_for_with_the_ratings_by_every_meth
 def test_the_runs_and_what_they_said_are_told(ask, finished, best):
     why = ask(best, top=0, instance=finished.instance)
     assert [one.asset for one in why.made][-2:] == ["leaderboard", "battle_influences"]
-    runs = {run.run_id for run in finished.instance.get_runs()}
-    assert {one.run_id for one in why.made} <= runs
-    assert why.origin["sample_seed"] == 0
-    assert why.origin["rating_settings"]["seed"] == 0
-    assert len(why.origin["template_hash"]) == 64
-    assert len(why.origin["judge_identity"]) == 32
+    assert {one.run_id for one in why.made} <= {run.run_id for run in finished.instance.get_runs()}
+    assert why.origin["sample_seed"] == why.origin["rating_settings"]["seed"] == 0
+    assert [len(why.origin[name]) for name in ("template_hash", "judge_identity")] == [64, 32]
     text = printed(why)
     assert why.origin["judge_identity"] in text
     assert f"run {why.made[0].run_id}, code version 1" in text
@@ -108,13 +101,11 @@ def test_the_runs_and_what_they_said_are_told(ask, finished, best):
 
 def test_ratings_carry_their_origin_as_metadata(finished):
     for asset in ("heldout_ratings", "leaderboard"):
-        event = finished.instance.get_latest_materialization_event(dg.AssetKey(asset))
-        metadata = event.asset_materialization.metadata
-        assert metadata["prompt_version"].value == "1"
-        assert {"verdicts", "scored_battles"} <= set(metadata["inputs"].value)
-        lineage = metadata["dagster/column_lineage"].value.deps_by_column
-        assert lineage["rating"]
-        assert metadata["dagster/table_name"].value == asset
+        metadata = finished.metadata(asset)
+        assert metadata["prompt_version"] == "1"
+        assert {"verdicts", "scored_battles"} <= set(metadata["inputs"])
+        assert metadata["dagster/column_lineage"].deps_by_column["rating"]
+        assert metadata["dagster/table_name"] == asset
 
 
 def test_influences_are_those_of_the_table(ask, finished, best):
@@ -253,28 +244,25 @@ def test_a_pooled_candidate_names_its_file_and_the_judges_that_lack_it(ask):
     assert "judgeline why 'brand new' --corpus tiny --judge careful" in text
 
 
-def test_what_all_judges_together_cannot_say_is_refused(ask, best):
-    tables = open_store(str(ask.tables))
-    with pytest.raises(ValueError, match="rate by 'pooled' alone; leave out --method hard"):
-        explain_rating(best, "tiny", "pooled", method="hard", store=tables)
-    with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):
-        explain_rating(f"{best}x", "tiny", "pooled", store=tables)
-    (ask.tables / "pooled_leaderboard" / "tiny.parquet").unlink()
-    with pytest.raises(ValueError, match="no pooled leaderboard of 'tiny': it takes two judges"):
-        explain_rating(best, "tiny", "pooled", store=tables)
-
-
-def test_unknown_names_have_close_matches(ask, best):
-    (ask.tables / "leaderboard" / "tiny" / "hasty.parquet").unlink()
-    with pytest.raises(ValueError, match=f"unknown model '{best}x'; did you mean '{best}'"):
-        ask(f"{best}x")
-    for corpus, judge, told in (
-        ("tinny", "careful", "unknown corpus 'tinny'; did you mean 'tiny'"),
-        ("tiny", "carful", "unknown judge 'carful'; did you mean 'careful'"),
-        ("tiny", "hasty", "no leaderboard of 'tiny' by judge 'hasty' yet; run: judgeline run"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            explain_rating(best, corpus, judge, store=open_store(str(ask.tables)))
+@pytest.mark.parametrize(
+    ("asked", "gone", "told"),
+    [
+        ({"judge": "pooled", "method": "hard"}, "", "rate by 'pooled' alone; leave out --method"),
+        ({"judge": "pooled", "model": "{}x"}, "", "unknown model '{}x'; did you mean '{}'"),
+        ({"judge": "pooled"}, "pooled_leaderboard/tiny", "no pooled leaderboard .*two judges"),
+        ({"model": "{}x"}, "", "unknown model '{}x'; did you mean '{}'"),
+        ({"corpus": "tinny"}, "", "unknown corpus 'tinny'; did you mean 'tiny'"),
+        ({"judge": "carful"}, "", "unknown judge 'carful'; did you mean 'careful'"),
+        ({"judge": "hasty"}, "leaderboard/tiny/hasty", "by judge 'hasty' yet; run: judgeline run"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_with_a_remedy(ask, best, asked, gone, told):
+    if gone:
+        (ask.tables / f"{gone}.parquet").unlink()
+    given = {"model": "{}", "corpus": "tiny", "judge": "careful", **asked}
+    given["model"] = given["model"].format(best)
+    with pytest.raises(ValueError, match=told.format(best, best)):
+        explain_rating(**given, store=open_store(str(ask.tables)))
 
 
 def test_texts_from_outside_are_inert_everywhere(ask, best):

@@ -1,8 +1,16 @@
+"""The lineage as it is defined: assets, inputs, checks and jobs; and the page that lists it."""
+
+import re
+
 import dagster as dg
 import pytest
 
+from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE
-from pipelines.definitions import build_definitions, defs
+from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
+from resources.config.corpora import CorpusDefinition
+from resources.config.options import CandidateOptions, DriftOptions, RefreshOptions
+from resources.config.paths import ROOT
 from resources.tables.store import ParquetTables
 
 JOB_NAMES = (
@@ -14,325 +22,163 @@ JOB_NAMES = (
     "placing_job",
     "drift_job",
 )
-GRAPH = {
-    "raw_battles": ("corpus", CORPUS, set()),
-    "quarantined_battles": ("corpus", CORPUS, set()),
-    "recorded_verdicts": ("corpus", CORPUS, set()),
-    "battles": ("corpus", CORPUS, {"raw_battles"}),
-    "sampled_battles": ("corpus", CORPUS, {"battles"}),
-    "verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
-    "call_plan": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
-    "scored_battles": ("judging", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
-    "reliability_panel": (
-        "judging",
-        CORPUS_JUDGE,
-        {"sampled_battles", "recorded_verdicts", "verdicts"},
-    ),
-    "score_verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles"}),
-    "choice_verdicts": ("judging", CORPUS_JUDGE, {"sampled_battles", "recorded_verdicts"}),
-    "soft_outcomes": (
-        "scoring",
-        CORPUS_JUDGE,
-        {"sampled_battles", "score_verdicts", "choice_verdicts"},
-    ),
-    "consistency": (
-        "diagnostics",
-        CORPUS_JUDGE,
-        {"sampled_battles", "verdicts", "soft_outcomes"},
-    ),
-    "rationale_embeddings": ("scoring", CORPUS_JUDGE, {"verdicts", "score_verdicts"}),
-    **{
-        name: (
-            "scoring",
-            CORPUS_JUDGE,
-            {
-                "scored_battles",
-                "sampled_battles",
-                "verdicts",
-                "score_verdicts",
-                "rationale_embeddings",
-            },
-        )
-        for name in ("quantitative_outcomes", "quantitative_judges")
-    },
-    "beta_folds": ("calibration", CORPUS_JUDGE, {"scored_battles"}),
-    "heldout_ratings": ("ratings", CORPUS_JUDGE, {"scored_battles", "beta_folds"}),
-    "battle_influences": (
-        "ratings",
-        CORPUS_JUDGE,
-        {
-            "scored_battles",
-            "beta_folds",
-            "heldout_ratings",
-            "candidate_scores",
-            "candidate_ratings",
-        },
-    ),
-    "conformal_calibration": ("uncertainty", CORPUS_JUDGE, {"heldout_ratings", "battles"}),
-    "leaderboard": (
-        "uncertainty",
-        CORPUS_JUDGE,
-        {
-            "scored_battles",
-            "heldout_ratings",
-            "conformal_calibration",
-            "judge_gate",
-            "candidate_ratings",
-        },
-    ),
-    "judge_diagnostics": (
-        "diagnostics",
-        CORPUS_JUDGE,
-        {"scored_battles", "beta_folds", "heldout_ratings"},
-    ),
-    "judge_gate": (
-        "diagnostics",
-        CORPUS_JUDGE,
-        {"verdicts", "judge_diagnostics", "reliability_panel", "consistency"},
-    ),
-    "drift_answers": (
-        "drift",
-        CORPUS_JUDGE,
-        {"sampled_battles", "recorded_verdicts", "verdicts", "reliability_panel"},
-    ),
-    "judge_drift": (
-        "drift",
-        CORPUS_JUDGE,
-        {"drift_answers", "sampled_battles", "reliability_panel"},
-    ),
-    "missingness": ("diagnostics", CORPUS_JUDGE, {"sampled_battles", "verdicts"}),
-    "missing_bounds": (
-        "diagnostics",
-        CORPUS_JUDGE,
-        {"sampled_battles", "scored_battles", "beta_folds", "heldout_ratings"},
-    ),
-    "adjusted_win_rates": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
-    "adjustment_coverage": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
-    "label_plan": ("win_rates", CORPUS_JUDGE, {"scored_battles"}),
-    "reference_ratings": (
-        "reference",
-        CORPUS_JUDGE,
-        {"sampled_battles", "soft_outcomes", "scored_battles"},
-    ),
-    "reference_diagnostics": (
-        "reference",
-        CORPUS_JUDGE,
-        {
-            "reference_ratings",
-            "sampled_battles",
-            "soft_outcomes",
-            "scored_battles",
-            "verdicts",
-            "choice_verdicts",
-        },
-    ),
-    "rating_systems": (
-        "comparison",
-        CORPUS,
-        {"sampled_battles", "scored_battles", "soft_outcomes", "reference_ratings", "leaderboard"},
-    ),
-    "pooled_leaderboard": (
-        "comparison",
-        CORPUS,
-        {"leaderboard", "scored_battles", "candidate_scores"},
-    ),
-    "judge_comparison": (
-        "comparison",
-        CORPUS,
-        {
-            "pooled_leaderboard",
-            "leaderboard",
-            "heldout_ratings",
-            "conformal_calibration",
-            "judge_diagnostics",
-            "verdicts",
-            "scored_battles",
-        },
-    ),
-    "report": (
-        "comparison",
-        CORPUS,
-        {
-            "judge_comparison",
-            "pooled_leaderboard",
-            "leaderboard",
-            "heldout_ratings",
-            "beta_folds",
-            "conformal_calibration",
-            "judge_diagnostics",
-            "missingness",
-            "missing_bounds",
-            "scored_battles",
-            "method_comparison",
-            "judge_gate",
-            "adjusted_win_rates",
-            "adjustment_coverage",
-            "label_plan",
-            "reference_ratings",
-            "reference_diagnostics",
-            "consistency",
-            "quantitative_judges",
-            "battle_influences",
-            "attack_controls",
-            "predictions",
-            "judge_drift",
-            "sampled_battles",
-            "verdicts",
-        },
-    ),
-    "method_ratings": (
-        "scoring",
-        CORPUS_JUDGE,
-        {"scored_battles", "soft_outcomes", "quantitative_outcomes"},
-    ),
-    "scoring_methods": (
-        "scoring",
-        CORPUS_JUDGE,
-        {
-            "method_ratings",
-            "scored_battles",
-            "soft_outcomes",
-            "quantitative_outcomes",
-            "verdicts",
-            "choice_verdicts",
-            "score_verdicts",
-        },
-    ),
-    "method_comparison": ("comparison", CORPUS, {"scoring_methods", "leaderboard"}),
-    "candidates": ("candidates", CORPUS, {"battles", "sampled_battles"}),
-    "quarantined_candidates": ("candidates", CORPUS, {"battles", "sampled_battles"}),
-    "candidate_battles": (
-        "candidates",
-        CORPUS,
-        {
-            "candidates",
-            "battles",
-            "sampled_battles",
-            "heldout_ratings",
-            "conformal_calibration",
-        },
-    ),
-    "candidate_verdicts": ("placing", CORPUS_JUDGE, {"candidate_battles"}),
-    "candidate_scores": (
-        "placing",
-        CORPUS_JUDGE,
-        {"candidate_battles", "candidate_verdicts"},
-    ),
-    "candidate_ratings": (
-        "placing",
-        CORPUS_JUDGE,
-        {
-            "candidates",
-            "candidate_battles",
-            "candidate_verdicts",
-            "candidate_scores",
-            "scored_battles",
-            "heldout_ratings",
-        },
-    ),
-    "attack_controls": (
-        "placing",
-        CORPUS_JUDGE,
-        {
-            "candidates",
-            "candidate_ratings",
-            "candidate_scores",
-            "scored_battles",
-            "heldout_ratings",
-            "judge_gate",
-        },
-    ),
-    "predictions": (
-        "placing",
-        CORPUS_JUDGE,
-        {"leaderboard", "candidate_ratings", "scored_battles"},
-    ),
-}
+GRAPH = """
+# corpus, by corpus
+raw_battles <-
+quarantined_battles <-
+recorded_verdicts <-
+battles <- raw_battles
+sampled_battles <- battles
+# judging, by corpus and judge
+verdicts <- recorded_verdicts sampled_battles
+call_plan <- recorded_verdicts sampled_battles
+scored_battles <- sampled_battles verdicts
+reliability_panel <- recorded_verdicts sampled_battles verdicts
+score_verdicts <- sampled_battles
+choice_verdicts <- recorded_verdicts sampled_battles
+# scoring, by corpus and judge
+soft_outcomes <- choice_verdicts sampled_battles score_verdicts
+rationale_embeddings <- score_verdicts verdicts
+quantitative_outcomes <- rationale_embeddings sampled_battles score_verdicts scored_battles
+    verdicts
+quantitative_judges <- rationale_embeddings sampled_battles score_verdicts scored_battles
+    verdicts
+method_ratings <- quantitative_outcomes scored_battles soft_outcomes
+scoring_methods <- choice_verdicts method_ratings quantitative_outcomes score_verdicts
+    scored_battles soft_outcomes verdicts
+# diagnostics, by corpus and judge
+consistency <- sampled_battles soft_outcomes verdicts
+judge_diagnostics <- beta_folds heldout_ratings scored_battles
+judge_gate <- consistency judge_diagnostics reliability_panel verdicts
+missingness <- sampled_battles verdicts
+missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
+# calibration, by corpus and judge
+beta_folds <- scored_battles
+# ratings, by corpus and judge
+heldout_ratings <- beta_folds scored_battles
+battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
+    scored_battles
+# uncertainty, by corpus and judge
+conformal_calibration <- battles heldout_ratings
+leaderboard <- candidate_ratings conformal_calibration heldout_ratings judge_gate scored_battles
+# drift, by corpus and judge
+drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
+judge_drift <- drift_answers reliability_panel sampled_battles
+# win_rates, by corpus and judge
+adjusted_win_rates <- scored_battles
+adjustment_coverage <- scored_battles
+label_plan <- scored_battles
+# reference, by corpus and judge
+reference_ratings <- sampled_battles scored_battles soft_outcomes
+reference_diagnostics <- choice_verdicts reference_ratings sampled_battles scored_battles
+    soft_outcomes verdicts
+# comparison, by corpus
+rating_systems <- leaderboard reference_ratings sampled_battles scored_battles soft_outcomes
+pooled_leaderboard <- candidate_scores leaderboard scored_battles
+judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
+    pooled_leaderboard scored_battles verdicts
+report <- adjusted_win_rates adjustment_coverage attack_controls battle_influences beta_folds
+    conformal_calibration consistency heldout_ratings judge_comparison judge_diagnostics
+    judge_drift judge_gate label_plan leaderboard method_comparison missing_bounds missingness
+    pooled_leaderboard predictions quantitative_judges reference_diagnostics reference_ratings
+    sampled_battles scored_battles verdicts
+method_comparison <- leaderboard scoring_methods
+# candidates, by corpus
+candidates <- battles sampled_battles
+quarantined_candidates <- battles sampled_battles
+candidate_battles <- battles candidates conformal_calibration heldout_ratings sampled_battles
+# placing, by corpus and judge
+candidate_verdicts <- candidate_battles
+candidate_scores <- candidate_battles candidate_verdicts
+candidate_ratings <- candidate_battles candidate_scores candidate_verdicts candidates
+    heldout_ratings scored_battles
+attack_controls <- candidate_ratings candidate_scores candidates heldout_ratings judge_gate
+    scored_battles
+predictions <- candidate_ratings leaderboard scored_battles
+"""
+"""Asset <- its inputs, by group and partitions."""
+BLOCKING = """
+battles: battles_are_clean
+beta_folds: beta_is_usable
+candidate_battles: candidate_battles_are_sound
+choice_verdicts: choices_are_well_formed
+conformal_calibration: thresholds_are_finite
+consistency: consistency_is_sound
+heldout_ratings: every_model_is_placed
+judge_comparison: comparison_is_sound
+leaderboard: intervals_hold_their_rating models_are_in_order
+missing_bounds: bounds_are_of_the_ratings
+missingness: battles_are_accounted_for
+quantitative_outcomes: every_model_has_every_battle
+rationale_embeddings: embeddings_are_unique
+raw_battles: battles_have_the_agreed_columns most_rows_could_be_read
+reference_ratings: gaps_are_finite
+sampled_battles: sample_is_a_sample
+score_verdicts: scores_are_well_formed
+scored_battles: models_are_connected scores_are_in_range
+soft_outcomes: soft_outcomes_are_shares
+verdicts: answers_have_their_scores both_orders_are_present most_answers_parse
+    verdicts_are_well_formed
+"""
+WARNING = """
+adjusted_win_rates: judge_is_better_than_chance win_rates_lie_in_their_intervals
+adjustment_coverage: adjusted_intervals_cover
+attack_controls: controls_stay_low
+battle_influences: influences_add_up
+battles: humans_voted
+beta_folds: beta_is_well_determined
+candidate_battles: candidates_have_enough_battles candidates_meet_all_strengths
+    candidates_speak_all_languages
+candidate_ratings: candidates_are_placed
+candidate_verdicts: nearly_all_candidate_answers_parse
+choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse
+conformal_calibration: coverage_holds_across_groups
+heldout_ratings: headline_is_near_people standard_errors_agree
+judge_diagnostics: diagnostics_could_be_computed
+judge_drift: judge_has_not_drifted
+judge_gate: judge_meets_the_other_criteria judge_passed_the_gate
+leaderboard: intervals_are_bounded ratings_are_well_founded
+method_comparison: methods_have_figures
+missing_bounds: missing_battles_matter_little
+missingness: models_are_missing_alike
+predictions: fresh_residuals_are_exchangeable predictions_cover
+quantitative_judges: reasons_do_not_mislead
+quarantined_battles: few_rows_are_quarantined
+quarantined_candidates: candidate_files_are_readable
+rating_systems: every_system_rates_every_model systems_agree_on_the_order
+rationale_embeddings: most_rationales_are_embedded
+reference_diagnostics: errors_are_those_of_resampling reference_has_reach
+reliability_panel: every_run_scored_the_panel
+report: report_is_self_contained
+sampled_battles: sample_covers_the_models
+score_verdicts: nearly_all_scores_parse scores_are_covered
+scored_battles: no_model_holds_others_together no_model_is_undefeated
+scoring_methods: methods_have_ratings
+soft_outcomes: sources_cover_the_sample
+verdicts: answers_name_one_model nearly_all_answers_parse sampled_battles_were_judged
+"""
 
-BLOCKING = {
-    ("raw_battles", "battles_have_the_agreed_columns"),
-    ("raw_battles", "most_rows_could_be_read"),
-    ("battles", "battles_are_clean"),
-    ("sampled_battles", "sample_is_a_sample"),
-    ("verdicts", "verdicts_are_well_formed"),
-    ("verdicts", "answers_have_their_scores"),
-    ("verdicts", "both_orders_are_present"),
-    ("verdicts", "most_answers_parse"),
-    ("scored_battles", "scores_are_in_range"),
-    ("scored_battles", "models_are_connected"),
-    ("score_verdicts", "scores_are_well_formed"),
-    ("choice_verdicts", "choices_are_well_formed"),
-    ("soft_outcomes", "soft_outcomes_are_shares"),
-    ("rationale_embeddings", "embeddings_are_unique"),
-    ("quantitative_outcomes", "every_model_has_every_battle"),
-    ("consistency", "consistency_is_sound"),
-    ("beta_folds", "beta_is_usable"),
-    ("heldout_ratings", "every_model_is_placed"),
-    ("conformal_calibration", "thresholds_are_finite"),
-    ("leaderboard", "models_are_in_order"),
-    ("leaderboard", "intervals_hold_their_rating"),
-    ("missingness", "battles_are_accounted_for"),
-    ("missing_bounds", "bounds_are_of_the_ratings"),
-    ("reference_ratings", "gaps_are_finite"),
-    ("judge_comparison", "comparison_is_sound"),
-    ("candidate_battles", "candidate_battles_are_sound"),
-}
-WARNING = {
-    ("attack_controls", "controls_stay_low"),
-    ("candidate_ratings", "candidates_are_placed"),
-    ("candidate_verdicts", "nearly_all_candidate_answers_parse"),
-    ("predictions", "fresh_residuals_are_exchangeable"),
-    ("predictions", "predictions_cover"),
-    ("scoring_methods", "methods_have_ratings"),
-    ("method_comparison", "methods_have_figures"),
-    ("quarantined_battles", "few_rows_are_quarantined"),
-    ("battles", "humans_voted"),
-    ("sampled_battles", "sample_covers_the_models"),
-    ("verdicts", "answers_name_one_model"),
-    ("verdicts", "nearly_all_answers_parse"),
-    ("verdicts", "sampled_battles_were_judged"),
-    ("reliability_panel", "every_run_scored_the_panel"),
-    ("scored_battles", "no_model_holds_others_together"),
-    ("scored_battles", "no_model_is_undefeated"),
-    ("score_verdicts", "nearly_all_scores_parse"),
-    ("score_verdicts", "scores_are_covered"),
-    ("choice_verdicts", "nearly_all_choices_parse"),
-    ("choice_verdicts", "choices_are_covered"),
-    ("choice_verdicts", "choices_survive_a_swap"),
-    ("soft_outcomes", "sources_cover_the_sample"),
-    ("rationale_embeddings", "most_rationales_are_embedded"),
-    ("quantitative_judges", "reasons_do_not_mislead"),
-    ("beta_folds", "beta_is_well_determined"),
-    ("heldout_ratings", "standard_errors_agree"),
-    ("heldout_ratings", "headline_is_near_people"),
-    ("battle_influences", "influences_add_up"),
-    ("conformal_calibration", "coverage_holds_across_groups"),
-    ("leaderboard", "intervals_are_bounded"),
-    ("leaderboard", "ratings_are_well_founded"),
-    ("judge_diagnostics", "diagnostics_could_be_computed"),
-    ("judge_gate", "judge_passed_the_gate"),
-    ("judge_gate", "judge_meets_the_other_criteria"),
-    ("judge_drift", "judge_has_not_drifted"),
-    ("missingness", "models_are_missing_alike"),
-    ("missing_bounds", "missing_battles_matter_little"),
-    ("adjusted_win_rates", "judge_is_better_than_chance"),
-    ("adjusted_win_rates", "win_rates_lie_in_their_intervals"),
-    ("adjustment_coverage", "adjusted_intervals_cover"),
-    ("reference_diagnostics", "reference_has_reach"),
-    ("reference_diagnostics", "errors_are_those_of_resampling"),
-    ("rating_systems", "every_system_rates_every_model"),
-    ("rating_systems", "systems_agree_on_the_order"),
-    ("report", "report_is_self_contained"),
-    ("quarantined_candidates", "candidate_files_are_readable"),
-    ("candidate_battles", "candidates_have_enough_battles"),
-    ("candidate_battles", "candidates_meet_all_strengths"),
-    ("candidate_battles", "candidates_speak_all_languages"),
-    ("candidate_verdicts", "nearly_all_candidate_answers_parse"),
-    ("candidate_ratings", "candidates_are_placed"),
-    ("attack_controls", "controls_stay_low"),
-    ("predictions", "predictions_cover"),
-    ("predictions", "fresh_residuals_are_exchangeable"),
-}
+
+def entries(text, mark):
+    """Lines of a text, a folded one as one: what stands before a mark, and the words after it."""
+    for line in re.sub(r"\n +", " ", text).strip().splitlines():
+        name, _, words = line.partition(mark)
+        yield name.strip(), set(words.split())
+
+
+def pinned_graph():
+    found, place = {}, ()
+    for name, parents in entries(GRAPH, "<-"):
+        if name.startswith("# "):
+            group, by = name[2:].split(", ")
+            place = group, CORPUS if by == "by corpus" else CORPUS_JUDGE
+        else:
+            found[name] = (*place, parents)
+    return found
+
+
+def pinned_checks(text):
+    return {(asset, check) for asset, names in entries(text, ":") for check in names}
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +199,7 @@ def test_lineage_is_pinned(graph):
         )
         for key in graph.get_all_asset_keys()
     }
-    assert found == GRAPH
+    assert found == pinned_graph()
 
 
 def test_checks_are_pinned(graph):
@@ -365,27 +211,21 @@ def test_checks_are_pinned(graph):
         }
         for is_blocking in (True, False)
     }
-    assert found == {True: BLOCKING, False: WARNING}
+    assert found == {True: pinned_checks(BLOCKING), False: pinned_checks(WARNING)}
 
 
-def test_every_check_is_of_its_assets_partitions(graph):
-    for key in graph.asset_check_keys:
-        expected = graph.get(key.asset_key).partitions_def
-        assert graph.get_check_spec(key).partitions_def == expected, key
-
-
-def test_every_asset_has_a_catalogue_entry(graph):
+def test_every_asset_and_check_says_what_it_is(graph):
     for key in graph.get_all_asset_keys():
         node = graph.get(key)
         assert len(node.description) > 40, key
         assert node.owners == ["team:evaluation"], key
         assert node.kinds, key
         assert node.code_version, key
-
-
-def test_every_check_says_what_it_guards(graph):
+        assert not node.pools, key  # places are claimed per endpoint by who asks: judging.pools
     for key in graph.asset_check_keys:
         assert len(graph.get_check_spec(key).description or "") > 40, key
+        expected = graph.get(key.asset_key).partitions_def
+        assert graph.get_check_spec(key).partitions_def == expected, key
 
 
 def made_by(job):
@@ -396,7 +236,7 @@ def made_by(job):
 def test_the_jobs_make_every_asset_and_three_of_them_none_twice():
     apart = [made_by(name) for name in ("corpus_job", "judge_job", "comparison_job")]
     assert sum(map(len, apart)) == len(set().union(*apart))
-    assert set().union(*map(made_by, JOB_NAMES)) == set(GRAPH)
+    assert set().union(*map(made_by, JOB_NAMES)) == set(pinned_graph())
 
 
 def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
@@ -413,7 +253,72 @@ def test_resources_can_be_replaced(tmp_path):
     assert build_definitions(tables=tables).resources["io_manager"] is tables
 
 
-def test_no_step_holds_a_place_in_a_pool_before_it_asks() -> None:
-    """Places are claimed per endpoint by whoever asks: see `assets.judging.pools`."""
+# what works by itself and what it may spend are in the page that says so
+
+PAGE = (ROOT / "docs" / "judges-and-schedules.md").read_text(encoding="utf-8")
+BY_ITSELF = "What runs by itself, and what never does"
+ASKING = (
+    "verdicts",
+    "score_verdicts",
+    "choice_verdicts",
+    "reliability_panel",
+    "rationale_embeddings",
+    "candidate_verdicts",
+    "drift_answers",
+)
+
+
+def section(title: str) -> str:
+    (found,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    return found
+
+
+def test_everything_that_runs_by_itself_is_listed() -> None:
+    told = section(BY_ITSELF)
+    working = {one.name for one in (*SENSORS, *SCHEDULES)}
+    assert {name for name in working if f"`{name}`" not in told} == set()
+
+
+def test_every_table_that_asks_is_listed() -> None:
+    (told,) = re.findall(
+        r"These tables are made only when.*?condition", section(BY_ITSELF), re.DOTALL
+    )
+    assert [name for name in ASKING if f"`{name}`" not in told] == []
+
+
+def test_every_budget_is_listed() -> None:
+    told = section("Budgets of runs that nobody types")
+    blocks = {"refresh": RefreshOptions, "candidates": CandidateOptions, "drift": DriftOptions}
+    capped = {
+        name: field.annotation
+        for name, field in CorpusDefinition.model_fields.items()
+        if "budget" in getattr(_model(field.annotation), "model_fields", {})
+    }
+    assert capped.keys() == blocks.keys()
+    rows = [f"| `{block}.budget` of the corpus |" for block in blocks]
+    rows.append(f"| `{budgets.VARIABLE}` in the environment of the process that asks")
+    assert [row for row in rows if row not in told] == []
+
+
+def _model(annotation: object) -> object:
+    """Return the type of an option that may be left out."""
+    alternatives = getattr(annotation, "__args__", (annotation,))
+    return next(one for one in alternatives if one is not type(None))
+
+
+def test_the_table_of_groups_is_true() -> None:
     graph = defs.resolve_asset_graph()
-    assert [key for key in graph.executable_asset_keys if graph.get(key).pools] == []
+    made: dict[str, tuple[set[str], set[str]]] = {}
+    for key in graph.executable_asset_keys:
+        group = graph.get(key).group_name
+        tables, sources = made.setdefault(group, (set(), set()))
+        tables.add(key.to_user_string())
+        sources |= {graph.get(parent).group_name for parent in graph.get(key).parent_keys} - {group}
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    lines = page.split("## Tables")[1].splitlines()
+    rows = [line.split("|")[1:4] for line in lines if line.startswith("| ")]
+    told = {
+        group.strip(): (set(re.findall(r"`(\w+)`", tables)), set(re.findall(r"\w+", sources)))
+        for group, tables, sources in (row for row in rows if len(row) == 3 and "`" in row[1])
+    }
+    assert told == made

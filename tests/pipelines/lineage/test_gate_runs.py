@@ -1,38 +1,23 @@
 """The gate under runs of the lineage: a judge of noise is withheld, and nothing is bought twice."""
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from retiring import retire
 
 from judgeline import cli
-from resources.judges.simulated.judge import BuiltinJudge
 from resources.method_table import FIGURES
 
 N_CALLS, N_PANEL, N_RUNS = 600, 20, 3
 PANEL = {"battles": N_PANEL, "runs": N_RUNS}
 
 
-@pytest.fixture
-def shown(monkeypatch) -> list[tuple]:
-    """Every presentation that a built-in judge was asked about, by order, battle and run."""
-    seen: list[tuple] = []
-    real = BuiltinJudge.answer
-
-    def noting(self, presentations, budget):
-        seen.extend((one.battle_id, one.order, one.replicate) for one in presentations)
-        return real(self, presentations, budget)
-
-    monkeypatch.setattr(BuiltinJudge, "answer", noting)
-    return seen
-
-
 @pytest.fixture(scope="module")
-def gated(make_workshop):
+def gated(go_on):
     """The tiny arena with a panel, judged with care and by pure noise."""
-    workshop = make_workshop()
+    workshop = go_on()
     workshop.tiny["panel"] = PANEL
-    return workshop, workshop.run("careful", "noise")
+    return workshop, workshop.run("careful", "noise", select=["not key:quantitative_judges"])
 
 
 def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
@@ -82,8 +67,7 @@ def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(gated)
     assert table.loc["noise", ["mae", "spearman", "coverage", "median_width"]].isna().all(axis=None)
     assert table.loc["noise", "kappa"].notna().all()
     assert table.loc["careful", "mae"].notna().all()
-    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("judge_comparison"))
-    assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
+    assert "kappa" in gated[0].metadata("judge_comparison")["withheld noise"]
 
 
 def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
@@ -94,17 +78,15 @@ def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
     assert noise.set_index("method").loc["hard", "n_calls"] == N_CALLS
     assert careful.set_index("method").loc[["hard", "soft"], "mae"].notna().all()
     assert not careful["note"].str.contains("withheld").any()
-    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("method_comparison"))
-    assert "kappa" in event.asset_materialization.metadata["withheld noise"].value
+    assert "kappa" in gated[0].metadata("method_comparison")["withheld noise"]
 
 
 def test_no_rating_system_places_models_by_a_withheld_judge(gated):
     systems = gated[0].stored("rating_systems", "tiny")
-    assert set(systems["judge"]) == {"careful"}
-    event = gated[0].instance.get_latest_materialization_event(dg.AssetKey("rating_systems"))
-    metadata = event.asset_materialization.metadata
-    assert metadata["left_out"].value == ["noise"]
-    assert "kappa" in metadata["withheld noise"].value
+    assert set(systems["judge"]) == {"careful", "hasty"}
+    metadata = gated[0].metadata("rating_systems")
+    assert metadata["left_out"] == ["noise"]
+    assert "kappa" in metadata["withheld noise"]
 
 
 def test_the_page_places_no_model_by_a_withheld_judge(gated):
@@ -121,13 +103,13 @@ def test_the_page_places_no_model_by_a_withheld_judge(gated):
     assert "withheld: single_run_reliability" in figures
 
 
-def test_a_judge_that_never_came_to_the_gate_is_not_withheld(make_workshop):
-    workshop = make_workshop()
-    workshop.run("careful", select=["+rating_systems", "+method_comparison"])
+def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
+    workshop = finished_workshop
+    retire(workshop.instance, judges=["hasty"])
     folder = workshop.home / "tables" / "leaderboard"
     for path in folder.rglob("*.parquet"):
         path.unlink()
-    outcome = workshop.run("careful", select=["rating_systems", "method_comparison"])
+    outcome = workshop.run("careful", select=["rating_systems", "method_comparison"], force=True)
     assert outcome.errors == ()
     assert set(workshop.stored("rating_systems", "tiny")["judge"]) == {"careful"}
     assert workshop.stored("method_comparison", "tiny")["mae"].notna().any()
@@ -149,11 +131,7 @@ def test_the_report_says_why_and_shows_no_rating(gated):
 
 
 def test_the_terminal_says_why_instead_of_numbers(gated, monkeypatch, capsys):
-    workshop, _ = gated
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
-    for variable in ("JUDGELINE_TABLES", "DAGSTER_HOME"):
-        monkeypatch.delenv(variable, raising=False)
+    workshop = gated[0].install(monkeypatch)
     assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "noise"]) == 0
     told = capsys.readouterr().out
     assert told.count("Ratings withheld: single_run_reliability") == 1
@@ -170,13 +148,13 @@ def test_what_is_not_measured_withholds_nothing_and_is_said(finished_workshop):
     assert pd.isna(gate.loc["single_run_reliability", "passed"])
     assert "see reliability_panel" in gate.loc["single_run_reliability", "note"]
     assert workshop.stored("leaderboard", "tiny", "careful")["rating"].notna().all()
-    event = workshop.instance.get_latest_materialization_event(dg.AssetKey("reliability_panel"))
-    assert "add 'panel:" in event.asset_materialization.metadata["note"].value
+    assert "add 'panel:" in workshop.metadata("reliability_panel")["note"]
 
 
-def test_a_corpus_sets_what_withholds(workshop):
+def test_a_corpus_sets_what_withholds(finished_workshop):
+    workshop = finished_workshop
     workshop.tiny["gate"] = {"kappa": 0.99, "withhold": ["kappa"]}
-    assert workshop.run("careful").exit_code == 2
+    assert workshop.run("careful", select=["judge_gate", "leaderboard"]).exit_code == 2
     board = workshop.stored("leaderboard", "tiny", "careful")
     assert board["flags"].str.match(r"withheld: kappa 0\.\d+ < 0\.99").all()
     workshop.tiny["gate"] = {"kappa": None, "withhold": ["kappa"]}

@@ -11,14 +11,11 @@ import pytest
 from candidate_tables import battles_of, further_arena, store_candidates
 
 from assets.candidates.prediction_record import JUDGE_AND_VOTES
-from assets.columns import as_coded
-from assets.partitions import corpus_judge_key
 from judgeline.elo import RatingSettings, rate
+from judgeline.io import as_coded
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
 from resources.judges.budget import Budget
-from resources.judges.simulated.judge import BuiltinJudge
-from resources.store.resource import StoredVerdicts
 
 N_BATTLES = 96
 ENTRANT, SECOND, THIRD = 14, 15, 16
@@ -27,27 +24,7 @@ ENTRANT, SECOND, THIRD = 14, 15, 16
 
 def place(workshop, judge: str = "careful", *, budget: Budget | None = None, select=None):
     """Run the placing job of a judge as a sensor would have it run."""
-    key = corpus_judge_key("tiny", judge)
-    return run_job(workshop, "placing_job", key, budget=budget, select=select)
-
-
-def run_job(workshop, name: str, partition: str, *, budget: Budget | None = None, select=None):
-    """Run a job of the lineage over a workshop."""
-    defs = build_definitions(
-        catalog=workshop.catalog,
-        tables=workshop.tables,
-        verdict_store=StoredVerdicts(uri=str(workshop.home / "verdicts")),
-        budget=budget,
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUDGELINE_HOME", str(workshop.home))
-        patch.delenv("JUDGELINE_CANDIDATES", raising=False)
-        return defs.resolve_job_def(name).execute_in_process(
-            partition_key=partition,
-            instance=workshop.instance,
-            raise_on_error=False,
-            asset_selection=select and [dg.AssetKey(name) for name in select],
-        )
+    return workshop.run_job("placing_job", judge, select, budget=budget)
 
 
 def drop(workshop, arena, number: int) -> str:
@@ -69,39 +46,37 @@ def checks_of(result) -> dict[str, dg.AssetCheckEvaluation]:
     return {one.check_name: one for one in result.get_asset_check_evaluations()}
 
 
+@pytest.fixture(scope="module")
+def arena(finished):
+    return further_arena(finished.tiny["arena"], 3)
+
+
+@pytest.fixture(scope="module")
+def placed_home(finished_home, copy_of, arena, tmp_path_factory):
+    """The tiny arena, rated; then one contestant more, who meets voted ones: run once."""
+    folder = tmp_path_factory.mktemp("placed")
+    with copy_of(finished_home, folder) as workshop:
+        before = workshop.files()
+        store_candidates(workshop.home, battles_of(arena, ENTRANT, N_BATTLES))
+        result = place(workshop)
+        assert result.success
+        tables = {
+            name: workshop.stored(name, "tiny", "careful")
+            for name in ("leaderboard", "heldout_ratings")
+        }
+        return folder, before, workshop.files(), checks_of(result), tables
+
+
 @pytest.fixture
-def asked(monkeypatch) -> list[str]:
-    """Every battle that a built-in judge was shown, once per order."""
-    seen: list[str] = []
-    real = BuiltinJudge.answer
-
-    def noting(self, presentations, budget):
-        seen.extend(one.battle_id for one in presentations)
-        return real(self, presentations, budget)
-
-    monkeypatch.setattr(BuiltinJudge, "answer", noting)
-    return seen
+def placed(placed_home, copy_of, tmp_path):
+    """The same for one test, which may change it."""
+    with copy_of(placed_home[0], tmp_path / "placed") as workshop:
+        yield workshop
 
 
-@pytest.fixture(scope="module")
-def arena(make_workshop):
-    return further_arena(make_workshop().tiny["arena"], 3)
-
-
-@pytest.fixture(scope="module")
-def placed(make_workshop, arena):
-    """The tiny arena, judged with care; then one contestant more, who meets voted ones."""
-    workshop = make_workshop()
-    workshop.run("careful", select=["not key:quantitative_judges"])
-    before = workshop.files()
-    store_candidates(workshop.home, battles_of(arena, ENTRANT, N_BATTLES))
-    return workshop, before, place(workshop)
-
-
-def test_a_candidate_stands_on_the_leaderboard_with_an_interval_and_no_votes(placed, arena):
-    workshop, _, result = placed
-    assert result.success
-    board = workshop.stored("leaderboard", "tiny", "careful").set_index("model")
+def test_a_candidate_stands_on_the_leaderboard_with_an_interval_and_no_votes(placed_home, arena):
+    _, _, _, checks, tables = placed_home
+    board = tables["leaderboard"].set_index("model")
     row = board.loc[arena.models[ENTRANT]]
     assert row["flags"].split(";")[:2] == ["candidate", "no-votes"]
     assert pd.isna(row["human_rating"])
@@ -109,41 +84,33 @@ def test_a_candidate_stands_on_the_leaderboard_with_an_interval_and_no_votes(pla
     assert np.isfinite([row["lower"], row["rating"], row["upper"]]).all()
     assert row["lower"] < row["rating"] < row["upper"]
     assert sorted(board["rank"]) == list(range(1, 16))
-    assert all(check.passed for check in checks_of(result).values())
+    assert all(check.passed for check in checks.values())
 
 
-def test_nothing_of_the_others_moves(placed):
-    workshop, before, _ = placed
-    after = workshop.files()
-    moved = {name for name in before if after[name] != before[name]}
-    assert moved == {
+def test_nothing_of_the_others_moves(placed_home):
+    _, before, after, _, tables = placed_home
+    assert {name for name in before if after[name] != before[name]} == {
         f"{name}/tiny/careful.parquet"
         for name in (
             "leaderboard", "candidate_scores", "candidate_ratings", "predictions",
             "battle_influences",
         )
     }  # fmt: skip
-    board = workshop.stored("leaderboard", "tiny", "careful")
-    heldout = workshop.stored("heldout_ratings", "tiny", "careful")
+    heldout, board = tables["heldout_ratings"], tables["leaderboard"].set_index("model")
     own = heldout[heldout["method"].eq("auto")].set_index("model")["rating"]
-    old = board[board["model"].isin(own.index)].set_index("model")
-    pd.testing.assert_series_equal(old["rating"], own[old.index], check_names=False)
+    old = board.loc[board.index.isin(own.index), "rating"]
+    pd.testing.assert_series_equal(old, own[old.index], check_names=False)
 
 
-def test_the_same_again_asks_nothing(placed, asked):
-    workshop, _, _ = placed
-    before = workshop.stored("leaderboard", "tiny", "careful")
-    assert place(workshop).success
-    assert asked == []
-    pd.testing.assert_frame_equal(workshop.stored("leaderboard", "tiny", "careful"), before)
-
-
-def test_only_battles_of_the_candidate_are_asked(placed, asked, arena):
-    workshop, _, _ = placed
+def test_the_same_again_asks_nothing_and_another_candidate_its_own_battles(placed, shown, arena):
+    before = placed.stored("leaderboard", "tiny", "careful")
+    assert place(placed).success
+    assert shown == []
+    pd.testing.assert_frame_equal(placed.stored("leaderboard", "tiny", "careful"), before)
     more = battles_of(arena, SECOND, 40)
-    store_candidates(workshop.home, battles_of(arena, ENTRANT, N_BATTLES), more)
-    assert place(workshop, select=["candidate_verdicts"]).success
-    assert sorted(asked) == sorted([*more["battle_id"]] * 2)  # both orders
+    store_candidates(placed.home, battles_of(arena, ENTRANT, N_BATTLES), more)
+    assert place(placed, select=["candidate_verdicts"]).success
+    assert sorted(battle for battle, *_ in shown) == sorted([*more["battle_id"]] * 2)  # both orders
 
 
 # what the page and the terminal say of it
@@ -152,11 +119,7 @@ def test_only_battles_of_the_candidate_are_asked(placed, asked, arena):
 def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypatch, capsys):
     from judgeline import cli
 
-    workshop, _, _ = placed
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
-    for variable in ("JUDGELINE_TABLES", "DAGSTER_HOME"):
-        monkeypatch.delenv(variable, raising=False)
+    workshop = placed.install(monkeypatch)
     assert cli.main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
     (line,) = [one for one in capsys.readouterr().out.splitlines() if arena.models[ENTRANT] in one]
     assert "candidate" in line
@@ -172,7 +135,7 @@ def test_the_page_and_the_terminal_show_it_without_votes(placed, arena, monkeypa
 
 
 def test_a_budget_too_small_says_what_is_missing_and_keeps_what_was_bought(placed, arena):
-    workshop, _, _ = placed
+    workshop = placed
     store_candidates(workshop.home, battles_of(arena, SECOND, 60, text="Yes and no."))
     workshop.tiny["candidates"] = {"budget": "30calls"}
     result = place(workshop, budget=Budget(calls=50))
@@ -192,7 +155,7 @@ def test_a_budget_too_small_says_what_is_missing_and_keeps_what_was_bought(place
 
 
 def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
-    workshop, _, _ = placed
+    workshop = placed
     carrier = arena.models[3]
     store_candidates(
         workshop.home,
@@ -244,7 +207,7 @@ def _flags(workshop, model: str) -> str:
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(placed, arena):
-    workshop, _, _ = placed
+    workshop = placed
     definitions = build_definitions(catalog=workshop.catalog, tables=workshop.tables)
     keys = definitions.resolve_asset_graph().get_all_asset_keys()
     cursor = None
@@ -269,7 +232,7 @@ def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(
     ticks: list[set[str]] = []
     settle()
     name = drop(workshop, arena, THIRD)
-    assert run_job(workshop, "candidate_job", "tiny").success
+    assert workshop.run_job("candidate_job").success
     settle()
     board = workshop.stored("leaderboard", "tiny", "careful")
     assert name not in set(board["model"])  # battles that nobody has judged place nobody
@@ -284,8 +247,13 @@ def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(
 # votes arrive
 
 
-def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
-    workshop, _, _ = placed
+def by_method(workshop, method: str) -> pd.DataFrame:
+    record = workshop.stored("predictions", "tiny", "careful")
+    return record[record["method"].eq(method)].set_index("model")
+
+
+def test_votes_score_the_predictions_that_were_made_before_them(placed, arena):
+    workshop = placed
     name = arena.models[ENTRANT]
     before = workshop.stored("predictions", "tiny", "careful").set_index("model")
     assert before["scored_at"].isna().all()
@@ -324,16 +292,8 @@ def test_votes_score_the_prediction_that_was_made_before_them(placed, arena):
     pd.testing.assert_frame_equal(by_method(workshop, "auto"), record)
     pd.testing.assert_frame_equal(by_method(workshop, JUDGE_AND_VOTES), together)
 
-
-def by_method(workshop, method: str) -> pd.DataFrame:
-    record = workshop.stored("predictions", "tiny", "careful")
-    return record[record["method"].eq(method)].set_index("model")
-
-
-def test_votes_that_come_later_score_the_rating_by_judge_and_first_votes(placed, arena):
-    """Oracle: the human rating of the model in a corpus without the votes that were seen."""
-    workshop, _, _ = placed
-    name = arena.models[ENTRANT]
+    # votes that come later score the rating by judge and first votes; oracle: the human rating of
+    # the model in a corpus without the votes that were seen
     before = by_method(workshop, JUDGE_AND_VOTES)
     workshop.tiny["arena"] = {**workshop.tiny["arena"], "n_battles": 1200}
     workshop.tiny["sample_size"] = 900

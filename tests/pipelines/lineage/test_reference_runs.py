@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from judgeline.io import SCORE_COLUMNS
-from pipelines.commands.supported import DO_WITHOUT, Part, common_part, supported_part
+from pipelines.commands.plan import DO_WITHOUT, Part, common_part, supported_part
 from pipelines.definitions import defs
 
 JUDGE = "recorded"
@@ -73,6 +73,9 @@ def test_ratings_are_of_the_published_preferences(star) -> None:
     mean = published.groupby("model")["preference"].mean()
     assert ratings["mean_preference"].to_dict() == pytest.approx(mean.drop("hub").to_dict())
     assert ratings["n_prompts"].to_dict() == {"ant": 39, "bee": 40, "cat": 40, "dog": 40}
+    metadata = workshop.metadata("reference_ratings")
+    assert metadata["reference_model"] == "hub"
+    assert "met 4 of 4 other models" in metadata["reference_because"]
 
 
 def test_the_systems_rate_the_hub_too(star) -> None:
@@ -84,32 +87,20 @@ def test_the_systems_rate_the_hub_too(star) -> None:
     assert best.eq("ant").all()
 
 
-def test_the_reference_and_the_reason_are_in_the_metadata(star) -> None:
-    import dagster as dg
-
-    instance = star[0].instance
-    event = instance.get_latest_materialization_event(dg.AssetKey("reference_ratings"))
-    metadata = event.asset_materialization.metadata
-    assert metadata["reference_model"].value == "hub"
-    assert "met 4 of 4 other models" in metadata["reference_because"].value
-
-
-def test_asking_for_what_is_not_supported_is_an_error_and_not_nothing(star) -> None:
-    workshop, _, _ = star
-    outcome = workshop.run(select=["leaderboard"])
-    assert outcome.exit_code == 1
-    assert TOLD in outcome.errors[0]
-    assert f"tiny|{JUDGE}" in outcome.errors[0]
-
-
-def test_the_configured_reference_has_to_be_there(star) -> None:
-    workshop, _, _ = star
-    before = dict(workshop.tiny)
-    workshop.tiny["reference"] = "hbu"
-    outcome = workshop.run(select=["reference_ratings"])
+@pytest.mark.parametrize(
+    ("changes", "select", "told"),
+    [
+        ({}, "leaderboard", f"tiny|{JUDGE}: nothing that --select names can be made ({TOLD})"),
+        ({"reference": "hbu"}, "reference_ratings", "did you mean 'hub'"),
+    ],
+)
+def test_what_cannot_be_made_is_an_error_and_not_nothing(star, changes, select, told) -> None:
+    workshop, before = star[0], dict(star[0].tiny)
+    workshop.tiny |= changes
+    outcome = workshop.run(select=[select])
     workshop.tiny = before
     assert outcome.exit_code == 1
-    assert "did you mean 'hub'" in outcome.errors[0]
+    assert told in outcome.errors[0]
 
 
 # ---------------------------------------------------------------- which part is supported
@@ -161,10 +152,7 @@ def test_a_comparison_is_as_full_as_the_fullest_judge_that_ran() -> None:
 def test_there_is_no_leaderboard_and_the_message_says_what_there_is(star, monkeypatch) -> None:
     from pipelines.commands.leaderboards import stored_leaderboards
 
-    workshop, _, _ = star
-    workshop.catalog  # noqa: B018 - writes the configuration that is read here
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
+    star[0].install(monkeypatch)
     with pytest.raises(
         ValueError,
         match="without rubric scores; its reference-anchored ratings, which need no votes, are in",

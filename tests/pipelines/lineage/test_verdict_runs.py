@@ -1,72 +1,49 @@
 """The verdict store under runs of the lineage: nothing asked twice, budgets kept, misses told."""
 
-import dagster as dg
 import pandas as pd
 import pytest
 
 from judgeline import cli
 from pipelines.commands import verdicts
-from pipelines.commands.outcome import RunOutcome
+from pipelines.commands.console import RunOutcome
 from resources.judges.budget import Budget
-from resources.judges.simulated.judge import BuiltinJudge
 from resources.store.resource import StoredVerdicts
 
 N_CALLS = 600
 BUY = ["+verdicts"]
 
 
-@pytest.fixture
-def asked(monkeypatch) -> list[int]:
-    """How many presentations built-in judges were shown, per time they were asked."""
-    counts: list[int] = []
-    real = BuiltinJudge.answer
-
-    def counting(self, presentations, budget):
-        counts.append(0)
-        for given in real(self, presentations, budget):
-            counts[-1] += 1
-            yield given
-
-    monkeypatch.setattr(BuiltinJudge, "answer", counting)
-    return counts
-
-
-def _metadata(workshop) -> dict:
-    event = workshop.instance.get_latest_materialization_event(dg.AssetKey("verdicts"))
-    return {name: value.value for name, value in event.asset_materialization.metadata.items()}
-
-
-def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, asked):
+def test_verdicts_made_again_ask_nothing_and_are_the_same(workshop, shown):
     workshop.run("careful", select=BUY)
     first = workshop.stored("verdicts", "tiny", "careful")
-    assert asked == [N_CALLS]
-    seen = _metadata(workshop)
+    assert len(shown) == N_CALLS
+    seen = workshop.metadata("verdicts")
     assert (seen["n_asked"], seen["n_resumed"], seen["n_retried"]) == (N_CALLS, 0, 0)
     assert workshop.run("careful", select=["verdicts"], force=True).exit_code == 0
-    assert sum(asked) == N_CALLS
+    assert len(shown) == N_CALLS
     pd.testing.assert_frame_equal(workshop.stored("verdicts", "tiny", "careful"), first)
-    seen = _metadata(workshop)
+    seen = workshop.metadata("verdicts")
     assert (seen["n_asked"], seen["n_resumed"]) == (0, N_CALLS)
     assert seen["failures"] == {}
     assert seen["damaged_files"] == []
 
 
-def test_dry_run_counts_what_is_missing(workshop, asked):
+def test_dry_run_counts_what_is_missing(workshop, shown):
     workshop.run("careful", select=BUY)
     workshop.tiny["sample_size"] = 350
     outcome = workshop.run("careful", "hasty", dry_run=True)
     assert [(step.n_calls, step.n_stored) for step in outcome.plan] == [(100, N_CALLS), (700, 0)]
     assert "tiny|careful: 100 calls (600 answered already)" in workshop.printed
     workshop.run("careful", select=BUY)
-    assert sum(asked) == N_CALLS + 100
+    assert len(shown) == N_CALLS + 100
     workshop.run("careful", dry_run=True)
     assert "tiny|careful: no calls (700 answered already)" in workshop.printed
 
 
-def test_a_budget_is_a_cap_in_the_run_too(workshop, asked):
+def test_a_budget_is_a_cap_in_the_run_too(workshop, shown):
     outcome = workshop.run("careful", "hasty", select=BUY, budget=Budget(650))
     assert outcome.exit_code == 1
-    assert sum(asked) == 650
+    assert len(shown) == 650
     (error,) = outcome.errors
     assert "budget of 650 calls is spent" in error
     assert "550 of the 600 calls to judge 'hasty' are missing" in error
@@ -74,16 +51,16 @@ def test_a_budget_is_a_cap_in_the_run_too(workshop, asked):
     plan = workshop.run("careful", "hasty", dry_run=True).plan
     assert [step.n_calls for step in plan] == [0, 550]
     assert workshop.run("careful", "hasty", select=BUY, budget=Budget(550)).exit_code == 0
-    assert sum(asked) == 2 * N_CALLS
+    assert len(shown) == 2 * N_CALLS
 
 
-def test_failures_are_asked_for_again_and_counted(workshop, asked):
+def test_failures_are_asked_for_again_and_counted(workshop, shown):
     workshop.run("mumbler", select=BUY)
     n_failed = workshop.stored("verdicts", "tiny", "mumbler")["status"].ne("ok").sum()
     workshop.run("mumbler", select=["verdicts"])
-    assert asked == [N_CALLS, n_failed]
-    assert _metadata(workshop)["n_retried"] == n_failed
-    assert _metadata(workshop)["failures"] == {"parse_error": n_failed}
+    assert len(shown) == N_CALLS + n_failed
+    assert workshop.metadata("verdicts")["n_retried"] == n_failed
+    assert workshop.metadata("verdicts")["failures"] == {"parse_error": n_failed}
 
 
 def test_the_store_can_lie_elsewhere(workshop, tmp_path, monkeypatch):
@@ -113,16 +90,10 @@ def test_other_failures_are_asked_for_again_on_request(monkeypatch):
 
 
 @pytest.fixture
-def explained(workshop, monkeypatch):
-    """A workshop whose battles the careful judge has judged, and what explains one of them."""
-    monkeypatch.setenv("JUDGELINE_HOME", str(workshop.home))
-    monkeypatch.setenv("JUDGELINE_CONFIG", str(workshop.home))
-    prompts = workshop.home / "prompts"
-    prompts.mkdir()
-    (prompts / "rubric.txt").write_text("Compare {first} and {second}.", encoding="utf-8")
-    workshop.run("careful", select=BUY)
-    battle = workshop.stored("sampled_battles", "tiny")["battle_id"][0]
-    return workshop, battle
+def explained(finished, monkeypatch):
+    """A workshop whose battles the careful judge has judged, and one of them."""
+    finished.install(monkeypatch)
+    return finished, finished.stored("sampled_battles", "tiny")["battle_id"][0]
 
 
 def test_a_hit_is_explained(explained):
@@ -133,22 +104,21 @@ def test_a_hit_is_explained(explained):
     )
 
 
-def test_another_prompt_misses_and_is_told(explained, asked):
+def test_another_prompt_misses_and_is_told(explained, shown):
     workshop, battle = explained
     prompt = workshop.home / "prompts" / "rubric.txt"
-    prompt.write_text("Compare {second} and {first}!", encoding="utf-8")
+    prompt.write_text(f"{prompt.read_text(encoding='utf-8')}!", encoding="utf-8")
     _, rows = verdicts.explain_battle(battle, "careful", "tiny")
     assert [row[:3] for row in rows] == [("AB", 0, "miss"), ("BA", 0, "miss")]
     assert all(row[3].endswith("differs in the template") for row in rows)
-    assert asked == []
+    assert shown == []
 
 
 def test_another_judge_misses_and_is_told(explained):
     _, battle = explained
-    _, rows = verdicts.explain_battle(battle, "hasty")
-    assert "of careful" in rows[0][3]
-    assert "judge setting family (stored cedar, now fern)" in rows[0][3]
-    assert "noise 0.6, seed 1, now noise 1.2, seed 2" in rows[0][3]
+    _, rows = verdicts.explain_battle(battle, "noise")
+    assert "of hasty" in rows[0][3]
+    assert "mood 0.3, noise 1.2, now mood 9, noise 9" in rows[0][3].replace(".0", "")
 
 
 def test_the_command_prints_a_row_per_order(explained, capsys):

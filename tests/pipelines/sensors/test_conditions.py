@@ -185,3 +185,14 @@ def test_what_was_not_made_is_not_compared(world, graph):
     assert "scoring_methods" not in followed
     assert {"judge_comparison", "report"} <= followed
     assert "method_comparison" not in followed
+
+
+def test_gate_and_board_wait_for_no_panel_and_follow_one(world, graph):
+    """Somebody has to ask for a panel; what the gate withholds follows it."""
+    panel = dg.AssetKey("reliability_panel")
+    world.make(graph.executable_asset_keys - {panel})
+    world.tick()
+    world.make({dg.AssetKey("verdicts")})
+    assert {"judge_gate", "leaderboard"} <= world.follow()
+    world.make({panel})
+    assert {"judge_gate", "leaderboard", "predictions", "attack_controls"} <= world.follow()

@@ -2,9 +2,10 @@
 
 import dagster as dg
 import pytest
+from retiring import retire
 from sqlalchemy.exc import IntegrityError
 
-from assets.partitions import corpus_judge_key, register, retire
+from assets.partitions import corpus_judge_key, register
 from pipelines.definitions import build_definitions
 from pipelines.sensors.partitions import configured_partitions
 from resources.config.catalog import Catalog

@@ -1,0 +1,289 @@
+"""Which dropped files become candidates of a corpus, and which are set aside, and why."""
+
+from collections.abc import Collection, Mapping, Sequence
+from json import dumps
+from typing import NamedTuple
+
+import pandas as pd
+from upath import UPath
+
+from assets.candidates.choosing import AnchorAnswers, anchor_answers, rated_models
+from assets.candidates.controls import content_of_control, make_control
+from judgeline.io import typed
+from judgeline.verdict import identity_hash
+from resources.candidates.file import (
+    Answered,
+    CandidateFile,
+    RefusedError,
+    quoted,
+    read_candidate,
+    require_size,
+)
+from resources.candidates.folder import Seen, printable_name
+from resources.config.options import CandidateOptions
+from resources.tables.candidates import CANDIDATES, QUARANTINED_CANDIDATES
+from resources.tables.store import ParquetStore
+
+HAS_VOTES_NOW = "has-votes-now"
+"""The reason of a file whose model was placed as a candidate, and has got votes since."""
+_DETAIL = 500
+
+
+class Accepted(NamedTuple):
+    """Tables of candidates and of quarantined files, and sentences on the accepted ones."""
+
+    candidates: pd.DataFrame
+    refused: pd.DataFrame
+    notes: list[str]
+
+
+class History(NamedTuple):
+    """Record of earlier runs: names of files by content hash, and the models placed by each judge.
+
+    `named` maps a content hash to the model's and the file's name under which it was accepted;
+    `placed` holds the models that stood on a leaderboard as candidates. `rated` holds those that
+    people rate: with votes enough in the sampled battles; None where nothing was sampled yet.
+    """
+
+    named: Mapping[str, tuple[str, str]] = {}
+    placed: Collection[str] = ()
+    rated: Collection[str] | None = None
+
+
+def history_in(tables: ParquetStore, corpus: str) -> History:
+    """Return the record in the stored candidates, samples and predictions of a corpus."""
+    before = tables.stored("candidates", corpus)
+    named: dict[str, tuple[str, str]] = {}
+    if before is not None:
+        dropped = before[before["file"].notna()].drop_duplicates("content_hash")
+        rows = dropped[["content_hash", "model", "file"]].itertuples(index=False)
+        named = {content: (model, file) for content, model, file in rows}
+    judges = tables.partitions("predictions", corpus)
+    stated = (tables.stored("predictions", corpus, judge) for judge in judges)
+    placed = frozenset(name for table in stated if table is not None for name in table["model"])
+    sample = tables.stored("sampled_battles", corpus)
+    return History(named, placed, None if sample is None else rated_models(sample))
+
+
+def contents(files: Sequence[Seen], options: CandidateOptions) -> str:
+    """Return a hash of everything that says which candidates there are, and how many battles.
+
+    The contents of the complete files, whatever their names, the controls and the settings. Empty
+    text where there is no file and no control.
+    """
+    hashes = sorted({one.content_hash for one in files if not one.is_waiting})
+    controls = [content_of_control(name, its) for name, its in sorted(options.controls.items())]
+    if not hashes and not controls:
+        return ""
+    settings = {"half_width": options.half_width, "max_battles": options.max_battles}
+    return identity_hash(
+        {"files": dumps(hashes), "controls": dumps(controls), "settings": dumps(settings)}
+    )
+
+
+def accept(
+    folder: UPath,
+    files: Sequence[Seen],
+    battles: pd.DataFrame,
+    options: CandidateOptions,
+    *,
+    seed: int = 0,
+    history: History | None = None,
+) -> Accepted:
+    """Return the candidates that a folder holds for a corpus, controls included.
+
+    A file of a known content keeps the name it had, and files of one content are one candidate. Of
+    two files for one model with different contents neither is accepted, unless one was before.
+    """
+    history = history or History()
+    corpus = _Corpus(anchor_answers(battles), history)
+    read: list[tuple[Seen, pd.DataFrame]] = []
+    refused: list[tuple[str | None, str | None, RefusedError]] = []
+    for seen in _once(files, history):
+        try:
+            read.append((seen, corpus.rows_of(folder, seen)))
+        except FileNotFoundError:
+            pass  # withdrawn since the folder was listed
+        except RefusedError as fault:
+            refused.append((printable_name(seen.name), seen.content_hash, fault))
+    accepted, rivals = _settled(read, history)
+    refused += rivals
+    for control in options.controls:
+        try:
+            corpus.require_texts()
+            accepted.append(make_control(control, options, corpus.anchors, battles, seed=seed))
+        except RefusedError as fault:
+            refused.append((None, None, fault))
+    set_aside = pd.DataFrame(
+        [(*file, fault.reason, fault.detail[:_DETAIL]) for *file, fault in refused],
+        columns=QUARANTINED_CANDIDATES.columns,
+    )
+    return Accepted(
+        CANDIDATES.typed(pd.concat([CANDIDATES.empty(), *accepted], ignore_index=True)),
+        QUARANTINED_CANDIDATES.typed(set_aside),
+        corpus.notes,
+    )
+
+
+def _once(files: Sequence[Seen], history: History) -> list[Seen]:
+    """Return one complete file per content; of several the one that was accepted before."""
+
+    def is_other(one: Seen) -> bool:
+        return history.named.get(one.content_hash, ("", ""))[1] != printable_name(one.name)
+
+    ready = (one for one in files if not one.is_waiting)
+    first: dict[str, Seen] = {}
+    for one in sorted(ready, key=lambda one: (is_other(one), one.name)):
+        first.setdefault(one.content_hash, one)
+    return sorted(first.values(), key=lambda one: one.name)
+
+
+def _settled(
+    read: Sequence[tuple[Seen, pd.DataFrame]], history: History
+) -> tuple[list[pd.DataFrame], list[tuple[str, str, RefusedError]]]:
+    """Return the rows of files that stay, and the refusals of several contents for one model."""
+    by_model: dict[str, list[tuple[Seen, pd.DataFrame]]] = {}
+    for seen, rows in read:
+        by_model.setdefault(rows["model"].iloc[0], []).append((seen, rows))
+    accepted, refused = [], []
+    for model, rivals in by_model.items():
+        known = [one for one in rivals if one[0].content_hash in history.named]
+        kept = rivals if len(rivals) == 1 else known if len(known) == 1 else []
+        accepted += [rows for _, rows in kept]
+        names = " and ".join(quoted(seen.name) for seen, _ in rivals)
+        fault = RefusedError(
+            "second-file",
+            f"{names} hold different answers of one model, {quoted(model)}; remove all but one, or "
+            "give each its own name",
+        )
+        staying = {seen.name for seen, _ in kept}
+        refused += [
+            (printable_name(seen.name), seen.content_hash, fault)
+            for seen, _ in rivals
+            if seen.name not in staying
+        ]
+    return accepted, refused
+
+
+class _Corpus:
+    """Questions and models of a corpus that candidate files are held against."""
+
+    def __init__(self, anchors: AnchorAnswers, history: History) -> None:
+        self.anchors, self._history = anchors, history
+        asked = anchors.answers.drop_duplicates("question_id").set_index("question_id")
+        self._asked = asked[["instruction", "language"]]
+        self._by_text: dict[str, list[str]] = {}
+        for question, text in self._asked["instruction"].items():
+            self._by_text.setdefault(_text_key(text), []).append(str(question))
+        self.notes: list[str] = []
+
+    def rows_of(self, folder: UPath, seen: Seen) -> pd.DataFrame:
+        """Return the rows of candidates that one file makes."""
+        name = printable_name(seen.name)
+        require_size(name, seen.size)
+        try:
+            if seen.state == "no-permission":
+                raise PermissionError
+            content = (folder / seen.name).read_bytes()
+        except PermissionError as error:
+            raise RefusedError(
+                "no-permission",
+                f"{quoted(seen.name)} may not be read by the user that runs this; let it be "
+                "(chmod a+r)",
+            ) from error
+        _, file = self._history.named.get(seen.content_hash, (None, name))
+        found = read_candidate(file, content)
+        self._require_new(name, found.model)
+        answers = self._matched(name, found)
+        rows = self._asked.loc[list(answers)].reset_index()
+        return typed(
+            rows.assign(
+                model=found.model,
+                file=file,
+                content_hash=seen.content_hash,
+                completion=[answer.completion for answer in answers.values()],
+                family=found.family,
+                metadata=dumps(found.metadata, sort_keys=True),
+            ),
+            CANDIDATES.dtypes,
+        )
+
+    def require_texts(self) -> None:
+        """Raise RefusedError if the corpus publishes no texts."""
+        if not self.anchors.has_texts:
+            raise RefusedError(
+                "no-texts",
+                "the battles of this corpus have no texts, so that nobody can judge a new answer "
+                "against theirs; use a corpus that publishes them",
+            )
+
+    def _require_new(self, name: str, model: str) -> None:
+        self.require_texts()
+        rated = self.anchors.voted if self._history.rated is None else self._history.rated
+        if model not in rated:
+            return
+        if model in self._history.placed:
+            raise RefusedError(
+                HAS_VOTES_NOW,
+                f"people have voted on {quoted(model)} since it was placed: the corpus rates it "
+                f"now, and its prediction is held against that; remove {quoted(name)} when "
+                "you like",
+            )
+        raise RefusedError(
+            "has-votes",
+            f"{quoted(name)} is of {quoted(model)}, which has votes in this corpus: it is rated "
+            "there; remove the file, or name the model differently if it is another one",
+        )
+
+    def _matched(self, name: str, found: CandidateFile) -> dict[str, Answered]:
+        """Return the answers by question, of the questions that an anchor answered too."""
+        matched: dict[str, Answered] = {}
+        unknown = []
+        for answer in found.answers:
+            questions = self._questions(name, answer)
+            unknown += [] if questions else [answer]
+            for question in questions:
+                first = matched.setdefault(question, answer)
+                if first.completion != answer.completion:
+                    raise RefusedError(
+                        "two-answers",
+                        f"{quoted(name)}: {first.place} answers question {quoted(question)} with "
+                        f"{quoted(first.completion)}, {answer.place} with "
+                        f"{quoted(answer.completion)}; keep one of them",
+                    )
+        if not unknown:
+            return matched
+        first, n_answers = unknown[0], len(found.answers)
+        example = quoted(first.question_id or first.instruction)
+        if not matched:
+            raise RefusedError(
+                "no-known-question",
+                f"{quoted(name)}: no anchor answered any of its {n_answers} questions, the first "
+                f"is {example}; take those of `judgeline candidates questions`",
+            )
+        self.notes.append(
+            f"{quoted(name)}: {len(unknown)} of {n_answers} answers are to questions that no "
+            f"anchor answered, such as {example} in {first.place}; they are left out"
+        )
+        return matched
+
+    def _questions(self, name: str, answer: Answered) -> list[str]:
+        """Return the questions of the corpus that a row answers: by id, else by their text."""
+        if answer.question_id is None:
+            return self._by_text.get(_text_key(str(answer.instruction)), [])
+        if answer.question_id not in self._asked.index:
+            return []
+        text = self._asked.loc[answer.question_id, "instruction"]
+        if answer.instruction is not None and _text_key(answer.instruction) != _text_key(text):
+            raise RefusedError(
+                "other-instruction",
+                f"{quoted(name)}, {answer.place}: question {quoted(answer.question_id)} reads "
+                f"{quoted(answer.instruction)} here and {quoted(text)} in the corpus; the answers "
+                "may be to another revision: correct question_id, or leave one of the columns out",
+            )
+        return [answer.question_id]
+
+
+def _text_key(text: str) -> str:
+    """Return a question's text as it is compared: ends of lines and outer space do not count."""
+    return text.replace("\r\n", "\n").strip()

@@ -1,0 +1,172 @@
+"""What a file of battles is, what it supports, and what is missing for more."""
+
+import math
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from judgeline.elo import code_battles, fit_beta_folds, require_connected
+from judgeline.io import LAYOUTS, as_coded, as_numbers, file_columns
+from judgeline.usable import QualityGateError, readable, require_usable
+
+OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
+"""Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
+
+
+class Diagnosis(NamedTuple):
+    """What `doctor` found in a file or table.
+
+    `gate` says why the judge's ratings cannot be put on the human scale, empty where they can.
+    `judge_connected` and `people_connected` tell whether a chain of battles, or of voted battles,
+    ties all models; `missing` has a sentence for each thing that more would need, `next` the one
+    command to run now.
+    """
+
+    source: str
+    layout: str
+    judge: str
+    n_battles: int
+    n_models: int
+    n_votes: int
+    n_voted_models: int
+    n_quarantined: int
+    judge_connected: bool
+    people_connected: bool
+    gate: str
+    supports: list[str]
+    missing: list[str]
+    next: str
+
+
+def doctor(
+    battles: pd.DataFrame | Path | str,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    miscoverage: float = 0.1,
+) -> Diagnosis:
+    """Say what a file or table of judged battles is and supports, without rating it.
+
+    Parameters
+    ----------
+    battles, judge, outcomes
+        As for `rank`.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+
+    Returns
+    -------
+    Diagnosis
+        Counts, what can be had of the battles, and what is missing for more.
+
+    Raises
+    ------
+    ValueError
+        If the battles cannot be read; the message says what to do.
+    QualityGateError
+        If most rows cannot be used.
+    """
+    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    if isinstance(source, Path) and (elsewhere := _of_another_program(source)):
+        return elsewhere
+    read = readable(source, judge, outcomes, allow_quarantine=True)
+    scored = read.scored
+    voted = scored[scored["human_outcome"].notna()]
+    people = {*voted["model_a"], *voted["model_b"]}
+    models = {*scored["model_a"], *scored["model_b"]}
+    apart, people_apart = _apart(scored), _apart(voted) if len(voted) else "nobody voted"
+    gate = apart or _gate(scored)
+    n_needed = math.ceil(1 / miscoverage) - 1
+    n_lacking = n_needed - len(people)
+    name = "a table" if isinstance(source, pd.DataFrame) else str(source)
+    chosen = f" --judge {shlex.quote(judge)}" if judge else ""
+    stated = f" --outcomes {shlex.quote(outcomes)}" if outcomes else ""
+    command = f"judgeline {{}} {shlex.quote(name)}{{}}{chosen}{stated}"
+    has_orders = bool(scored[["difference_ab", "difference_ba"]].notna().all(axis=1).any())
+    supports = [
+        (not apart, "ratings of all models by the judge alone"),
+        (bool(people) and not people_apart, "ratings of the voted models by people"),
+        (not gate, "ratings on the human scale"),
+        (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),
+        (has_orders, "position bias of the judge"),
+    ]
+    missing = [
+        (bool(apart), f"{apart}."),
+        (bool(gate) and not apart, f"Human scale: {gate}."),
+        (bool(people and people_apart), f"Votes do not tie their models: {people_apart}."),
+        (
+            n_lacking > 0,
+            f"Finite intervals: {n_needed} voted models calibrate them, {len(people)} are there; "
+            f"add votes on {n_lacking} more.",
+        ),
+        (
+            len(read.quarantine) > 0,
+            f"{len(read.quarantine)} of {read.n_rows} rows cannot be used, such as: "
+            f"{''.join(read.quarantine['detail'].head(1))}.",
+        ),
+        (
+            not has_orders,
+            "Position bias: judge both orders, and add difference_ab and difference_ba.",
+        ),
+    ]
+    return Diagnosis(
+        source=name,
+        layout=read.plain or "battles with scores of a judge",
+        judge=read.judge,
+        n_battles=len(scored),
+        n_models=len(models),
+        n_votes=len(voted),
+        n_voted_models=len(people),
+        n_quarantined=len(read.quarantine),
+        judge_connected=not apart,
+        people_connected=not people_apart,
+        gate=gate,
+        supports=[what for is_there, what in supports if is_there],
+        missing=[what for is_lacking, what in missing if is_lacking],
+        next=command.format("doctor", "") if gate else command.format("rank", " --out ratings"),
+    )
+
+
+def _of_another_program(path: Path) -> Diagnosis | None:
+    """Return what is said of a file of verdicts that only the lineage reads; None for any other."""
+    if not path.is_file():
+        return None
+    columns = set(file_columns(path))
+    for layout in OF_PROGRAMS:
+        if any(set(needed.split()) <= columns for needed in LAYOUTS[layout]):
+            command = f"judgeline verdicts import {shlex.quote(str(path))} --format {layout}"
+            return Diagnosis(
+                str(path),
+                f"verdicts of another program ({layout})",
+                *("", 0, 0, 0, 0, 0, False, False),
+                gate="verdicts of another program are rated by the lineage, in a checkout",
+                supports=["import into the lineage"],
+                missing=["Votes of people, which such files do not have."],
+                next=f"{command} --out DIR",
+            )
+    return None
+
+
+def _apart(battles: pd.DataFrame) -> str:
+    """Return which models have no chain of battles to the others; empty if all have one."""
+    outcome = as_numbers(battles["judge_outcome"])
+    sides, score = (battles["model_a"], battles["model_b"]), battles["score_difference"]
+    votes = as_numbers(battles["human_outcome"])
+    try:
+        require_connected(
+            code_battles(*sides, human_outcome=votes, judge_outcome=outcome, score_difference=score)
+        )
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _gate(scored: pd.DataFrame) -> str:
+    """Return why a judge's scores cannot be put on the human scale; empty if they can."""
+    try:
+        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
+    except (QualityGateError, ValueError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,293 @@
+"""Battles behind a rating: what was asked and answered, and the browser of them on the page.
+
+Bounded: a page holds so many characters of battles, and says what it leaves out.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from judgeline.report.inert import inert, shortened
+from judgeline.report.wording import MISSING, count, number, status_words
+from judgeline.verdict import CRITERIA
+
+RUBRIC_POINTS, PLAIN_POINTS = "rubric points", "points (plain verdict)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One answer of the judge about a battle; differences are of the model, minus its opponent.
+
+    `difference` is in `unit`, None where the answer could not be read. `shown_first` is the model
+    or the opponent, None where a mean over orders was published.
+    """
+
+    order: str
+    replicate: int
+    status: str
+    shown_first: str | None
+    difference: float | None
+    answer: str | None
+    identity: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    unit: str = RUBRIC_POINTS
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A battle behind a rating, from the side of the model that it is about.
+
+    `influence` is in Elo points; `outcome`, `expected` and `human_outcome` are the model's share
+    of the win, the last None where nobody voted. Texts are None where the corpus has none.
+    """
+
+    model: str
+    opponent: str
+    battle_id: str
+    influence: float
+    outcome: float
+    expected: float
+    human_outcome: float | None
+    language: str | None
+    instruction: str | None
+    completion: str | None
+    opponent_completion: str | None
+    readings: tuple[Reading, ...]
+
+
+def strongest(influences: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Return the battles that raise each model most, then those that lower it most.
+
+    At most `most` of each kind and model, strongest first; ties go by battle.
+    """
+    ranked = influences.assign(
+        lowers=influences["influence"].lt(0), size=-influences["influence"].abs()
+    ).sort_values(["model", "lowers", "size", "battle_id"], kind="stable")
+    kept = ranked[ranked["influence"].ne(0)].groupby(["model", "lowers"], sort=False).head(most)
+    return kept.drop(columns=["lowers", "size"]).reset_index(drop=True)
+
+
+def evidence_of(
+    influences: pd.DataFrame, battles: pd.DataFrame, verdicts: pd.DataFrame
+) -> list[Evidence]:
+    """Return each row of influences with the texts of its battle and the judge's answers.
+
+    A battle that is not among `battles` has no texts; answers about other battles do not count.
+    """
+    texts = {row["battle_id"]: row for row in battles.to_dict("records")}
+    answers = dict(list(verdicts.groupby("battle_id", sort=False)))
+    return [
+        _evidence(row, texts.get(row["battle_id"], {}), answers.get(row["battle_id"]))
+        for row in influences.to_dict("records")
+    ]
+
+
+def _evidence(
+    row: Mapping[str, object], battle: Mapping[str, object], answers: pd.DataFrame | None
+) -> Evidence:
+    as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
+    own, other = ("b", "a") if as_b else ("a", "b")
+    vote = _number(battle.get("human_outcome"))
+    return Evidence(
+        str(row["model"]),
+        str(row["opponent"]),
+        str(row["battle_id"]),
+        float(row["influence"]),
+        float(row["outcome"]),
+        float(row["expected"]),
+        vote if vote is None or not as_b else 1 - vote,
+        _text_or_none(battle.get("language")),
+        _text_or_none(battle.get("instruction")),
+        _text_or_none(battle.get(f"completion_{own}")),
+        _text_or_none(battle.get(f"completion_{other}")),
+        ()
+        if answers is None
+        else _readings(answers, str(row["model"]), str(row["opponent"]), as_b),
+    )
+
+
+def _readings(answers: pd.DataFrame, model: str, opponent: str, as_b: bool) -> tuple[Reading, ...]:
+    ordered = answers.sort_values(["replicate", "order"], kind="stable")
+    first = {"AB": opponent if as_b else model, "BA": model if as_b else opponent}
+    return tuple(
+        Reading(
+            str(row["order"]),
+            int(row["replicate"]),
+            str(row["status"]),
+            first.get(row["order"]),
+            -difference if as_b and difference else difference,
+            _text_or_none(row["answer"]),
+            str(row["identity"]),
+            _whole(row.get("prompt_tokens")),
+            _whole(row.get("completion_tokens")),
+            unit,
+        )
+        for row in ordered.to_dict("records")
+        for difference, unit in [_difference(row)]
+    )
+
+
+def _difference(row: Mapping[str, object]) -> tuple[float | None, str]:
+    """Return the score of A minus that of B and its unit; None where the answer has none."""
+    sides = [[_number(row.get(f"{name}_{side}")) for name in CRITERIA] for side in "ab"]
+    scores = [score for side in sides for score in side if score is not None]
+    if len(scores) == 2 * len(CRITERIA):
+        half = len(CRITERIA)
+        return sum(scores[:half]) / half - sum(scores[half:]) / half, RUBRIC_POINTS
+    share = None if scores or row["status"] != "ok" else _number(row.get("recorded_outcome"))
+    return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
+
+
+def _number(value: object) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _whole(value: object) -> int | None:
+    return None if value is None or pd.isna(value) else int(value)
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None or pd.isna(value) else str(value)
+
+
+# The browser
+
+MOST_TEXT = 2_000
+"""Characters of a question, a completion or an answer that are shown."""
+MOST_PER_PAGE = 1_500_000
+"""Characters of battles on a page, over all judges."""
+MOST_PER_SIDE = 3
+"""Battles of a model that raise its rating, and battles that lower it."""
+
+_VOTES = {1.0: "people preferred it", 0.5: "people called a tie", 0.0: "people preferred the other"}
+_NO_TEXT = "The corpus publishes no text."
+_OVERHEAD = 1_200  # characters of markup around a battle
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One answer of the judge in words."""
+
+    title: str
+    score: str
+    answer: str
+    identity: str
+
+
+@dataclass(frozen=True)
+class BattleCard:
+    """One battle in words; `texts` are labelled, everything is inert and unescaped."""
+
+    model: str
+    opponent: str
+    battle_id: str
+    influence: str
+    raises: bool
+    outcome: str
+    vote: str
+    texts: list[tuple[str, str]]
+    answers: list[Shown]
+
+    @property
+    def size(self) -> int:
+        """Characters that it takes on the page, about."""
+        answers = sum(len(one.answer) + len(one.identity) for one in self.answers)
+        return _OVERHEAD + answers + sum(len(text) for _, text in self.texts)
+
+
+@dataclass(frozen=True)
+class Browser:
+    """The battles of one judge's section, by model, and what was left out."""
+
+    models: list[str]
+    cards: list[BattleCard]
+    sentences: list[str]
+
+
+def browser_of(battles: Sequence[Evidence], *, room: int = MOST_PER_PAGE) -> Browser | None:
+    """Return the browser of a judge, or None where there are no battles to show."""
+    if not battles:
+        return None
+    kept = _within(_by_strength(battles), room)
+    models = sorted({card.model for card in kept}, key=str.casefold)
+    place = {model: number for number, model in enumerate(models)}
+    cards = sorted(kept, key=lambda card: (place[card.model], not card.raises))
+    return Browser(models, cards, _sentences(len(cards), len(battles)))
+
+
+def _by_strength(battles: Sequence[Evidence]) -> list[Evidence]:
+    """Return every model's strongest battles first, then their second ones, and so on."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    ranked = []
+    for place, one in enumerate(battles):
+        side = (one.model, one.influence > 0)
+        ranked.append((seen[side], place))
+        seen[side] += 1
+    return [battles[place] for _, place in sorted(ranked)]
+
+
+def _within(battles: Iterable[Evidence], room: int) -> list[BattleCard]:
+    cards, used = [], 0
+    for one in battles:
+        card = _card(one)
+        used += card.size
+        if used > room:
+            break
+        cards.append(card)
+    return cards
+
+
+def _sentences(n_shown: int, n_found: int) -> list[str]:
+    told = [
+        "Of each model the battles that raise its rating most and those that lower it most, with "
+        "what it would lose without each (by one Newton step, the other models and the slope as "
+        f"they are). Texts end after {count(MOST_TEXT)} characters."
+    ]
+    if n_shown < n_found:
+        told.append(
+            f"{count(n_shown)} of {count(n_found)} such battles are shown: the others did not fit. "
+            "The command judgeline why shows those of any model in full."
+        )
+    return told
+
+
+def _card(one: Evidence) -> BattleCard:
+    sides = (
+        ("Question", one.instruction),
+        (f"Answer of {inert(one.model)}", one.completion),
+        (f"Answer of {inert(one.opponent)}", one.opponent_completion),
+    )
+    return BattleCard(
+        inert(one.model),
+        inert(one.opponent),
+        inert(one.battle_id),
+        number(one.influence, 2, signed=True),
+        one.influence > 0,
+        f"counts as {number(one.outcome, 2)} of a win, {number(one.expected, 2)} expected",
+        _VOTES.get(one.human_outcome, "nobody voted"),
+        [(label, _NO_TEXT if text is None else _shown(text)) for label, text in sides],
+        [_reading(reading) for reading in one.readings],
+    )
+
+
+def _reading(reading: Reading) -> Shown:
+    first = f", {inert(reading.shown_first)} shown first" if reading.shown_first else ""
+    again = f", run {reading.replicate + 1}" if reading.replicate else ""
+    score = (
+        f"no score: {status_words(inert(reading.status))}"
+        if reading.difference is None
+        else f"{number(reading.difference, 2, signed=True)} {reading.unit}"
+    )
+    return Shown(
+        f"Order {inert(reading.order)}{first}{again}",
+        score,
+        MISSING if reading.answer is None else _shown(reading.answer),
+        inert(reading.identity),
+    )
+
+
+def _shown(text: str) -> str:
+    return shortened(inert(text), MOST_TEXT)

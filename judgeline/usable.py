@@ -1,0 +1,78 @@
+"""What must hold of battles and their judge before models are rated by them."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from judgeline.elo import CONSTANT, BetaFolds, fit_beta
+from judgeline.io import JudgedBattles, as_numbers, read_judged_battles, require_few_lost
+
+MOST_QUARANTINED = 0.5
+"""Share of unusable rows above which nothing is rated, as in the lineage."""
+_LOST = ("unknown-outcome", "unknown-winner", "unknown-preference", "nan-score")
+
+_VERDICT_OF_STATUS = {
+    CONSTANT: "every score difference is {score:g}, so that the judge tells nothing of the models. "
+    "Check how the scores were read; if they are right, this judge must not rate models",
+    "contradicts-humans": "the judge prefers what people reject (its slope is not positive). "
+    "Check that score_difference is A minus B and that human_outcome 1 means A; if both are "
+    "right, this judge must not rate models",
+    "separable": "the scores predict every vote, so that the slope has no upper end. There are "
+    "too few human votes: add battles that people voted on",
+    "no-decisive-votes": "no battle has both a decisive human vote (1 or 0) and unequal scores. "
+    "Add battles that people voted on",
+}
+
+
+class QualityGateError(Exception):
+    """What was read, or the judge, is too bad to rate models by."""
+
+
+class UnusableJudgeError(QualityGateError):
+    """The judge fails a quality gate: its scores cannot be put on the human scale."""
+
+
+def readable(
+    source: pd.DataFrame | Path, judge: str | None, outcomes: str | None, *, allow_quarantine: bool
+) -> JudgedBattles:
+    """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
+    battles = read_judged_battles(source, judge=judge, outcomes=outcomes)
+    _require_mostly_readable(battles)
+    if not allow_quarantine:
+        place = "the table" if isinstance(source, pd.DataFrame) else str(source)
+        remedy = "Correct the file, or rate what is left with allow_quarantine=True"
+        lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
+        require_few_lost(*lost, argument="allow_quarantine")
+    return battles
+
+
+def _require_mostly_readable(battles: JudgedBattles) -> None:
+    share = battles.quarantine["row"].nunique() / max(battles.n_rows, 1)
+    if share > MOST_QUARANTINED:
+        reasons = battles.quarantine["reason"].value_counts()
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        raise QualityGateError(
+            f"{share:.0%} of {battles.n_rows:,} rows cannot be used ({told}), such as: "
+            f"{battles.quarantine['detail'].iloc[0]}. Correct the file: ratings from what is left "
+            "would speak of other battles than it was meant to hold"
+        )
+
+
+def require_usable(scored: pd.DataFrame, folds: BetaFolds) -> None:
+    """Raise unless the judge has a positive, finite slope, with all votes and in every fold."""
+    pooled = fit_beta(as_numbers(scored["score_difference"]), as_numbers(scored["human_outcome"]))
+    status = CONSTANT if CONSTANT in folds.status else pooled.status
+    if status != "ok":
+        why = _VERDICT_OF_STATUS[status].format(score=scored["score_difference"].iloc[0])
+        raise UnusableJudgeError(
+            f"this judge cannot be put on the human scale ({status}, "
+            f"{pooled.n_battles} decisive votes): {why}"
+        )
+    bad = folds.status != "ok"
+    if bad.any():
+        status = str(folds.status[bad][0])
+        names = ", ".join(folds.held_out_model[bad][:5])
+        raise UnusableJudgeError(
+            f"with {names} held out, the other models' votes give no slope ({status}): "
+            f"{_VERDICT_OF_STATUS[status]}"
+        )

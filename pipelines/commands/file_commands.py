@@ -1,0 +1,214 @@
+"""`judgeline verdicts` and `judgeline candidates`: groups of commands about files of others.
+
+What belongs here: options and help. Anything heavy is imported by the command that needs it.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judgeline.cli import EXIT_CODES, GATE_FAILED
+from judgeline.terminal import open_console, plain
+
+CorpusOption = Annotated[
+    str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
+]
+JudgeOption = Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)]
+
+verdicts_app = typer.Typer(
+    help="Why a call would hit or miss the verdict store, and verdict files of other programs.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+)
+candidates_app = typer.Typer(
+    help="New models: which questions to answer, and what becomes of the file of answers.",
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+)
+
+
+class VerdictFormat(StrEnum):
+    """Formats of verdicts that other programs read and write."""
+
+    alpaca_eval = "alpaca-eval"
+    arena_hard = "arena-hard"
+    mt_bench = "mt-bench"
+    soft_elo = "soft-elo"
+
+
+@verdicts_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline verdicts explain battle-17 --judge strict --corpus arena\n\n" + EXIT_CODES
+)
+def explain(
+    battle: Annotated[str, typer.Argument(metavar="BATTLE", show_default=False)],
+    judge: JudgeOption,
+    corpus: Annotated[
+        str | None,
+        typer.Option(help="Slug of the battle's corpus; by default the first that has it."),
+    ] = None,
+) -> None:
+    """Say per order and replicate whether BATTLE would be asked again, and why; asks nothing.
+
+    On a miss it names the parts of the call in which the nearest stored verdict differs.
+    """
+    from judgeline.terminal import plain_table
+    from pipelines.commands.verdicts import explain_battle
+
+    where, rows = explain_battle(battle, judge, corpus)
+    columns = ("order", "replicate", "store", "why")
+    console = open_console()
+    console.print(f"{plain(battle)} of {plain(where)}, judged by {plain(judge)}", soft_wrap=True)
+    console.print(plain_table("", columns, rows))
+
+
+FormatOption = Annotated[
+    VerdictFormat, typer.Option("--format", help="Format of the file.", show_default=False)
+]
+BaselineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Of arena-hard: the model that all others met. CATEGORY=NAME, repeated, where a "
+        "file to import has several.",
+        show_default=False,
+    ),
+]
+FirstInOption = Annotated[
+    int,
+    typer.Option(
+        min=1, max=2, help="Of arena-hard: the game that shows the baseline as assistant A."
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
+
+@verdicts_app.command(
+    "import",
+    epilog="[bold]Examples[/bold]\n\n"
+    "  judgeline verdicts import annotations.json --format alpaca-eval --out alpaca\n\n"
+    "  judgeline verdicts import some-model.jsonl --format arena-hard --baseline gpt-4-0314 "
+    "--out hard\n\n" + EXIT_CODES,
+)
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", show_default=False)],
+    style: FormatOption,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the tables; made if missing.", show_default=False)
+    ],
+    baseline: BaselineOption = None,
+    baseline_first_in: FirstInOption = 1,
+    force: ForceOption = False,
+) -> None:
+    """Convert verdicts of another program to battles.parquet and verdicts.parquet.
+
+    A failed game stays a failed verdict, and a row that fits no rule goes to quarantine.csv.
+    Prints what to add to the configuration.
+    """
+    from pipelines.commands.exchange import import_verdicts, show_imported
+
+    imported = import_verdicts(
+        files,
+        style.value,
+        out,
+        baseline=baseline or (),
+        baseline_first_in=baseline_first_in,
+        force=force,
+    )
+    show_imported(open_console(), imported)
+
+
+@verdicts_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline verdicts export --corpus arena --judge careful --format soft-elo "
+    "--out careful.csv\n\n" + EXIT_CODES
+)
+def export(
+    corpus: CorpusOption,
+    judge: JudgeOption,
+    style: FormatOption,
+    out: Annotated[Path, typer.Option(help="The file.", show_default=False)],
+    baseline: BaselineOption = None,
+    baseline_first_in: FirstInOption = 1,
+    force: ForceOption = False,
+) -> None:
+    """Write a judge's stored verdicts in the format of another program; asks nothing.
+
+    Says what the format cannot hold, and how often that happened.
+    """
+    from pipelines.commands.exchange import export_verdicts, show_exported
+
+    account = export_verdicts(
+        corpus,
+        judge,
+        style.value,
+        out,
+        baseline=baseline or (),
+        baseline_first_in=baseline_first_in,
+        force=force,
+    )
+    show_exported(open_console(), account, style.value, out)
+
+
+@candidates_app.command(
+    epilog="[bold]Example[/bold]\n\n"
+    "  judgeline candidates questions --corpus arena --out questions.jsonl"
+)
+def questions(
+    corpus: CorpusOption,
+    out: Annotated[Path, typer.Option(help="A new file, .jsonl or .parquet.", show_default=False)],
+    n: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many; by default as many as a candidate has battles at most.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write the questions that a new model should answer: question_id, instruction, language.
+
+    Those that most models with votes answered, in the corpus' mix of languages. Add a column
+    `completion` and drop the file into the candidates folder.
+    """
+    from pipelines.commands.candidates import write_questions
+
+    n_written, n_there = write_questions(corpus, out, n, force=force)
+    open_console().print(
+        f"{n_written:,} of {n_there:,} questions are in {plain(out)}", soft_wrap=True
+    )
+
+
+@candidates_app.command(
+    epilog="[bold]Example[/bold]\n\n  judgeline candidates check answers.jsonl --corpus arena\n\n"
+    "[bold]Exit codes[/bold]  0 it would be taken · 1 could not run · 2 it would be set aside"
+)
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
+    corpus: CorpusOption,
+) -> None:
+    """Say what would become of FILE in the candidates folder; nothing is run or asked."""
+    from pipelines.commands.candidates import check_file
+
+    told = check_file(file, corpus)
+    console = open_console()
+    for line in told.lines:
+        console.print(plain(line), highlight=False, soft_wrap=True)
+    if not told.is_taken:
+        raise typer.Exit(GATE_FAILED)
+
+
+@candidates_app.command("list")
+def list_candidates(corpus: CorpusOption) -> None:
+    """List the candidate files of a corpus: what became of each, its battles and its rating."""
+    from judgeline.terminal import plain_table
+    from pipelines.commands.candidates import candidate_rows, list_notes, where
+
+    console = open_console()
+    columns = ("file", "model", "state", "battles", "rating")
+    console.print(plain_table(f"Candidates of {corpus}", columns, candidate_rows(corpus)))
+    for note in list_notes(corpus):
+        console.print(f"[bold red]{plain(note)}[/]", highlight=False, soft_wrap=True)
+    console.print(f"Drop files into {plain(where(corpus))}", soft_wrap=True)

@@ -1,0 +1,113 @@
+"""Parts of Dagster that are not its public interface: imported here and in `storage` alone.
+
+`tests/pipelines/instance/test_internals.py` is the contract: an upgrade of Dagster shows there.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
+from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
+    SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD,
+    get_input_data_version_tag,
+)
+from dagster._core.definitions.events import AssetKeyPartitionKey
+from dagster._core.event_api import PartitionKeyFilter  # the public query ignores partitions
+from dagster._core.execution.backfill import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionsFilter,
+    BulkActionStatus,
+    PartitionBackfill,
+)
+from dagster._core.utils import make_new_backfill_id
+
+__all__ = [
+    "BULK_ACTION_TERMINAL_STATUSES",
+    "CODE_VERSION_TAG",
+    "AssetGraph",
+    "BulkActionStatus",
+    "backfill_at_work",
+    "check_records",
+    "data_version",
+    "input_version",
+    "launch_backfill",
+]
+
+_NO_VERSION = {DEFAULT_DATA_VERSION.value, hashlib.sha256(b"").hexdigest()}
+
+
+def launch_backfill(
+    instance: dg.DagsterInstance,
+    graph: AssetGraph,
+    targets: Iterable[tuple[dg.AssetKey, str]],
+    tags: Mapping[str, str],
+    title: str,
+) -> str:
+    """Hand a backfill of tables and partitions to the daemon of an instance; return its id.
+
+    Dagster offers this over GraphQL only, which takes its web server.
+    """
+    wanted = {AssetKeyPartitionKey(key, partition) for key, partition in targets}
+    backfill = PartitionBackfill.from_asset_graph_subset(
+        backfill_id=make_new_backfill_id(),
+        backfill_timestamp=time.time(),
+        tags=dict(tags),
+        dynamic_partitions_store=instance,
+        asset_graph_subset=AssetGraphSubset.from_asset_partition_set(wanted, graph),
+        title=title,
+        description=None,
+        run_config=None,
+    )
+    instance.add_backfill(backfill)
+    return backfill.backfill_id
+
+
+def backfill_at_work(instance: dg.DagsterInstance) -> str:
+    """Return the id of a backfill that is under way; empty text where none is."""
+    statuses = [BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING]
+    found = instance.get_backfills(filters=BulkActionsFilter(statuses=statuses), limit=1)
+    return found[0].backfill_id if found else ""
+
+
+def check_records(
+    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str
+) -> dict[dg.AssetCheckKey, Any]:
+    """Return the last execution of each check on a partition."""
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(
+        sorted(checks), PartitionKeyFilter(key=partition)
+    )
+    return dict(found)
+
+
+def data_version(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: Iterable[str]) -> str:
+    """Return the version of an input, made of those of its partitions as Dagster makes it."""
+    partitions = list(partitions)
+    if len(partitions) >= SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD:
+        event = instance.get_latest_materialization_event(key)
+        tags = event.asset_materialization.tags if event and event.asset_materialization else {}
+        return _known((tags or {}).get(DATA_VERSION_TAG, ""))
+    found = instance.event_log_storage.get_latest_tags_by_partition(
+        key,
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        [DATA_VERSION_TAG],
+        asset_partitions=partitions,
+    )
+    versions = [tags[DATA_VERSION_TAG] for _, tags in sorted(found.items())]
+    return _known(hashlib.sha256("".join(versions).encode()).hexdigest())
+
+
+def input_version(tags: Mapping[str, str], parent: dg.AssetKey) -> str:
+    """Return the version of an input that a table was made by, from its tags."""
+    return _known(tags.get(get_input_data_version_tag(parent), ""))
+
+
+def _known(version: str) -> str:
+    """Return a version, one text for all ways of saying that there is none."""
+    return "" if version in _NO_VERSION else version

@@ -1,0 +1,153 @@
+"""Upkeep: runs whose process is gone, attempts that were forgotten, and logs that are old.
+
+Events are the lineage: nothing here deletes them.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster import DefaultRunLauncher
+
+from pipelines.instance.homes import recover
+from pipelines.sensors.durations import sensor_seconds, whole_number
+
+ASKED_TAG = "judgeline/retry-asked"
+"""Tag with the id of a run for which another attempt was asked for twice; there is no third time.
+
+The id, since a run takes over the tags of the one it follows.
+"""
+VARIABLE = "JUDGELINE_LOG_DAYS"
+DEFAULT_DAYS = 90
+EVALUATIONS_KEPT = timedelta(minutes=10)
+"""How long it can be seen which condition was true of which partition: each tick that did something
+leaves a hundred kilobytes for each table, and Dagster keeps them for 30 days."""
+_LEFT_TO_THE_DAEMON = timedelta(seconds=60)
+_LOOKED_BACK = timedelta(days=1)
+_PAGE = 500
+_FINISHED = [
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+]
+
+
+@dg.sensor(
+    minimum_interval_seconds=2 * sensor_seconds(),
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Fails runs of this host whose process is gone, so that they are tried again.",
+)
+def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Fail the runs whose process is gone; the instance's run retries start them again.
+
+    The server that launched a run notices when its process ends, unless it ended too. Run
+    monitoring looks after runs of other launchers; those of Dagster's default one it cannot see.
+    """
+    instance = context.instance
+    forgotten = ask_again(instance, datetime.now(UTC) - _LEFT_TO_THE_DAEMON)
+    again = f"; asked again for another attempt of {', '.join(forgotten)}" if forgotten else ""
+    if not isinstance(instance.run_launcher, DefaultRunLauncher):
+        launcher = type(instance.run_launcher).__name__
+        return dg.SkipReason(f"run monitoring watches the runs of {launcher}{again}")
+    gone = recover(instance)
+    failed = f"failed {', '.join(gone)}" if gone else "no run of this host lost its process"
+    return dg.SkipReason(failed + again)
+
+
+def ask_again(instance: dg.DagsterInstance, before: datetime) -> list[str]:
+    """Report once more the failures whose promised attempt nobody made; return those runs' ids.
+
+    Dagster's daemon looks once, when a failure is recorded, and passes over a run whose state is
+    written a moment later than its event.
+    """
+    promised = dg.RunsFilter(
+        statuses=[dg.DagsterRunStatus.FAILURE],
+        tags={"dagster/will_retry": "true"},
+        updated_after=before - _LOOKED_BACK,
+        updated_before=before,
+    )
+    forgotten = []
+    for run in instance.get_runs(promised):
+        is_settled = (
+            "dagster/auto_retry_run_id" in run.tags or run.tags.get(ASKED_TAG) == run.run_id
+        )
+        if is_settled:
+            continue
+        if not _is_launched(run):  # the daemon cannot start what a terminal ran
+            continue
+        instance.add_run_tags(run.run_id, {ASKED_TAG: run.run_id})
+        instance.report_run_failed(run, "The attempt that was to follow did not: it is due again.")
+        forgotten.append(run.run_id)
+    return forgotten
+
+
+def _is_launched(run: dg.DagsterRun) -> bool:
+    return run.remote_job_origin is not None
+
+
+@dg.op(description="Deletes what steps of runs printed that ended long ago.")
+def prune_compute_logs(context: dg.OpExecutionContext) -> None:
+    """Delete the captured output of runs that ended more than JUDGELINE_LOG_DAYS ago."""
+    days = kept_days()
+    n_runs = prune(context.instance, datetime.now(UTC) - timedelta(days=days))
+    context.log.info(f"deleted what {n_runs:,} runs printed that ended more than {days} days ago")
+    context.add_output_metadata({"runs": n_runs, "kept_days": days})
+
+
+@dg.job(
+    name="prune_logs",
+    description=f"Deletes captured logs of runs that ended {VARIABLE} ({DEFAULT_DAYS}) days ago.",
+)
+def prune_logs() -> None:
+    """Delete captured logs of runs that ended long ago."""
+    prune_compute_logs()
+
+
+weekly_pruning = dg.ScheduleDefinition(
+    name="weekly_pruning",
+    job=prune_logs,
+    cron_schedule="30 3 * * 0",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Deletes captured logs that are old, on Sundays at night.",
+)
+
+
+@dg.sensor(
+    minimum_interval_seconds=120,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Deletes what automation conditions came to more than ten minutes ago.",
+)
+def old_evaluations(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    """Delete the evaluations of automation conditions that are older than `EVALUATIONS_KEPT`."""
+    before = datetime.now(UTC) - EVALUATIONS_KEPT
+    storage = context.instance.schedule_storage
+    if storage is not None and storage.supports_auto_materialize_asset_evaluations:
+        storage.purge_asset_evaluations(before.timestamp())
+    return dg.SkipReason(f"evaluations from before {before:%Y-%m-%d %H:%M} UTC are gone")
+
+
+def kept_days() -> int:
+    """Return the days for which captured logs are kept: JUDGELINE_LOG_DAYS, or 90."""
+    return whole_number(VARIABLE, DEFAULT_DAYS, "days")
+
+
+def prune(instance: dg.DagsterInstance, cutoff: datetime) -> int:
+    """Delete the captured output of runs that ended before a moment; return how many those are.
+
+    Runs that had theirs deleted before count again: their events are still there.
+    """
+    ended = list(_ended_before(instance, cutoff))
+    for run_id in ended:
+        instance.compute_log_manager.delete_logs(prefix=[run_id])
+    return len(ended)
+
+
+def _ended_before(instance: dg.DagsterInstance, cutoff: datetime) -> Iterator[str]:
+    cursor = None
+    wanted = dg.RunsFilter(statuses=_FINISHED, created_before=cutoff)
+    while records := instance.get_run_records(wanted, limit=_PAGE, cursor=cursor):
+        for record in records:
+            ended = record.end_time or record.update_timestamp.timestamp()
+            if ended < cutoff.timestamp():
+                yield record.dagster_run.run_id
+        cursor = records[-1].dagster_run.run_id

@@ -1,0 +1,296 @@
+"""Locations of a corpus' files, here or on the hub, and the revision of their content."""
+
+import difflib
+import glob
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from judgeline.io import SUFFIXES
+from resources.config.corpora import CorpusDefinition, unset_variables
+from resources.config.paths import ROOT, home
+
+_ADDRESS = re.compile(
+    r"(?:hf://)?datasets/(?P<repo>[^/@]+/[^/@]+)"
+    r"(?:@(?P<revision>refs/(?:convert|pr)/[^/]+|[^/]+))?/(?P<pattern>.+)"
+)
+_WILD = re.compile(r"[*?\[]")
+_SHARD = re.compile(r"(.*-)(\d{2,5})-of-(\d{2,5})(.*)")
+_CONFIG = "config/corpora.yaml"
+
+
+class HubAddress(NamedTuple):
+    """A file or glob in a dataset of the hub, and the revision that pins it."""
+
+    repo: str
+    pattern: str
+    revision: str | None
+
+
+def corpus_files(definition: CorpusDefinition) -> list[Path]:
+    """Return the files of a corpus on this machine, sorted by path.
+
+    Files of the hub are downloaded into its cache first, and taken from there when
+    ``HF_HUB_OFFLINE`` is set.
+    """
+    location = _require_location(definition)
+    if "://" not in location:
+        return _local_files(location, definition.slug)
+    address = _hub_address(location, definition)
+    if is_offline():
+        return _cached_files(address, definition.slug)
+    return _downloaded_files(address, definition.slug)
+
+
+def hub_address(definition: CorpusDefinition) -> HubAddress | None:
+    """Return where on the hub a corpus lies, None if it lies on this machine."""
+    location = _require_location(definition)
+    return _hub_address(location, definition) if "://" in location else None
+
+
+def _require_location(definition: CorpusDefinition) -> str:
+    here = f"corpus {definition.slug!r} in {_CONFIG}"
+    if definition.location is None:
+        raise ValueError(f"{here} has no location; set it to a file, folder, glob or hf:// address")
+    for key in ("location", "revision"):
+        unset = unset_variables(getattr(definition, key) or "")
+        if unset:
+            raise ValueError(
+                f"the {key} of {here} needs the environment variable {unset[0]}, which is not "
+                f"set; set it, or write the {key} itself there"
+            )
+    return definition.location
+
+
+def _local_files(location: str, slug: str) -> list[Path]:
+    path = Path(location).expanduser()
+    path = path if path.is_absolute() else ROOT / path
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES]
+        found = _one_kind(found, path)
+    else:
+        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
+    if files := sorted(file for file in found if file.is_file()):
+        return files
+    raise FileNotFoundError(
+        f"corpus {slug!r}: nothing to read at {path}{_near(path)}; correct its location in "
+        f"{_CONFIG}, or put the file there"
+    )
+
+
+def _one_kind(files: Iterable[Path], folder: Path) -> list[Path]:
+    """Return the files of a folder; several formats in it would be read twice or mixed."""
+    listed = list(files)
+    kinds = sorted({SUFFIXES[file.suffix.lower()] for file in listed})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{folder} holds {' and '.join(kinds)} files; name one kind in its location, such as "
+            f"{folder}/*.{kinds[0]}"
+        )
+    return listed
+
+
+def _near(path: Path) -> str:
+    if _WILD.search(path.name) or not path.parent.is_dir():
+        return ""
+    close = difflib.get_close_matches(path.name, [p.name for p in path.parent.iterdir()], n=1)
+    return f" (is {close[0]} meant?)" if close else ""
+
+
+def _hub_address(location: str, definition: CorpusDefinition) -> HubAddress:
+    here = f"corpus {definition.slug!r} in {_CONFIG}"
+    found = _ADDRESS.fullmatch(location) if location.startswith("hf://") else None
+    if found is None:
+        raise ValueError(
+            f"the location {location!r} of {here} is no path and no address of the form "
+            "hf://datasets/owner/name/path; correct it"
+        )
+    written = unquote(found["revision"]) if found["revision"] else None
+    if written and definition.revision and written != definition.revision:
+        raise ValueError(
+            f"{here} asks for two revisions, {written!r} in its location and "
+            f"{definition.revision!r} as revision; keep one"
+        )
+    revision = written or definition.revision
+    if revision is None:
+        raise ValueError(
+            f"{here} has no revision, so it could change between two runs; open "
+            f"https://huggingface.co/datasets/{found['repo']}/commits/main, copy the commit's "
+            "hash, and set it as revision"
+        )
+    return HubAddress(found["repo"], found["pattern"], revision)
+
+
+def is_offline() -> bool:
+    """Return whether the hub's local cache is all that may be used."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
+
+
+def _downloaded_files(address: HubAddress, slug: str) -> list[Path]:
+    from huggingface_hub import HfFileSystem, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    pinned = f"datasets/{address.repo}@{quote(address.revision or '', safe='')}/{address.pattern}"
+    try:
+        found = sorted(str(name) for name in HfFileSystem().glob(pinned))
+        names = [match["pattern"] for name in found if (match := _ADDRESS.fullmatch(name))]
+        if not names:
+            raise FileNotFoundError(f"no file of it matches {address.pattern!r}")
+        return [
+            Path(
+                hf_hub_download(address.repo, name, repo_type="dataset", revision=address.revision)
+            )
+            for name in names
+        ]
+    except HfHubHTTPError.__bases__ as error:  # OSError, and any error of the HTTP client in use
+        raise ConnectionError(
+            f"corpus {slug!r}: dataset {address.repo} at revision {address.revision} could not be "
+            f"downloaded: {error}. Check the network, repository, revision and path; for a gated "
+            "dataset accept its terms on its page and set HF_TOKEN; to work without a network set "
+            "HF_HUB_OFFLINE=1 after downloading it once."
+        ) from error
+
+
+def _cached_files(address: HubAddress, slug: str) -> list[Path]:
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(
+            snapshot_download(
+                address.repo,
+                repo_type="dataset",
+                revision=address.revision,
+                allow_patterns=address.pattern,
+                local_files_only=True,
+            )
+        )
+    except OSError as error:
+        raise FileNotFoundError(_not_cached(address, slug)) from error
+    cached = sorted(path for path in folder.glob(address.pattern) if path.is_file())
+    if not cached or ("*" in address.pattern and _missing_shards(cached)):
+        raise FileNotFoundError(_not_cached(address, slug))
+    return cached
+
+
+def _missing_shards(files: Iterable[Path]) -> set[str]:
+    """Return the shards that the names of others announce: a cache may hold only some."""
+    shards = [found for file in files if (found := _SHARD.fullmatch(file.name))]
+    announced = {
+        f"{shard[1]}{number:0{len(shard[3])}d}-of-{shard[3]}{shard[4]}"
+        for shard in shards
+        for number in range(int(shard[3]))
+    }
+    return announced - {shard[0] for shard in shards}
+
+
+def _not_cached(address: HubAddress, slug: str) -> str:
+    return (
+        f"corpus {slug!r}: {address.pattern} of dataset {address.repo} at revision "
+        f"{address.revision} is not, or not all, in the hub's local cache, and HF_HUB_OFFLINE is "
+        f"set; on a machine with a network run: hf download {address.repo} --repo-type dataset "
+        f"--revision {address.revision} --include '{address.pattern}'"
+    )
+
+
+# What identifies the present content, without reading all of it again
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_SECONDS = 10.0
+"""What the hub may take to answer: a tick of all corpora has a minute."""
+
+
+def content_revision(definition: CorpusDefinition) -> str:
+    """Return a text that changes exactly when a corpus, or how it is read, does.
+
+    Of a hub dataset it names the commit that its revision resolves to; of files here a hash of
+    their content, remembered by size and time of change; of the built-in arena one of its options.
+    """
+    read_as: dict[str, Any] = {
+        "reader": definition.reader,
+        "arena_hard": definition.arena_hard.model_dump() if definition.arena_hard else None,
+    }
+    if definition.outcomes:
+        read_as["outcomes"] = definition.outcomes
+    if definition.allow_quarantine:
+        read_as["allow_quarantine"] = True
+    if definition.reader == "arena":
+        own = {"options": definition.arena, "seed": definition.seed, "slug": definition.slug}
+        return f"options {_hash({**read_as, **own})}"
+    address = hub_address(definition)
+    if address is None:
+        return f"content {_hash({**read_as, 'files': _file_hashes(corpus_files(definition))})}"
+    where = {"repo": address.repo, "pattern": address.pattern}
+    return f"commit {_commit(address, definition)} {_hash({**read_as, **where})}"
+
+
+def _commit(address: HubAddress, definition: CorpusDefinition) -> str:
+    """Return the commit of a hub address; a revision that is one needs no network."""
+    revision = str(address.revision)
+    if _COMMIT.fullmatch(revision):
+        return revision
+    if is_offline():
+        parts = corpus_files(definition)[0].parts
+        return parts[len(parts) - 1 - parts[::-1].index("snapshots") + 1]
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        found = HfApi().dataset_info(address.repo, revision=revision, timeout=_HUB_SECONDS)
+        return str(found.sha)
+    except HfHubHTTPError.__bases__ as error:
+        raise ConnectionError(
+            f"corpus {definition.slug!r}: the hub does not say which commit {revision!r} of "
+            f"{address.repo} is: {error}. Check the network, or pin a commit as revision"
+        ) from error
+
+
+def _file_hashes(files: Sequence[Path]) -> dict[str, str]:
+    """Return the content hash of each file by name; one that did not change is not read again.
+
+    Each is remembered as soon as it is known: who has no time for all of them goes on from there.
+    """
+    cache = home() / "revisions.json"
+    known = _remembered(cache)
+    found: dict[str, str] = {}
+    for file in files:
+        stat = file.stat()
+        stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
+        before = known.get(str(file), {})
+        if before.get("stamp") != stamp or "hash" not in before:
+            before = {"stamp": stamp, "hash": _file_hash(file)}
+            _remember(cache, {**_remembered(cache), str(file): before})
+        found[file.name] = before["hash"]
+    return found
+
+
+def _remembered(cache: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(cache.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a cache that is missing or torn is made anew
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _remember(cache: Path, entries: Mapping[str, Any]) -> None:
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    part = cache.with_suffix(f".{uuid.uuid4().hex}.part")
+    part.write_text(json.dumps(entries), encoding="utf-8")
+    part.replace(cache)
+
+
+def _file_hash(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _hash(parts: Mapping[str, Any]) -> str:
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,331 @@
+"""Writes verdicts in the formats of other programs, which `resources.corpora` reads.
+
+One section for each format; what all share is in `games`.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judgeline.verdict import CRITERIA, text_hash
+from resources.config.corpora import ArenaHardOptions
+from resources.corpora.arena_hard import LABELS
+from resources.corpora.mt_bench import ERROR, WINNERS, turn_id
+from resources.corpora.verdict_files import split_answer
+from resources.exchange.games import (
+    Account,
+    Exported,
+    Game,
+    JudgedBattle,
+    note_repeats,
+    note_scores,
+    one_outcome,
+    per_order,
+)
+
+# Arena-Hard: models against one baseline, a label per game
+
+_PLAIN_LABEL = {1.0: "A>B", 0.5: "A=B", 0.0: "B>A"}
+"""Label of the share of the answer shown first; a strength is never made up."""
+
+
+def write_arena_hard(
+    judged: Sequence[JudgedBattle], account: Account, judge: str, options: ArenaHardOptions | None
+) -> Exported:
+    """Return a JSON line per battle against the baseline, its games in the program's order.
+
+    A label that came from such a file is written as it was, any other without strength.
+    """
+    if options is None or not isinstance(options.baseline, str):
+        raise ValueError(
+            "an Arena-Hard file is about one baseline; name the model that all others met: "
+            "--baseline NAME"
+        )
+    rows = []
+    for one in judged:
+        row = _hard_row(one, account, judge, options.baseline, options.baseline_first_in)
+        if row is not None:
+            rows.append(row)
+    note_repeats(((row["uid"], row["model"]) for row in rows), account)
+    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
+    return Exported("".join(lines), account)
+
+
+def _hard_row(
+    judged: JudgedBattle, account: Account, judge: str, baseline: str, first_in: int
+) -> dict[str, object] | None:
+    battle = judged.battle
+    if baseline not in (battle["model_a"], battle["model_b"]):
+        account.left_out[f"neither model is the baseline {baseline!r}"] += 1
+        return None
+    pair = per_order(judged, account)
+    if pair is None:
+        return None
+    baseline_is_a = battle["model_a"] == baseline
+    a_first, b_first = _game(pair[0], True, account), _game(pair[1], False, account)
+    baseline_leads = (a_first, b_first) if baseline_is_a else (b_first, a_first)
+    return {
+        "uid": battle["question_id"],
+        "model": battle["model_b" if baseline_is_a else "model_a"],
+        "judge": judge,
+        "games": list(baseline_leads if first_in == 1 else baseline_leads[::-1]),
+    }
+
+
+def _game(game: Game, a_is_first: bool, account: Account) -> dict[str, object]:
+    label, words = ("", game.answer or "")
+    if game.scores is None:
+        label, words = split_answer(game.answer, (*LABELS, ""))
+    if game.outcome is None or not game.is_ok:
+        return {"score": None, "judgment": words}
+    share = game.outcome if a_is_first else 1 - game.outcome
+    if LABELS.get(label) != share:
+        label = _PLAIN_LABEL[share]
+        account.changed["labels without a strength, which the tables do not have"] += 1
+    return {"score": label, "judgment": words}
+
+
+def arena_hard_options(style: str, named: Sequence[str], first_in: int) -> ArenaHardOptions | None:
+    """Return the options that an Arena-Hard file needs, None where no baseline is named.
+
+    `named` is one name, or ``CATEGORY=NAME`` for each category.
+    """
+    if not named:
+        return None
+    if style != "arena-hard":
+        raise ValueError(f"--baseline belongs to the format arena-hard, not {style}; remove it")
+    return ArenaHardOptions.model_validate(
+        {"baseline": _baseline(named), "baseline_first_in": first_in}
+    )
+
+
+def _baseline(named: Sequence[str]) -> str | dict[str, str]:
+    if len(named) == 1 and "=" not in named[0]:
+        return named[0]
+    pairs = {name: name.partition("=")[::2] for name in named}
+    for name, (category, model) in pairs.items():
+        if not category or not model:
+            raise ValueError(
+                f"--baseline {name!r} is one of several and names no category; write "
+                "CATEGORY=NAME for each (a name that holds '=' can stand in config/corpora.yaml)"
+            )
+    return dict(pairs.values())
+
+
+# MT-bench: the winner of both games, by model
+
+_WINNER_OF = {share: winner for winner, share in WINNERS.items()}
+PROMPT = "judgeline"
+"""Second part of ``judge``, where FastChat names the prompt."""
+
+
+def write_mt_bench(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+    """Return a JSON line per battle with a winner per order; a failed game is ``error``.
+
+    ``tstamp`` is null: the tables do not say when a judge answered.
+    """
+    rows = []
+    for one in judged:
+        pair = per_order(one, account)
+        if pair is not None:
+            rows.append(_bench_row(one.battle, pair, judge))
+    keys = ((row["question_id"], row["turn"], row["model_1"], row["model_2"]) for row in rows)
+    note_repeats(keys, account)
+    lines = [json.dumps(row, allow_nan=False) + "\n" for row in rows]
+    return Exported("".join(lines), account)
+
+
+def _bench_row(battle: Mapping[str, Any], pair: tuple[Game, Game], judge: str) -> dict[str, Any]:
+    turn = None if battle["n_turns"] is None else int(battle["n_turns"])
+    (first, second), words = zip(*map(_winner_and_words, pair), strict=True)
+    return {
+        "question_id": _question(battle["question_id"], turn),
+        "model_1": battle["model_a"],
+        "model_2": battle["model_b"],
+        "g1_winner": first,
+        "g2_winner": second,
+        "judge": [judge, PROMPT],
+        "g1_judgment": words[0],
+        "g2_judgment": words[1],
+        "turn": turn,
+        "tstamp": None,
+    }
+
+
+def _winner_and_words(game: Game) -> tuple[str, str]:
+    words = game.answer or ""
+    if game.scores is None:
+        _, words = split_answer(game.answer, (*WINNERS, ERROR, ""))
+    if game.outcome is None or not game.is_ok:
+        return ERROR, words
+    return _WINNER_OF[game.outcome], words
+
+
+def _question(question: str, turn: int | None) -> str | int:
+    """Return the question without its turn; a number where it is one, as in the benchmark."""
+    suffix = turn_id("", turn)
+    bare = question.removesuffix(suffix) if suffix else question
+    number = bare.isascii() and bare.isdecimal() and str(int(bare[:18])) == bare
+    return int(bare) if number else bare
+
+
+# AlpacaEval: one preference per pair, with its texts
+
+NO_TEXT = "without texts, by which such rows are matched"
+
+
+def write_alpaca_eval(judged: Sequence[JudgedBattle], account: Account, judge: str) -> Exported:
+    """Return a JSON list of battles; a preference is 2 minus A's share of the win.
+
+    Null where an order failed. The raw completion is written where one verdict stands for the
+    battle; two answers have no place.
+    """
+    rows = []
+    for one in judged:
+        battle = one.battle
+        texts = {
+            "instruction": battle["instruction"],
+            "output_1": battle["completion_a"],
+            "output_2": battle["completion_b"],
+        }
+        if None in texts.values():
+            account.left_out[NO_TEXT] += 1
+            continue
+        outcome = one_outcome(one, account)
+        note_scores(one.games.values(), account)
+        rows.append(
+            {
+                **texts,
+                "generator_1": battle["model_a"],
+                "generator_2": battle["model_b"],
+                "annotator": judge,
+                "preference": None if outcome is None else 2 - outcome,
+                "raw_completion": _completion(one, account),
+            }
+        )
+    said = ("preference", "raw_completion")
+    note_repeats((tuple(row[name] for name in row if name not in said) for row in rows), account)
+    text = json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return Exported(text, account)
+
+
+def _completion(judged: JudgedBattle, account: Account) -> Any:
+    if "mean" not in judged.games:
+        n_answers = sum(game.answer is not None for game in judged.games.values())
+        account.changed["the judge's words, not written"] += n_answers
+        return None
+    answer = judged.games["mean"].answer
+    return None if answer is None else _as_published(answer)
+
+
+def _as_published(answer: str) -> Any:
+    """Return the object that an answer is the compact JSON of, else the answer."""
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError):
+        return answer
+    again = isinstance(value, dict | list) and json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), allow_nan=True
+    )
+    return value if again == answer and "NaN" not in answer and "Infinity" not in answer else answer
+
+
+# Released Soft-Elo annotations: 23 columns, 0 where A wins
+
+_COLUMNS = (
+    "battle_id source_dataset judge row_index instruction_id_hash original_question_id_hash "
+    "instruction_index model_a model_b human_pref human_label judge_pref judge_label scores_a "
+    "scores_b len_a len_b language source metadata_model_a metadata_model_b parse_error agree"
+)
+COLUMNS = tuple(_COLUMNS.split())
+_UNKNOWN = (
+    "instruction_index human_label judge_label source metadata_model_a metadata_model_b agree"
+)
+UNKNOWN = tuple(_UNKNOWN.split())
+"""Columns that are left empty: what they hold is not in the tables."""
+
+NO_QUARTER = "an outcome that is no multiple of a quarter"
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def write_soft_elo(
+    judged: Sequence[JudgedBattle], account: Account, judge: str, corpus: str
+) -> Exported:
+    """Return a CSV row per battle: preferences 0 where A wins, scores averaged over both orders.
+
+    A battle of which an order failed is marked with ``parse_error`` and has no scores. Lengths
+    are in characters; ``original_question_id_hash`` is the question's id in the tables, by
+    which the same battle is found under another judge.
+    """
+    sink = io.StringIO(newline="")
+    sheet = csv.DictWriter(sink, COLUMNS, restval="", lineterminator="\n")
+    sheet.writeheader()
+    keys = []
+    for one in judged:
+        row = _soft_row(one, account)
+        if row is None:
+            continue
+        row |= {"source_dataset": corpus, "judge": judge, "row_index": len(keys)}
+        sheet.writerow(row)
+        keys.append((row["original_question_id_hash"], row["model_a"], row["model_b"]))
+    note_repeats(keys, account)
+    return Exported(sink.getvalue(), account)
+
+
+def _soft_row(judged: JudgedBattle, account: Account) -> dict[str, Any] | None:
+    games = [judged.games["mean"]] if "mean" in judged.games else list(judged.pair)
+    if any(game.outcome not in (*_QUARTERS, None) for game in games):
+        account.left_out[NO_QUARTER] += 1
+        return None
+    battle = judged.battle
+    outcome = one_outcome(judged, account)
+    failed = not all(game.is_ok for game in games)
+    if failed and len(games) == 1:
+        outcome = games[0].outcome  # as published beside the failure
+    scores = None if failed else _scores(games)
+    if scores is None and not failed:
+        account.changed["verdicts without rubric scores, written as {}"] += 1
+    return {
+        "battle_id": battle["battle_id"],
+        "instruction_id_hash": _hash(battle["instruction"]),
+        "original_question_id_hash": battle["question_id"],
+        "model_a": battle["model_a"],
+        "model_b": battle["model_b"],
+        "human_pref": _preference(battle["human_outcome"]),
+        "judge_pref": _preference(outcome),
+        "scores_a": _json(scores, 0),
+        "scores_b": _json(scores, 1),
+        "len_a": _length(battle["completion_a"]),
+        "len_b": _length(battle["completion_b"]),
+        "language": battle["language"] or "",
+        "parse_error": failed,
+    }
+
+
+def _scores(games: Sequence[Game]) -> tuple[float, ...] | None:
+    """Return A's six scores and B's six, averaged over the orders; None where any is missing."""
+    told = [game.scores for game in games if game.scores is not None]
+    if len(told) < len(games):
+        return None
+    return tuple(sum(points) / len(points) for points in zip(*told, strict=True))
+
+
+def _json(scores: tuple[float, ...] | None, side: int) -> str:
+    if scores is None:
+        return "{}"
+    own = scores[side * len(CRITERIA) : (side + 1) * len(CRITERIA)]
+    return json.dumps(dict(zip(CRITERIA, own, strict=True)), separators=(",", ":"))
+
+
+def _preference(outcome: float | None) -> float | str:
+    return "" if outcome is None else 1.0 - outcome
+
+
+def _length(text: str | None) -> int | str:
+    return "" if text is None else len(text)
+
+
+def _hash(text: str | None) -> str:
+    return "" if text is None else text_hash(text)

@@ -1,0 +1,342 @@
+"""Batches of calls: each call is submitted once, waited for, and its result read."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, Self, TypeVar
+
+from resources.judges.batch.lines import (
+    LOST,
+    NOTHING,
+    Limits,
+    Part,
+    Result,
+    read_lines,
+    write_parts,
+)
+from resources.judges.batch.provider import Provider
+from resources.judges.batch.records import Record, Records
+from resources.judges.budget import Cost
+from resources.judges.judge import Presentation
+from resources.judges.live.costs import Meter, Usage, most_of, text_bytes
+from resources.judges.live.endpoint import EndpointError, OutOfReachError
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_GROWTH = 1.5
+_SHOWN = 3
+
+R = TypeVar("R")
+Tell = Callable[[str], None]
+
+
+class Pace(NamedTuple):
+    """Seconds between two looks at a batch, at first and at most.
+
+    Once the endpoint was reached it may be out of reach for `outage_s` seconds at a time.
+    """
+
+    first_s: float = 5.0
+    longest_s: float = 60.0
+    outage_s: float = 7200.0
+
+
+class Reservations:
+    """What a budget holds back by request."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._held: dict[str, tuple[Cost, int]] = {}
+        self._submitted: set[str] = set()
+
+    @classmethod
+    @contextmanager
+    def of(cls, meter: Meter) -> Iterator[Self]:
+        """Give reservations of which none is held afterwards.
+
+        What was submitted and has no result then counts in full: it is carried out and billed
+        all the same.
+        """
+        held = cls(meter)
+        try:
+            yield held
+        finally:
+            for identity, (most, _) in held._held.items():
+                meter.budget.settle(most, most if identity in held._submitted else Cost())
+
+    def reserve(self, identity: str, body: dict[str, Any]) -> bool:
+        """Return whether the budget covers a request, and hold back what it may cost."""
+        if identity in self._held:
+            return True
+        most = most_of(body["messages"], body, self._meter.price)
+        if not self._meter.budget.reserve(most):
+            return False
+        self._held[identity] = most, text_bytes(body["messages"])
+        return True
+
+    def submit(self, identities: list[str]) -> None:
+        """Note that requests are about to be submitted."""
+        self._submitted.update(identities)
+
+    def settle(self, identity: str, result: Result) -> bool:
+        """Replace what is held back for a request by what it cost; return whether it was ours.
+
+        Requests of an earlier run were paid for under its budget, and cost this one nothing.
+        """
+        held = self._held.pop(identity, None)
+        if held is not None:
+            self._meter.budget.settle(held[0], self._cost(result, *held))
+        return held is not None
+
+    def _cost(self, result: Result, most: Cost, prompt_bytes: int) -> Cost:
+        if not result.is_billed:
+            return Cost()
+        answer = result.answer
+        said = len((answer.text or "").encode("utf-8", "surrogatepass"))
+        usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
+        return self._meter.cost(usage, most)
+
+
+class Awaited(NamedTuple):
+    """A batch, and the calls in it whose results are wanted."""
+
+    record: Record
+    identities: list[str]
+
+
+class Submitter:
+    """Submits each call at most once, however often the program is killed meanwhile.
+
+    The order is: write down the calls; upload them; write down the file; create the batch; write
+    down the batch. Whoever is killed in between leaves a record without a batch. One without a
+    file has none. For one with a file, the provider's batches are searched; if there is none, the
+    file is deleted, so that a creation still on its way must fail, and they are searched again.
+    `awaited` are the batches with wanted calls, by token; whoever collects one takes it out.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        records: Records,
+        held: Reservations,
+        write: Callable[[Presentation], dict[str, Any]],
+        *,
+        limits: Limits,
+    ) -> None:
+        self._provider, self._records, self._held = provider, records, held
+        self._write, self._limits = write, limits
+        self.awaited: dict[str, Awaited] = {}
+
+    def cover(self, wanted: Mapping[str, Presentation]) -> None:
+        """Await a batch for each of the wanted calls that the budget covers."""
+        with self._records.exclusive():
+            there = self._there(wanted)
+            missing = {i: shown for i, shown in wanted.items() if i not in there}
+            for identity, record in there.items():
+                self._await(record, identity)
+            for part in write_parts(self._requests(missing), self._limits):
+                self._await(self._submit(part), *part.identities)
+
+    def _await(self, record: Record, *identities: str) -> None:
+        self.awaited.setdefault(record.token, Awaited(record, [])).identities.extend(identities)
+
+    def _there(self, wanted: Mapping[str, Presentation]) -> dict[str, Record]:
+        """Return the latest record of each wanted call that is not to be asked anew."""
+        latest: dict[str, Record] = {}
+        for record in map(self._resolved, self._records.all()):
+            if record is not None:
+                latest |= dict.fromkeys(wanted.keys() & set(record.identities), record)
+                for identity in record.answered:
+                    latest.pop(identity, None)
+        return {identity: latest[identity] for identity in wanted if identity in latest}
+
+    def _requests(
+        self, missing: Mapping[str, Presentation]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        for identity, shown in missing.items():
+            body = self._write(shown)
+            if not self._held.reserve(identity, body):
+                return
+            yield identity, body
+
+    def _submit(self, part: Part) -> Record:
+        self._held.submit(part.identities)
+        for _ in self._provider.attempts():
+            if (record := self._attempt(part)) is not None:
+                return record
+        raise EndpointError(
+            f"the provider took {len(part.identities)} requests, but made no batch of them however "
+            "often it was asked to; nothing was submitted, run again later"
+        )
+
+    def _attempt(self, part: Part) -> Record | None:
+        """Return the record of a batch made of a part, or None if certainly none was."""
+        record = self._records.open(part.identities)
+        try:
+            file_id = self._provider.upload(f"{record.token}.jsonl", part.file)
+            record = self._records.save(replace(record, file_id=file_id))
+            batch_id = self._provider.create(record)
+        except EndpointError:
+            self._records.drop(record)
+            raise
+        if batch_id is None:
+            return self._resolved(record)
+        return self._records.save(replace(record, batch_id=batch_id))
+
+    def _resolved(self, record: Record) -> Record | None:
+        """Return a record with its batch, or None, and forget it, if no batch can come of it."""
+        if record.batch_id is not None:
+            return record
+        batch_id = self._search(record) if record.file_id is not None else None
+        if batch_id is None:
+            self._records.drop(record)
+            return None
+        return self._records.save(replace(record, batch_id=batch_id))
+
+    def _search(self, record: Record) -> str | None:
+        file_id = record.file_id or ""
+        found = self._provider.find(record)
+        if found is None:
+            if not record.is_withdrawn:
+                self._require_known(record, file_id)
+                self._records.save(replace(record, is_withdrawn=True))
+            self._provider.delete(file_id)
+            self._provider.pause()
+            found = self._provider.find(record)
+        return found
+
+    def _require_known(self, record: Record, file_id: str) -> None:
+        if not self._provider.has_file(file_id):
+            raise EndpointError(
+                f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
+                f"file {file_id}, which this endpoint does not show to this key; use the key that "
+                "uploaded it, or, if you are sure that no batch came of it, delete "
+                f"{self._records.file(record)}"
+            )
+
+
+class Collector:
+    """Collects the results of batches as they end.
+
+    `counts` is added ``unknown``: lines that belong to no request of their batch.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        records: Records,
+        read: Callable[[dict[str, Any], Presentation], Result],
+        pace: Pace,
+        *,
+        tell: Tell,
+        warn: Tell,
+        counts: Counter[str],
+    ) -> None:
+        self._provider, self._records, self._read_result = provider, records, read
+        self._pace, self._tell, self._warn, self._counts = pace, tell, warn, counts
+        self._was_reached = False
+
+    def ended(
+        self, batches: Sequence[Awaited], shown: Mapping[str, Presentation]
+    ) -> Iterator[tuple[Record, dict[str, Result]]]:
+        """Yield the batches as they end, with the results of their awaited calls.
+
+        Calls whose results the provider has deleted are lost, and may be asked anew.
+        """
+        wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
+        for record, batch in self._watch([one.record for one in batches]):
+            results = self._read(record, batch, wanted[record.token])
+            gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
+            self._records.close(record.token, gone)
+            yield record, results
+
+    def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
+        """Yield batches as they end, looking less and less often."""
+        awaited = {record.batch_id or "": record for record in records}
+        told: dict[str, str] = {}
+        wait = min(self._pace.first_s, self._pace.longest_s)
+        while True:
+            for batch_id, record in list(awaited.items()):
+                batch = self._look(record)
+                state = _state(batch)
+                if told.get(batch_id) != state:
+                    self._tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
+                told[batch_id] = state
+                if batch.status in _ENDED:
+                    del awaited[batch_id]
+                    yield record, batch
+            if not awaited:
+                return
+            time.sleep(wait)
+            wait = min(_GROWTH * wait, self._pace.longest_s)
+
+    def _patiently(self, ask: Callable[[], R]) -> R:
+        """Return what the provider says, after an outage too: a batch goes on through it."""
+        began, is_told = time.monotonic(), False
+        while True:
+            try:
+                said = ask()
+                self._was_reached = True
+                return said
+            except OutOfReachError as error:
+                if not self._was_reached or time.monotonic() - began > self._pace.outage_s:
+                    raise
+                if not is_told:
+                    self._warn(f"tried again for {self._pace.outage_s:,.0f} s at most: {error}")
+                is_told = True
+            time.sleep(self._pace.longest_s)
+
+    def _look(self, record: Record) -> Any:
+        batch = self._patiently(lambda: self._provider.look(record.batch_id or ""))
+        if batch is None:
+            raise EndpointError(
+                f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
+                f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
+                f"key that submitted it, or delete {self._records.file(record)} to ask, and pay, "
+                "anew"
+            )
+        return batch
+
+    def _read(
+        self, record: Record, batch: Any, wanted: Mapping[str, Presentation]
+    ) -> dict[str, Result]:
+        """Return the results of an ended batch by call; also of those that were not carried out."""
+        files = [name for name in (batch.output_file_id, batch.error_file_id) if name]
+        if batch.status == "failed" and not files:
+            self._records.drop(record)
+            refused = f"batch {batch.id} was refused: {_reasons(batch)}"
+            return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
+        found: dict[str, Result] = {}
+        contents = [self._patiently(partial(self._provider.lines, name)) for name in files]
+        there = [lines for lines in contents if lines is not None]
+        own = set(record.identities)
+        for identity, line in chain.from_iterable(map(read_lines, there)):
+            if identity not in own:
+                self._counts["unknown"] += 1
+            elif identity in wanted and identity not in found:
+                found[identity] = self._read_result(line, wanted[identity])
+        missing = wanted.keys() - found.keys()
+        is_whole = len(there) == len(files)
+        if missing and not is_whole:
+            self._tell(f"results of batch {batch.id} are gone: {len(missing):,} calls are lost")
+        return found | dict.fromkeys(missing, NOTHING if is_whole else LOST)
+
+
+def _state(batch: Any) -> str:
+    counts = getattr(batch, "request_counts", None)
+    if counts is None:
+        return str(batch.status)
+    return f"{batch.status}, {counts.completed:,} answered, {counts.failed:,} failed"
+
+
+def _reasons(batch: Any) -> str:
+    errors = getattr(getattr(batch, "errors", None), "data", None) or []
+    said = [
+        f"{one.message or one.code}" + (f" (line {one.line})" if one.line else "")
+        for one in errors[:_SHOWN]
+    ]
+    more = f" and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""
+    return "; ".join(said) + more if said else "the provider does not say why"

@@ -1,0 +1,275 @@
+"""Where corpora lie, here or on the hub, and what identifies their content."""
+
+import functools
+import json
+import os
+import socket
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+from huggingface_hub.errors import HfHubHTTPError
+
+from resources.config.corpora import CorpusDefinition
+from resources.config.options import RefreshOptions
+from resources.config.paths import ROOT
+from resources.corpora import locations as revision
+from resources.corpora.locations import content_revision, corpus_files
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+HUB = "hf://datasets/owner/name/data/*.parquet"
+
+
+def definition(location: object, revision: str | None = None, **options) -> CorpusDefinition:
+    place = None if location is None else str(location)
+    return CorpusDefinition(
+        slug="tiny", reader="battles", location=place, revision=revision, **options
+    )
+
+
+@pytest.fixture
+def online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A hub that holds two shards and a card, and tells what it was asked."""
+    asked: list[tuple[str, ...]] = []
+
+    class FakeFileSystem:
+        def glob(self, pattern: str) -> list[str]:
+            asked.append(("glob", pattern))
+            root = pattern.split("/data")[0].replace("%2F", "/")
+            return [f"{root}/data/b.parquet", f"{root}/data/a.parquet"]
+
+    def download(repo_id: str, filename: str, *, repo_type: str, revision: str) -> str:
+        asked.append((repo_id, filename, repo_type, revision))
+        path = tmp_path / filename
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        return str(path)
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(huggingface_hub, "HfFileSystem", FakeFileSystem)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    return asked
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A hub cache made by hand, with one snapshot; the hub itself is off limits."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    store = tmp_path / "datasets--owner--name"
+    blob = store / "blobs" / "aa"
+    data = store / "snapshots" / COMMIT / "data"
+    for folder in (blob.parent, data, store / "refs"):
+        folder.mkdir(parents=True)
+    blob.write_text("x")
+    (data / "a.parquet").symlink_to(blob)
+    (data / "a.md").symlink_to(blob)
+    (store / "refs" / "v1").write_text(COMMIT)
+    return data
+
+
+def test_paths_are_relative_to_the_checkout() -> None:
+    assert corpus_files(definition("config/judges.yaml")) == [ROOT / "config" / "judges.yaml"]
+
+
+def test_folders_and_globs_give_files_in_order(tmp_path: Path) -> None:
+    for name in ("b.parquet", "a.parquet", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "c.parquet").touch()
+    found = corpus_files(definition(tmp_path))
+    assert [path.name for path in found] == ["a.parquet", "b.parquet", "c.parquet"]
+    assert corpus_files(definition(f"{tmp_path}/*.parquet")) == found[:2]
+
+
+def test_a_folder_of_two_formats_is_ambiguous(tmp_path: Path) -> None:
+    for name in ("a.parquet", "a.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="holds csv and parquet files; name one kind"):
+        corpus_files(definition(tmp_path))
+
+
+def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "battles.csv").touch()
+    with pytest.raises(FileNotFoundError, match=r"'tiny'.*battels\.csv \(is battles\.csv meant"):
+        corpus_files(definition(tmp_path / "battels.csv"))
+    with pytest.raises(FileNotFoundError, match="nothing to read at"):
+        corpus_files(definition(tmp_path / "*.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("location", "revision", "told"),
+    [
+        (None, None, "has no location; set it"),
+        ("${NOT_SET_ANYWHERE}/x.csv", None, "NOT_SET_ANYWHERE, which is not set"),
+        (HUB, "${NOT_SET_ANYWHERE}", "the revision of .* NOT_SET_ANYWHERE"),
+        (HUB, None, r"no revision.*datasets/owner/name/commits/main, copy the commit's hash"),
+        (f"hf://datasets/owner/name@{COMMIT}/x.csv", "v1", "two revisions"),
+        ("hf://owner/name/x.csv", "v1", "no address of the form hf://datasets/owner/name/path"),
+        ("s3://bucket/x.csv", None, "no address of the form"),
+    ],
+)
+def test_locations_that_cannot_be_read(location, revision, told) -> None:
+    with pytest.raises(ValueError, match=told):
+        corpus_files(definition(location, revision))
+
+
+@pytest.mark.parametrize(
+    ("location", "revision", "pinned"),
+    [
+        (HUB, COMMIT, COMMIT),
+        (f"hf://datasets/owner/name@{COMMIT}/data/*.parquet", None, COMMIT),
+        (f"hf://datasets/owner/name@{COMMIT}/data/*.parquet", COMMIT, COMMIT),
+        (HUB, "refs/convert/parquet", "refs/convert/parquet"),
+    ],
+)
+def test_hub_files_are_downloaded_at_the_revision(online, location, revision, pinned) -> None:
+    found = corpus_files(definition(location, revision))
+    assert [path.name for path in found] == ["a.parquet", "b.parquet"]
+    quoted = pinned.replace("/", "%2F")
+    assert online == [
+        ("glob", f"datasets/owner/name@{quoted}/data/*.parquet"),
+        ("owner/name", "data/a.parquet", "dataset", pinned),
+        ("owner/name", "data/b.parquet", "dataset", pinned),
+    ]
+
+
+CLIENT_ERROR = HfHubHTTPError.__mro__[1]  # of the HTTP client that this hub library uses
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no route"), FileNotFoundError("no repo"), CLIENT_ERROR("no name")]
+)
+def test_a_hub_that_does_not_answer_says_what_to_check(online, error, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
+    with pytest.raises(ConnectionError, match=f"'tiny': dataset owner/name .*{error}.*HF_TOKEN"):
+        corpus_files(definition(HUB, COMMIT))
+
+
+@pytest.mark.parametrize("revision", [COMMIT, "v1"])
+def test_offline_files_come_from_the_cache(cache: Path, revision: str) -> None:
+    assert corpus_files(definition(HUB, revision)) == [cache / "a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("location", "revision"),
+    [
+        (HUB, "v2"),
+        ("hf://datasets/owner/else/*.csv", COMMIT),
+        ("hf://datasets/owner/name/data/*.csv", COMMIT),
+    ],
+)
+def test_offline_what_is_not_cached_says_how_to_download(cache, location, revision) -> None:
+    with pytest.raises(
+        FileNotFoundError,
+        match=rf"HF_HUB_OFFLINE is set; .* run: hf download owner/\w+ --repo-type dataset "
+        rf"--revision {revision} --include",
+    ):
+        corpus_files(definition(location, revision))
+
+
+def test_a_cache_that_lacks_a_shard_is_not_taken_for_the_corpus(cache: Path) -> None:
+    (cache / "a.parquet").rename(cache / "train-00000-of-00002.parquet")
+    with pytest.raises(FileNotFoundError, match="not, or not all, in the hub's local cache"):
+        corpus_files(definition(HUB, COMMIT))
+    (cache / "train-00001-of-00002.parquet").touch()
+    assert len(corpus_files(definition(HUB, COMMIT))) == 2
+
+
+# What identifies the content: it changes when that does, and never otherwise
+
+LINE = json.dumps({"model_a": "a", "model_b": "b", "human_outcome": 1.0}) + "\n"
+MAIN = definition("hf://datasets/o/n/a.parquet", "main")
+
+
+@pytest.fixture
+def file(home, tmp_path):
+    place = tmp_path / "battles.jsonl"
+    place.write_text(LINE)
+    return place
+
+
+def test_a_file_has_the_revision_of_its_content(file):
+    first = content_revision(definition(file))
+    folder = content_revision(definition(file.parent))
+    os.utime(file, ns=(1, 1))
+    assert content_revision(definition(file)) == first
+    file.write_text(LINE + LINE)
+    assert content_revision(definition(file)) != first
+    file.write_text(LINE)
+    same = {"sample_size": 7, "judges": ["x"], "refresh": RefreshOptions(extend_by=3)}
+    assert content_revision(definition(file, **same)) == first
+    (file.parent / "more.jsonl").write_text(LINE)
+    assert content_revision(definition(file.parent)) != folder
+
+
+@pytest.mark.parametrize("torn", ["", "[]", "{"])
+def test_a_torn_cache_costs_a_reading_and_nothing_else(home, file, torn):
+    first = content_revision(definition(file))
+    (home / "revisions.json").write_text(torn)
+    assert content_revision(definition(file)) == first
+
+
+def test_options_of_the_arena_and_pinned_commits_need_no_network():
+    def arena(**options):
+        return content_revision(CorpusDefinition(slug="arena", reader="arena", **options))
+
+    def hub(commit, path="data/*.parquet"):
+        return content_revision(definition(f"hf://datasets/owner/name/{path}", commit))
+
+    assert arena() == arena(sample_size=5)
+    assert len({arena(), arena(seed=1), arena(arena={"n_prompts": 9})}) == 3
+    assert hub(COMMIT).startswith(f"commit {COMMIT} ")
+    assert len({hub(COMMIT), hub(COMMIT[::-1]), hub(COMMIT, "other.parquet")}) == 3
+
+
+def test_a_branch_is_resolved_to_its_commit(monkeypatch):
+    asked = []
+
+    class Api:
+        def dataset_info(self, repo, revision, timeout):
+            assert 0 < timeout <= 10
+            asked.append((repo, revision))
+            return type("Info", (), {"sha": COMMIT})
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    assert content_revision(MAIN).startswith(f"commit {COMMIT} ")
+    assert asked == [("o/n", "main")]
+
+
+def test_a_hub_that_is_silent_is_given_up(monkeypatch):
+    """It takes the connection and never answers."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(revision, "_HUB_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        own = functools.partial(huggingface_hub.HfApi, endpoint=url)
+        monkeypatch.setattr(huggingface_hub, "HfApi", own)
+        with pytest.raises(ConnectionError, match="does not say which commit 'main' of o/n is"):
+            content_revision(MAIN)
+
+
+def test_a_file_is_read_once_also_where_a_look_is_cut_short(home, tmp_path, monkeypatch):
+    """As where a tick has no time for all files: those that were read are not read again."""
+    for name in "abc":
+        (tmp_path / f"{name}.jsonl").write_text(LINE + name)
+    whole = revision._file_hash
+    read = []
+
+    def interrupted(file):
+        if len(read) == 2 and "cut" not in read:
+            read.append("cut")
+            raise TimeoutError
+        read.append(file.name)
+        return whole(file)
+
+    monkeypatch.setattr(revision, "_file_hash", interrupted)
+    with pytest.raises(TimeoutError):
+        content_revision(definition(tmp_path / "*.jsonl"))
+    found = content_revision(definition(tmp_path / "*.jsonl"))
+    assert content_revision(definition(tmp_path / "*.jsonl")) == found
+    assert read == ["a.jsonl", "b.jsonl", "cut", "c.jsonl"]

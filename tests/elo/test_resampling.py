@@ -1,0 +1,205 @@
+"""Standard errors of ratings: a loop of refits, a closed form, and the truth."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from arenas import dense_battles, name, play, random_pairs, stress_battles
+from lanes import sized
+from likeness import by_model_and_method, rate
+from twins import (
+    ELO_PER_LOGIT,
+    Battle,
+    all_models,
+    human_placement,
+    judge_placement,
+    place,
+)
+
+from judgeline.elo import RatingSettings, keyed_rng
+
+N_DRAWS = 600
+"""Resamples of either side: their standard deviations differ by some 4 % by chance."""
+
+
+def std_errors(battles: list[Battle], n_resamples: int, **changes: Any) -> dict[tuple, float]:
+    settings = RatingSettings(n_resamples=n_resamples, **{"smoothing_levels": (), **changes})
+    rows = by_model_and_method(rate(battles, settings))
+    return {key: row["std_error"] for key, row in rows.items()}
+
+
+def sd_error(ratings: np.ndarray) -> float:
+    """Relative Monte-Carlo error of a standard deviation, from the fourth moment."""
+    z = (ratings - ratings.mean()) / ratings.std()
+    return math.sqrt((np.mean(z**4) - 1) / len(z)) / 2
+
+
+@pytest.mark.parametrize("n_battles", [60, 400], ids=["small, far from normal", "large"])
+def test_resampling_matches_the_loop_of_refits(n_battles: int) -> None:
+    """Both sides draw at random: agreement within five of their joint Monte-Carlo errors."""
+    rng = np.random.default_rng(31)
+    battles = play(rng, random_pairs(rng, 6, n_battles), rng.normal(0, 1, 6))
+    fast = std_errors(battles, N_DRAWS)
+    for model in all_models(battles)[:2]:
+        for method in ("human", "hard", "soft"):
+            if method == "human":
+                placed = human_placement(battles, model, 0.01)
+            else:
+                placed = judge_placement(battles, model, method, 0.01)
+            ratings = placed.bootstrap(np.random.default_rng(7), N_DRAWS)
+            tolerance = 5 * sd_error(ratings) * math.sqrt(2)
+            assert fast[model, method] == pytest.approx(ratings.std(ddof=1), rel=tolerance)
+
+
+def test_the_closed_form_is_the_limit_of_many_resamples() -> None:
+    battles = dense_battles(32)
+    rows = by_model_and_method(rate(battles, RatingSettings(n_resamples=2000, smoothing_levels=())))
+    ratio = np.array([row["std_error"] / row["std_error_analytic"] for row in rows.values()])
+    # 2,000 resamples leave 1.6 % of noise; a first-order form leaves about 1 / n more
+    assert abs(np.median(ratio) - 1) < 0.02
+    assert np.abs(ratio - 1).max() < 0.12
+
+
+@pytest.mark.slow
+def test_two_resamples_already_give_an_unbiased_variance() -> None:
+    """Over many draws the squared errors average to the closed form's: ddof 1, not 0."""
+    battles = dense_battles(40)
+    ratios = []
+    for seed in range(40):
+        settings = RatingSettings(n_resamples=2, seed=seed, smoothing_levels=())
+        rows = by_model_and_method(rate(battles, settings))
+        ratios += [
+            (row["std_error"] / row["std_error_analytic"]) ** 2
+            for (_, method), row in rows.items()
+            if method == "hard"
+        ]
+    # each ratio is a chi-square of one degree of freedom, whose variance is two
+    assert np.mean(ratios) == pytest.approx(1, abs=4 * math.sqrt(2 / len(ratios)))
+
+
+def test_a_ruler_stretches_the_bootstrap_error_too_and_without_resamples_there_is_none() -> None:
+    battles = dense_battles(33)
+    rows = by_model_and_method(rate(battles, RatingSettings(n_resamples=50, smoothing_levels=())))
+    for (model, method), row in rows.items():
+        if method in ("hard-rescaled", "soft-rescaled"):
+            base = rows[model, method.split("-")[0]]
+            stretch = row["std_error_analytic"] / base["std_error_analytic"]
+            assert row["std_error"] == pytest.approx(stretch * base["std_error"], rel=1e-9)
+    assert all(math.isnan(error) for error in std_errors(battles, 0).values())
+
+
+def test_every_part_of_a_key_counts_and_so_does_its_place() -> None:
+    keys = [
+        (0,), (1,), (0, ""), (0, "a"), (1, "a"), (0, "a", "b"), (0, "b", "a"), (0, "ab"),
+        (0, "a", ""), (0, "", "a"),
+    ]  # fmt: skip
+    draws = [tuple(keyed_rng(*key).integers(2**62, size=4).tolist()) for key in keys]
+    assert len(set(draws)) == len(keys)
+    assert draws[3] == tuple(keyed_rng(0, "a").integers(2**62, size=4).tolist())
+    first, second = (keyed_rng(0, "arena", name).standard_normal(20_000) for name in "ab")
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(20_000)
+    with pytest.raises(ValueError, match="-1"):
+        keyed_rng(-1, "arena")
+
+
+def test_seed_corpus_and_judge_key_the_streams() -> None:
+    battles = dense_battles(35)
+    base = std_errors(battles, 20, stream=("corpus", "judge"))
+    assert base == std_errors(battles, 20, stream=("corpus", "judge"))
+    for changed in (
+        {"seed": 1, "stream": ("corpus", "judge")},
+        {"stream": ("corpus", "other")},
+        {"stream": ("other", "judge")},
+    ):
+        other = std_errors(battles, 20, **changed)
+        assert all(other[key] != base[key] for key in base)
+        assert all(0.3 < other[key] / base[key] < 3 for key in base)
+
+
+def test_models_do_not_share_their_noise() -> None:
+    """Two models with the same battles against the same anchors draw different resamples."""
+    battles = dense_battles(37)
+    twin = [
+        Battle(*("twin" if m == name(0) else m for m in b.models()), b.human, b.judge, b.score)
+        for b in battles
+        if name(0) in b.models()
+    ]
+    rows = by_model_and_method(rate([*battles, *twin], RatingSettings(n_resamples=20)))
+    first, second = rows[name(0), "hard"], rows["twin", "hard"]
+    assert first["std_error_analytic"] == pytest.approx(second["std_error_analytic"], rel=1e-6)
+    assert first["std_error"] != pytest.approx(second["std_error"], rel=1e-3)
+
+
+# ------------------------------------------------------------------ clusters
+
+
+def test_cluster_errors_match_a_loop_that_draws_clusters() -> None:
+    rng = np.random.default_rng(39)
+    battles = play(rng, random_pairs(rng, 5, 300), rng.normal(0, 1, 5))
+    cluster = np.array([f"q{k}" for k in rng.integers(0, 60, len(battles))])
+    rows = by_model_and_method(
+        rate(battles, RatingSettings(n_resamples=N_DRAWS, smoothing_levels=()), cluster=cluster)
+    )
+    model = name(2)
+    placed = judge_placement(battles, model, "hard", 0.01)
+    own = [k for k, battle in enumerate(battles) if model in battle.models()]
+    members = [[k for k, row in enumerate(own) if cluster[row] == c] for c in set(cluster[own])]
+    ratings = []
+    for _ in range(N_DRAWS):
+        drawn = rng.integers(len(members), size=len(members))
+        take = np.concatenate([members[k] for k in drawn])
+        ratings.append(ELO_PER_LOGIT * place(placed.opponent[take], placed.y[take], placed.l2))
+    spread = np.array(ratings)
+    row = rows[model, "hard"]
+    assert row["std_error"] == pytest.approx(spread.std(ddof=1), rel=7 * sd_error(spread))
+    assert row["std_error_analytic"] == pytest.approx(spread.std(ddof=1), rel=0.12)
+
+
+def test_a_cluster_per_battle_is_no_clustering_and_one_too_few_is_refused() -> None:
+    battles = stress_battles("hub")
+    plain = rate(battles)
+    alone = rate(battles, cluster=np.arange(len(battles)))
+    for ours, theirs in zip(plain, alone, strict=True):
+        if ours.dtype.kind == "f":
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
+        else:
+            assert ours.tolist() == theirs.tolist()
+    with pytest.raises(ValueError, match="cluster has shape"):
+        rate(battles, cluster=np.arange(7))
+    with pytest.raises(ValueError, match="cluster is missing in row 1"):
+        rate(battles[:2], cluster=["q", None])
+
+
+# ------------------------------------------------------------------ the truth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_battles", [60, pytest.param(200, marks=pytest.mark.full)])
+def test_the_error_is_that_of_fresh_battles_at_fixed_anchors(n_battles: int) -> None:
+    """Draw the model's battles afresh many times: its ratings spread by the stated error."""
+    rng, n_draws = np.random.default_rng(41), sized(1200, 300)
+    strengths = np.array([0.4, *rng.normal(0, 0.7, 7)])
+    others = [(a, b) for a in range(1, 8) for b in range(a + 1, 8)] * 12
+    anchors = play(rng, others, strengths)
+    ratings, errors = [], []
+    for _ in range(n_draws):
+        opponents = rng.integers(1, 8, n_battles)
+        own = play(rng, [(0, int(k)) for k in opponents], strengths)
+        settings = RatingSettings(n_resamples=0, smoothing_levels=())
+        row = by_model_and_method(rate([*anchors, *own], settings))[name(0), "human"]
+        ratings.append(row["rating"])
+        errors.append(row["std_error_analytic"])
+    spread = np.array(ratings)
+    within = 0.018 + 4 * sd_error(spread)  # the formula's own error, and chance
+    assert np.mean(errors) == pytest.approx(spread.std(ddof=1), rel=within)
+
+
+def test_a_single_battle_has_no_error() -> None:
+    rows = by_model_and_method(
+        rate(stress_battles("one weak link"), RatingSettings(n_resamples=20))
+    )
+    row = rows[name(23), "hard"]
+    assert (row["n_battles"], math.isfinite(row["rating"])) == (1, True)
+    assert math.isnan(row["std_error"])
+    assert math.isnan(row["std_error_analytic"])

@@ -1,0 +1,95 @@
+"""The channels to a served judge, opened alike, and what is asked through them."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fault_server import KEY, FaultServer
+
+from resources.config.paths import ROOT
+from resources.judges.batch.batches import Pace
+from resources.judges.batch.judge import BatchJudge, LiveJudge
+from resources.judges.batch.lines import Limits
+from resources.judges.catalog import read_template
+from resources.judges.judge import Presentation
+from resources.judges.live.endpoint import Endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import RetryPolicy
+
+TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+QUICK = RetryPolicy(attempts=8, base_s=0.002, cap_s=0.01)
+FIELDS: dict[str, Any] = {"model": "tiny", "endpoint_name": "here"}
+NOWHERE = FaultServer(url="http://127.0.0.1:9/v1")
+
+Fault = Callable[[tuple[str, ...], int], str | None]
+
+
+def presentation(number: int, order: str = "AB", replicate: int = 0) -> Presentation:
+    texts = (f"first answer {number}", f"second answer {number}")
+    shown = texts if order == "AB" else texts[::-1]
+    return Presentation(f"b{number}", order, replicate, f"question {number}", *shown, "x", "y")
+
+
+SHOWN = [presentation(i, order) for i in range(15) for order in ("AB", "BA")]
+
+
+def some(n: int) -> list[Presentation]:
+    return [presentation(i) for i in range(n)]
+
+
+def always(name: str) -> Fault:
+    return lambda texts, n: name
+
+
+def once(name: str) -> Fault:
+    return lambda texts, n: name if n == 0 else None
+
+
+def on_question(number: int, name: str) -> Fault:
+    return lambda texts, n: name if texts[0].lower() == f"question {number}" else None
+
+
+def live(
+    server: FaultServer,
+    folder: Path,
+    policy: RetryPolicy = QUICK,
+    *,
+    key: str = KEY,
+    warn: Callable[[str], None] = logging.warning,
+    **fields: Any,
+) -> ServedJudge:
+    declared = ServedFields(**{**FIELDS, "timeout_s": 2.0, **fields})
+    places = {"probes": folder / "endpoints", "folder": folder / "batches"}
+    place = Endpoint(server.url, key)
+    return LiveJudge("j", declared, TEMPLATE, place, policy=policy, warn=warn, **places)
+
+
+def batch(
+    server: FaultServer,
+    folder: Path,
+    limits: Limits | None = None,
+    *,
+    tell: Callable[[str], None] | None = None,
+    outage_s: float = 600.0,
+    warn: Callable[[str], None] = logging.warning,
+    **fields: Any,
+) -> BatchJudge:
+    declared = ServedFields(**{**FIELDS, "timeout_s": 5.0, **fields})
+    return BatchJudge(
+        "j",
+        declared,
+        TEMPLATE,
+        Endpoint(server.url, KEY),
+        folder / "endpoints",
+        QUICK,
+        folder=folder / "batches",
+        limits=limits,
+        pace=Pace(0.001, 0.004, outage_s),
+        tell=tell,
+        warn=warn,
+    )
+
+
+CHANNELS = {"live": live, "batch": batch}

@@ -1,0 +1,247 @@
+"""The board: intervals, ranks and newcomers, by hand and against one ranking of everything."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lanes import sized
+from ratings_by_hand import Rated, heldout_of
+from scipy.stats import norm, studentized_range
+
+from judgeline.intervals import Leaderboard, join_newcomers, rank_models
+from judgeline.intervals.board import rank_intervals
+
+rank = partial(rank_models, method="soft")
+
+
+def rows_of(board: Leaderboard) -> dict[str, dict[str, Any]]:
+    return {
+        str(row[3]): dict(zip(board._fields, row, strict=True)) for row in zip(*board, strict=True)
+    }
+
+
+def nine_calibrators() -> list[Rated]:
+    """Nonconformity 0.1, 0.2, ... 0.9 at ratings 1400 apart from human by that many errors."""
+    return [Rated(f"voted{k}", 1400.0 + k, 1400.0, 10.0) for k in range(1, 10)]
+
+
+def test_a_new_model_gets_the_threshold_of_all_voted_models() -> None:
+    new = Rated("new", 1600.0, None, 20.0, flags="no-votes")
+    row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
+    # nine scores at 90 %: the ninth smallest, 0.9 standard errors of 20 points
+    assert (row["lower"], row["upper"]) == pytest.approx((1582.0, 1618.0))
+    assert row["flags"] == "no-votes"
+    assert math.isnan(row["human_rating"])
+
+
+def test_a_voted_model_does_not_calibrate_its_own_interval() -> None:
+    board = rows_of(rank(heldout_of(nine_calibrators()), miscoverage=0.2))
+    # eight others at 80 %: rank ceil(0.8 * 9) = 8, the largest of the others
+    assert board["voted9"]["upper"] - board["voted9"]["rating"] == pytest.approx(8.0)
+    assert board["voted1"]["upper"] - board["voted1"]["rating"] == pytest.approx(9.0)
+    board = rank(heldout_of(nine_calibrators()), miscoverage=0.1)  # eight others are too few
+    assert np.isneginf(board.lower).all()
+    assert np.isposinf(board.upper).all()
+    assert set(board.best_rank.tolist()) == {1}
+    assert set(board.worst_rank.tolist()) == {9}
+
+
+def test_rows_are_ranked_by_rating_and_ties_by_name_and_the_unrated_come_last() -> None:
+    rated = zip("dbcae", (9, 7, 9, 8, math.nan), strict=True)
+    rows = [Rated(name, rating, None, 1.0, flags="why" * (name == "e")) for name, rating in rated]
+    board = rank(heldout_of(rows))
+    assert board.model.tolist() == ["c", "d", "a", "b", "e"]
+    assert board.rank.tolist()[:4] == [1, 2, 3, 4]
+    last = rows_of(board)["e"]
+    unknown = ("rating", "lower", "upper", "rank", "best_rank", "worst_rank")
+    assert all(math.isnan(last[field]) for field in unknown)
+    assert last["flags"] == "why"
+
+
+# ------------------------------------------------------------------ ranks that chance allows
+
+
+def test_ranks_of_three_models_by_hand() -> None:
+    """Standard errors of 10 at 90 %: two of three models are apart from 29.02 points on."""
+    half_width = np.full(3, 10 * norm.ppf(0.95))
+    apart = 10 * studentized_range.ppf(0.9, 3, np.inf)
+    assert apart == pytest.approx(29.02, abs=0.01)  # printed tables: 2.902
+    for gap, best, worst in (
+        (apart + 1, [1, 2, 3], [1, 2, 3]),
+        (apart - 1, [1, 1, 2], [2, 3, 3]),
+        (apart / 2 - 1, [1, 1, 1], [3, 3, 3]),
+    ):
+        ratings = [1500 + gap, 1500.0, 1500 - gap]
+        found = rank_intervals(ratings, half_width, miscoverage=0.1)
+        assert [side.tolist() for side in found] == [best, worst]
+
+
+@given(st.integers(0, 12), st.integers(0, 10_000), st.floats(0.01, 0.5))
+@settings(max_examples=40)
+def test_rank_intervals_hold_the_rank_and_follow_the_ratings(
+    n_models: int, seed: int, miscoverage: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    rating = np.sort(rng.normal(1500, 100, n_models))[::-1]
+    half_width = rng.exponential(60, n_models)
+    best, worst = rank_intervals(rating, half_width, miscoverage=miscoverage)
+    ranks = np.arange(1, n_models + 1)
+    assert ((best >= 1) & (best <= ranks) & (ranks <= worst) & (worst <= n_models)).all()
+    assert (np.diff(best) >= 0).all()
+    assert (np.diff(worst) >= 0).all()
+    open_ended = rank_intervals(rating, np.full(n_models, math.inf), miscoverage=miscoverage)
+    assert [side.tolist() for side in open_ended] == [[1] * n_models, [n_models] * n_models]
+
+
+@pytest.mark.parametrize("spread", [0.0, 20.0])
+def test_all_true_ranks_lie_within_at_once_at_the_stated_rate(spread: float) -> None:
+    """Of equal models any order is true: chance alone parts two of them in 10 %, exactly."""
+    rng, n_models, n_draws = np.random.default_rng(7), 6, sized(4000, 250)
+    half_width = np.full(n_models, 10 * norm.ppf(0.95))
+    truth, hits = -spread * np.arange(n_models), []
+    for _ in range(n_draws):
+        rating = truth + rng.normal(0, 10, n_models)
+        order = np.argsort(-rating)
+        best, worst = rank_intervals(rating[order], half_width, miscoverage=0.1)
+        ranks = 1 + order
+        inside = (best <= ranks) & (ranks <= worst) if spread else (best == 1) & (worst == n_models)
+        hits.append(inside.all())
+    within = 4 * math.sqrt(0.09 / n_draws)
+    assert np.mean(hits) >= 0.9 - within
+    assert spread or np.mean(hits) == pytest.approx(0.9, abs=within)
+
+
+# ------------------------------------------------------------------ whose residuals count
+
+
+def test_a_models_own_residual_does_not_move_its_own_interval() -> None:
+    rows = [
+        Rated(f"m{k:02d}", 1500.0 + 9 * k, 1500.0 + 8 * k, 10.0, human_error=3.0, vote_error=5.0)
+        for k in range(14)
+    ]
+    boards = [
+        rows_of(rank(heldout_of([rows[0]._replace(human=human), *rows[1:]])))
+        for human in (1500.0, 900.0)
+    ]
+    for side in ("lower", "upper"):
+        assert boards[0]["m00"][side] == boards[1]["m00"][side]
+    assert boards[0]["m01"]["upper"] < boards[1]["m01"]["upper"]
+
+
+def test_other_methods_stand_beside_the_ranking_one() -> None:
+    rows = [
+        *nine_calibrators(),
+        Rated("voted1", 1300.0, 1400.0, 7.0, method="hard"),
+        Rated("voted1", 1400.0, 1400.0, 3.0, method="human"),
+    ]
+    rows[0] = rows[0]._replace(beta=0.7)
+    row = rows_of(rank(heldout_of(rows)))["voted1"]
+    assert (row["rating"], row["soft_rating"], row["hard_rating"]) == (1401.0, 1401.0, 1300.0)
+    assert (row["human_rating"], row["beta"], row["std_error"]) == (1400.0, 0.7, 10.0)
+    assert row["method"] == "soft"
+
+
+@pytest.mark.parametrize("std_error", [0.0, math.nan])
+def test_a_model_whose_battles_show_no_spread_gets_the_whole_line(std_error: float) -> None:
+    new = Rated("new", 1900.0, None, std_error, flags="no-votes")
+    row = rows_of(rank(heldout_of([*nine_calibrators(), new]), miscoverage=0.1))["new"]
+    assert (row["rank"], row["rating"]) == (1, 1900.0)
+    assert (row["lower"], row["upper"]) == (-math.inf, math.inf)
+    assert row["flags"] == "no-votes;no-spread"
+
+
+@pytest.mark.parametrize("method", ["human", "Soft", "elo"])
+def test_an_unknown_method_is_refused_with_the_known_ones(method: str) -> None:
+    rows = [*nine_calibrators(), Rated("voted1", 1400.0, 1400.0, 3.0, method="human")]
+    with pytest.raises(ValueError, match=f"'{method}'.* soft"):
+        rank_models(heldout_of(rows), method=method)
+
+
+def test_the_bootstrap_error_can_scale_the_intervals() -> None:
+    rows = [row._replace(bootstrap=5.0) for row in nine_calibrators()]
+    new = Rated("new", 1600.0, None, 20.0, bootstrap=10.0)
+    board = rows_of(rank(heldout_of([*rows, new]), std_error="bootstrap"))
+    # residual 9 points of 5: 1.8 standard errors of 10 points
+    assert board["new"]["upper"] == pytest.approx(1618.0)
+    assert board["new"]["std_error"] == 10.0
+
+
+# ------------------------------------------------------------------ newcomers
+
+join = partial(join_newcomers, miscoverage=0.1)
+
+
+def voted() -> list[Rated]:
+    rng = np.random.default_rng(0)
+    return [
+        Rated(f"voted{k:02d}", 1500 + 40 * k + 9 * rng.normal(), 1500.0 + 40 * k, 10.0 + k)
+        for k in range(-6, 6)
+    ]
+
+
+def fresh() -> list[Rated]:
+    return [
+        Rated("new-a", 1512.0, None, 20.0, flags="no-votes"),
+        Rated("new-b", 1290.0, None, 8.0, flags="no-votes"),
+        Rated("new-c", math.nan, None, math.nan, flags="no-votes;too-few-battles"),
+        Rated("new-a", 1600.0, None, 25.0, method="hard", flags="no-votes"),
+    ]
+
+
+def board_of(newcomers: list[Rated], others: list[Rated], **options) -> Leaderboard:
+    calibrating = heldout_of(others)
+    ranked = rank(heldout_of(newcomers), calibration=calibrating, **options)
+    return join(rank(calibrating, **options), ranked, **options)
+
+
+@pytest.mark.parametrize("miscoverage", [0.1, 0.3])
+def test_a_joined_board_is_the_board_of_all(miscoverage):
+    whole = rank(heldout_of([*voted(), *fresh()]), miscoverage=miscoverage)
+    joined = board_of(fresh(), voted(), miscoverage=miscoverage)
+    for name, ours, theirs in zip(Leaderboard._fields, joined, whole, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+def test_a_newcomer_with_votes_by_now_is_on_the_board_once_as_people_rated_it():
+    joined = board_of([Rated("voted03", 1900.0, None, 5.0), *fresh()], voted())
+    assert joined.model.tolist().count("voted03") == 1
+    assert math.isfinite(joined.human_rating[joined.model == "voted03"][0])
+    assert joined.model[0] == "voted05"
+
+
+@pytest.mark.parametrize(
+    ("corpus", "own", "in_corpus", "newcomer"),
+    [
+        (1400.0, 1450.0, 50, "new"),  # as many battles
+        (1400.0, math.nan, 50, ""),
+        (math.nan, 1450.0, 50, "new"),
+        (math.nan, math.nan, 50, "new"),
+        (1400.0, 1450.0, 286, ""),
+        (1400.0, 1450.0, 3, "new"),
+    ],
+)
+def test_of_a_model_without_votes_the_rated_row_stands_or_that_with_more_battles(
+    corpus, own, in_corpus, newcomer
+):
+    calibrating = heldout_of([*voted(), Rated("both", corpus, None, 9.0)])
+    met = np.where(calibrating.model == "both", in_corpus, calibrating.n_battles)
+    ranked = rank(heldout_of([Rated("both", own, None, 5.0, flags="new")]), calibration=calibrating)
+    joined = join(rank(calibrating._replace(n_battles=met)), ranked)
+    assert joined.flags[joined.model == "both"].tolist() == [newcomer]
+
+
+def test_names_and_methods_that_cannot_be_are_refused():
+    heldout = heldout_of(voted())
+    new = Rated("new", 1.0, None, 5.0)
+    with pytest.raises(ValueError, match="'new' is there twice"):
+        join(rank(heldout), rank(heldout_of([new] * 2), calibration=heldout))
+    hard = [row._replace(method="hard") for row in voted()]
+    other = rank_models(
+        heldout_of([new._replace(method="hard")]), calibration=heldout_of(hard), method="hard"
+    )
+    with pytest.raises(ValueError, match="by 'hard', the board by 'soft'"):
+        join(rank(heldout), other)

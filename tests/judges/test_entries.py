@@ -1,0 +1,443 @@
+"""Entries of judges.yaml: what they may say, and what is said about the rest."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from answering import answered
+from batch_server import BatchServer
+from channels import NOWHERE, SHOWN, some
+from fault_server import KEY, FaultServer, judged, serving
+
+from judgeline.verdict.outcomes import CRITERIA
+from judgeline.verdict.rubric import RESPONSES
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition, load_judges
+from resources.config.paths import ROOT
+from resources.judges.batch.judge import BatchJudge
+from resources.judges.catalog import open_judge, read_template, was_probed
+from resources.judges.live.endpoint import Endpoint, find_endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.server import server_command, server_environment
+
+SHIPPED = load_judges(ROOT / "config" / "judges.yaml")
+SERVED = [slug for slug, judge in SHIPPED.items() if judge.kind == "openai"]
+CORPUS = CorpusDefinition(slug="c", display_name="C", reader="arena", seed=1)
+VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "VLLM_BASE_URL")
+TOKEN = "hf_" + "hush" * 5
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def load(tmp_path: Path, text: str) -> dict[str, JudgeDefinition]:
+    file = tmp_path / "judges.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_judges(file)
+
+
+def define(tmp_path: Path, **fields: Any) -> JudgeDefinition:
+    entry = {"display_name": "J", "family": "f", "kind": "openai", "model": "tiny", **fields}
+    return load(tmp_path, yaml.safe_dump({"j": entry}))["j"]
+
+
+def complaint(tmp_path: Path, text: str) -> str:
+    """What is said about a file, which names it and shows no secret, nor does what is behind it."""
+    with pytest.raises(ValueError, match=r"judges\.yaml") as caught:
+        load(tmp_path, text)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hush" not in f"{error}{error!r}"
+        error = error.__cause__ or error.__context__
+    return str(caught.value)
+
+
+# what is wrong
+
+
+NAMED = "r: {display_name: R, family: f, kind: "
+RECORDED = NAMED + "recorded}\n"
+J = "j:\n  display_name: J\n  family: f\n  kind: openai\n  model: m\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (NAMED + "recoded}", ["'r'", "'kind'", "'recoded'"]),
+        ("r: {display_name: R, kind: recorded}", ["'r' lacks the key 'family'"]),
+        (NAMED + "recorded, famly: g}", ["'famly'", "mean 'family'"]),
+        (NAMED + "recorded, zz: 1}", ["'zz'", "display_name, family"]),
+        (NAMED + "builtin, builtin: {noize: 1}}", ["'builtin.noize'", "mean 'noise'"]),
+        (NAMED + "builtin}", ["'builtin'", "traits"]),
+        (NAMED + "builtin, builtin: {seed: 1}}", ["lacks the key 'builtin.noise'"]),
+        (NAMED + "openai}", ["needs the name of its 'model'"]),
+        (NAMED + "recorded, model: m}", ["remove ['model']"]),
+        (RECORDED.replace("r:", "Big/Judge:"), ["'Big/Judge'", "slug"]),
+        (RECORDED.replace("r:", "7:"), ["judge 7", "slug"]),
+        (RECORDED.replace("r:", "pooled:"), ["line 1", "'pooled'", "another name"]),
+        (NAMED.replace("{", "{slug: x, ") + "recorded}", ["its key above"]),
+        ("r: recorded", ["'r' is 'recorded'"]),
+        ("- r", ["mapping"]),
+        ("", ["no judges"]),
+        ("r: [", ["line 1", "valid YAML"]),
+        ("r:\n  kind: recorded\n  famly: f", ["line 3: judge 'r'", "'famly'"]),
+        ("r:\n  kind: recorded\n  kind: builtin", ["line 3: the key 'r.kind'", "in line 2"]),
+        ("a: " + "[" * 5000, ["nested too deeply"]),
+        (RECORDED + RECORDED, ["line 2: the key 'r' is there already, in line 1"]),
+        ("r: !!python/object/apply:os.getcwd []", ["valid YAML"]),
+        # a key in the file
+        (J + "  api_key_env: hush-hush", ["line 6", "'api_key_env'", "never belongs"]),
+        (J + "  api_key_env: hf_hushhush", ["'api_key_env'", "OPENAI_API_KEY"]),
+        (J + "  api_key: hush-hush", ["line 6", "'api_key'", "mean 'api_key_env'"]),
+        (J + "  api_key: hush-hush: x", ["line 6"]),
+        (J + "  api_key: 'hush-hush", ["line 6"]),
+        (J + "  api_key: *hush-hush", ["line 6"]),
+        (J + "  api_key: !hush-hush x", ["line 6"]),
+        (J + "  base_url: https://user:hush-hush@host/v1", ["line 6", "'base_url'", "credentials"]),
+        (J + "  base_url: https://user:hush-hush@[host/v1", ["line 6"]),
+        (J + "  base_url: https://host\u2100hush-hush/v1", ["line 6"]),
+        (J + "  base_url: https://host/v1?api-key=hush-hush", ["'base_url'", "a query"]),
+        *(
+            (f"{J}  {line}", [f"line 6: judge 'j', key '{line.partition(':')[0]}"])
+            for line in (
+                "timeout_s: .inf",
+                "timeout_s: true",
+                "price_per_million: {prompt: .inf, completion: 1}",
+                "decoding: {temperature: .nan}",
+                "decoding: {seed: true}",
+                "decoding: {max_tokens: 99999999999999999999}",
+                "concurrency: true",
+                "concurrency: '4'",
+                "replicates: 2.0",
+                "base_url: http://h:99999/v1",
+                "base_url: 'http://h/v 1'",
+                "base_url: 'http://h/v\u00e9'",
+                "base_url: 'http://[::1/v1'",
+            )
+        ),
+    ],
+)
+def test_mistakes_in_a_file_name_place_and_remedy(
+    tmp_path: Path, text: str, parts: list[str]
+) -> None:
+    message = complaint(tmp_path, text)
+    assert [part for part in parts if part not in message] == []
+
+
+ONCE = "{env: VARIABLE}"
+OURS = (
+    *("messages", "model", "stream", "n", "max_tokens", "max_completion_tokens", "tools"),
+    *("temperature", "top_p", "seed", "response_format", "logprobs", "top_logprobs"),
+    "reasoning_effort",
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({"decoding": {"temprature": 1}}, ["'decoding.temprature'", "mean 'temperature'"]),
+        ({"decoding": {"max_tokens": 1}}, ["'decoding.max_tokens'", "found 1"]),
+        ({"price_per_million": {"prompt": 1}}, ["lacks the key 'price_per_million.completion'"]),
+        ({"price_per_million": {"prompt": -1, "completion": 0}}, ["price_per_million.prompt"]),
+        ({"structured_output": "yes"}, ["'structured_output'", "'on', 'off' or 'auto'"]),
+        ({"concurrency": 0}, ["'concurrency'", "found 0"]),
+        ({"base_url": "gpu-host:8000"}, ["'base_url'", "VLLM_BASE_URL"]),
+        ({"kind": "recorded", "concurrency": 4}, ["remove ['model', 'concurrency']"]),
+        # headers, query and body
+        ({"headers": {"api-key": "hush-hush"}}, ["'headers'", "'api-key'", ONCE]),
+        ({"headers": {"Cookie": "hush-hush"}}, ["'headers'", "'Cookie'", ONCE]),
+        ({"headers": {"X": "sk-hushhushhushhushhush"}}, ["'headers'", "'X'", ONCE]),
+        ({"headers": {"X": {"env": "sk-hush-hush"}}}, ["'headers'", "'X'", "in capitals"]),
+        ({"headers": {"X": {"variable": "HUSH"}}}, ["'headers'", "'X'", ONCE]),
+        ({"headers": {"X": "hush\nhush"}}, ["'headers'", "'X'", "characters"]),
+        ({"headers": {"hush hush": "x"}}, ["'headers'", "letters"]),
+        ({"headers": {"Content-Length": "1"}}, ["'headers'", "'Content-Length'", "remove it"]),
+        ({"headers": "hush"}, ["'headers'", "mapping"]),
+        ({"query": {"api-key": "hush-hush"}}, ["'query'", "'api-key'", ONCE]),
+        ({"query": {"v": {"env": "HUSH"}}}, ["'query'", "'v'", "quotes"]),
+        ({"extra_body": {"auth": {"api_key": "hush"}}}, ["'extra_body'", "'api_key'", "header"]),
+        ({"extra_body": {"a": ["sk-hushhushhushhushhush"]}}, ["'extra_body'", "'a'", "header"]),
+        ({"extra_body": {"hush": float("nan")}}, ["'extra_body'", "JSON"]),
+        *(({"extra_body": {name: 1}}, ["'extra_body'", f"'{name}'"]) for name in OURS),
+        ({"reasoning_effort": "Very high"}, ["'reasoning_effort'"]),
+        ({"expect_model": "always"}, ["'expect_model'", "'any', 'prefix' or 'exact'"]),
+        ({"kind": "recorded", "model": None, "headers": {"X": "1"}}, ["headers"]),
+        ({"kind": "vllm", "headers": {"X": "1"}}, ["remove ['headers']"]),
+        # batches
+        ({"kind": "vllm", "batch": True}, ["only kind 'openai' is asked in batches"]),
+        ({"kind": "recorded", "model": None, "batch": True}, ["not served: remove", "'batch'"]),
+        ({"batch": "perhaps"}, ["'batch'"]),
+        ({"batch": True, "batch_poll_s": 0}, ["'batch_poll_s'"]),
+        ({"batched": True}, ["did you mean 'batch'"]),
+        # a server of our own
+        ({"kind": "vllm", "base_url": "http://h/v1"}, ["server of its own", "['base_url']"]),
+        ({"kind": "vllm", "api_key_env": "KEY"}, ["key of its own: remove ['api_key_env']"]),
+        ({"kind": "openai", "vllm": {}}, ["only judges of kind 'vllm'"]),
+        ({"kind": "recorded", "model": None, "vllm": {}}, ["only judges of kind 'vllm'"]),
+        *(
+            ({"kind": "vllm", "vllm": options}, parts)
+            for options, parts in [
+                ({"tensor_paralel_size": 2}, ["did you mean 'tensor_parallel_size'"]),
+                ({"data_parallel_size": 0}, ["'vllm.data_parallel_size'", "greater than"]),
+                ({"extra_args": ["--dtype=half"]}, ["has a key of its own, 'vllm.dtype'"]),
+                ({"extra_args": ["--max_model_len", "9"]}, ["'vllm.max_model_len'; use that"]),
+                ({"extra_args": ["--revision", "x"]}, ["has a key of its own, 'revision'"]),
+                ({"extra_args": ["--port=80"]}, ["--port is chosen for each start; remove it"]),
+                ({"extra_args": ["--max-num-seqs", 4]}, ["'vllm.extra_args.1'", "valid string"]),
+                ({"extra_args": ["--api-key", "hush"]}, ["--api-key is chosen for each start"]),
+            ]
+        ),
+        *(
+            ({"kind": "vllm", "vllm": {"extra_args": arguments}}, ["extra_args'", "set HF_TOKEN"])
+            for arguments in (
+                ["--hf-token", TOKEN],
+                [f"--hf-token={TOKEN}"],
+                ["--hf_token", TOKEN],
+                [f"--hf-token {TOKEN}"],
+                ["--hf-tok", TOKEN],  # a beginning is enough for the server
+                ["--api-k", TOKEN],
+                ["--model-loader-extra-config.api_key", TOKEN],
+                ["--model-loader-extra-config", f'{{"auth": "{TOKEN}"}}'],
+                ["--max-num-seqs", "4", TOKEN],
+            )
+        ),
+    ],
+)
+def test_mistakes_in_an_entry_name_line_key_and_remedy(
+    fields: dict[str, Any], parts: list[str], tmp_path: Path
+) -> None:
+    entry = {"display_name": "J", "family": "f", "kind": "openai", "model": "tiny", **fields}
+    message = complaint(tmp_path, yaml.safe_dump({"j": entry}))
+    assert [
+        part for part in ["judges.yaml, line", "judge 'j'", *parts] if part not in message
+    ] == []
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "judges.yaml"
+    file.write_bytes("j: {display_name: \xe9}".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"judges\.yaml is not UTF-8 at byte 18"):
+        load_judges(file)
+
+
+def test_files_are_found_through_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="JUDGELINE_CONFIG"):
+        load_judges()
+    with pytest.raises(FileNotFoundError, match=r"rubric\.txt"):
+        read_template()
+    (tmp_path / "judges.yaml").write_text(RECORDED)
+    assert load_judges()["r"].display_name == "R"
+
+
+# what is right
+
+
+def test_the_shipped_judges_load() -> None:
+    assert list(SHIPPED)[:3] == ["careful", "hasty", "recorded"]
+    assert {judge.kind for judge in list(SHIPPED.values())[3:]} == {"openai", "recorded", "vllm"}
+    assert all(judge.slug == slug for slug, judge in SHIPPED.items())
+    careful, hasty = SHIPPED["careful"].builtin, SHIPPED["hasty"].builtin
+    assert careful is not None
+    assert hasty is not None
+    for trait in ("noise", "mood", "position_bias", "verbosity_bias", "family_bias"):
+        assert getattr(careful, trait) < getattr(hasty, trait)
+    assert careful.malformed_rate == 0 < hasty.malformed_rate
+    simulated = [judge for judge in SHIPPED.values() if judge.kind == "builtin"]
+    assert all("simulated" in judge.display_name for judge in simulated)
+
+
+def test_the_template_asks_for_what_the_parser_reads() -> None:
+    template = read_template(ROOT / "config" / "prompts" / "rubric.txt")
+    for word in (*CRITERIA, *RESPONSES, "{instruction}", "{first_completion}"):
+        assert word in template
+
+
+def test_defaults_are_those_of_a_judge(tmp_path: Path) -> None:
+    judge = define(tmp_path)
+    sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 4096, "seed": None}
+    assert judge.decoding.model_dump() == sampling
+    assert (judge.structured_output, judge.log_probabilities) == ("auto", "off")
+    assert (judge.replicates, judge.price_per_million) == (1, None)
+    assert (judge.batch, judge.batch_poll_s, judge.vllm) == (False, 60.0, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        *((f"log_probabilities: {w}", "log_probabilities", w) for w in ("on", "off", "auto")),
+        *((f"structured_output: {w}", "structured_output", w) for w in ("on", "off", "auto")),
+        ("timeout_s: 5", "timeout_s", 5.0),
+        ("base_url: 'http://[::1]:80/v1'", "base_url", "http://[::1]:80/v1"),
+        ("query: {api-version: 2024-10-21}", "query", {"api-version": "2024-10-21"}),
+    ],
+)
+def test_yaml_is_read_as_it_is_meant(line: str, name: str, value: Any, tmp_path: Path) -> None:
+    assert getattr(load(tmp_path, f"{J}  {line}\n")["j"], name) == value
+
+
+def test_whole_numbers_do_for_fractions(tmp_path: Path) -> None:
+    judge = define(tmp_path, decoding={"temperature": 1, "seed": -3})
+    assert (judge.decoding.temperature, judge.decoding.seed) == (1.0, -3)
+    assert define(tmp_path, price_per_million={"prompt": 1, "completion": 2}).price_per_million
+
+
+# what an entry becomes
+
+
+@pytest.mark.parametrize("slug", SERVED)
+def test_shipped_served_judges_open_once_their_variables_are_set(
+    slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = SHIPPED[slug]
+    with pytest.raises(ValueError, match=f"judge '{slug}' reads its .* is not set; set [A-Z_]+"):
+        answered(open_judge(judge, CORPUS), some(1))
+    for variable in VARIABLES:
+        monkeypatch.setenv(variable, "http://x/v1" if variable.endswith("URL") else KEY)
+    assert open_judge(judge, CORPUS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "variables", "expected"),
+    [
+        ({}, {"OPENAI_API_KEY": "k"}, Endpoint("https://api.openai.com/v1", "k")),
+        (
+            {},
+            {"OPENAI_API_KEY": " k\n", "OPENAI_BASE_URL": "http://p/v1/"},
+            Endpoint("http://p/v1", "k"),
+        ),
+        # the key to the hosted API goes nowhere else unless somebody says so
+        (
+            {"base_url": "http://h/v1"},
+            {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://p/v1"},
+            Endpoint("http://h/v1", "none"),
+        ),
+        (
+            {"base_url": "MY_URL", "api_key_env": "MY_KEY"},
+            {"MY_URL": "http://h", "MY_KEY": "k"},
+            Endpoint("http://h", "k"),
+        ),
+    ],
+)
+def test_endpoints_and_keys_come_from_where_they_are_said_to(
+    fields: dict[str, Any], variables: dict[str, str], expected: Endpoint
+) -> None:
+    assert find_endpoint("j", ServedFields(model="m", **fields), variables) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "variables", "named"),
+    [
+        ({}, {}, "OPENAI_API_KEY, which is not set"),
+        ({}, {"OPENAI_API_KEY": " "}, "OPENAI_API_KEY, which is not set"),
+        ({}, {"OPENAI_API_KEY": "hush\nhush"}, "OPENAI_API_KEY holds characters"),
+        ({}, {"OPENAI_API_KEY": "hüsh"}, "OPENAI_API_KEY holds characters"),
+        ({}, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "hush"}, "OPENAI_BASE_URL is no endpoint"),
+        (
+            {"base_url": "http://h/v1", "headers": {"api-key": {"env": "AZURE_KEY"}}},
+            {},
+            "'headers.api-key' .* AZURE_KEY, which is not set",
+        ),
+    ],
+)
+def test_bad_variables_are_named_and_not_shown(
+    fields: dict[str, Any], variables: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named) as caught:
+        find_endpoint("j", ServedFields(model="m", **fields), variables).client(1.0)
+    assert caught.value.__context__ is None
+    assert "hush" not in str(caught.value)
+
+
+def test_one_entry_and_one_variable_make_a_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
+    with serving(FaultServer()) as server:
+        monkeypatch.setenv("MY_URL", server.url)
+        (answer,) = answered(open_judge(define(tmp_path, base_url="MY_URL"), CORPUS), some(1))
+    assert answer.text == judged(server.presentations[0])
+    assert server.keys == {"Bearer none"}
+    assert "openai-organization" not in server.headers
+
+
+def test_one_word_in_the_entry_asks_in_batches(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    news: list[str] = []
+    with serving(BatchServer()) as server:
+        entry = {"base_url": server.url, "api_key_env": "MY_KEY", "batch_poll_s": 0.01}
+        batch = open_judge(define(tmp_path, **entry, batch=True), CORPUS, news.append)
+        live = open_judge(define(tmp_path, **entry), CORPUS)
+        assert answered(live, SHOWN) == answered(batch, SHOWN)
+        assert batch.identity == live.identity
+        with pytest.raises(RuntimeError, match=r"30 of 30 calls .* are not collected"):
+            answered(live, SHOWN)  # nothing is stored here
+    assert (isinstance(batch, BatchJudge), isinstance(live, BatchJudge)) == (True, False)
+    assert news[-1].endswith("completed, 30 answered, 0 failed")
+    assert len(list((home / "batches").rglob("*.json"))) == 1
+
+
+def test_a_prompt_of_ones_own_replaces_the_rubric(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("{delimiter} {instruction} {first_completion} {second_completion} Go.")
+    fields = {"base_url": "http://h/v1", "structured_output": "off"}
+    plain = open_judge(define(tmp_path, **fields), CORPUS)
+    changed = open_judge(define(tmp_path, template=str(own), **fields), CORPUS)
+    assert plain.identity["template"] != changed.identity["template"]
+    with pytest.raises(FileNotFoundError, match=r"absent\.txt.*'template'"):
+        open_judge(define(tmp_path, template="absent.txt", **fields), CORPUS)
+
+
+def test_a_named_server_that_moves_keeps_what_was_found_and_its_verdicts(tmp_path: Path) -> None:
+    with serving(FaultServer()) as server:
+        here = define(tmp_path, base_url=server.url, endpoint_name="ours")
+        assert not was_probed(here)
+        identity = dict(open_judge(here, CORPUS).identity)
+    moved = define(tmp_path, base_url=NOWHERE.url, endpoint_name="ours", api_key_env="NOT_SET")
+    assert was_probed(moved)
+    assert dict(open_judge(moved, CORPUS).identity) == identity
+    assert not was_probed(define(tmp_path, base_url=NOWHERE.url))
+
+
+# the server of a judge of kind vllm
+
+
+def test_arguments_about_tokens_that_are_no_secrets_are_taken(tmp_path: Path) -> None:
+    arguments = ["--tokenizer", "x", "--max-num-batched-tokens=9", "--ssl-keyfile", "/k.pem"]
+    arguments += ["--return-tokens-as-token-ids", "--long-prefill-token-threshold", "4"]
+    options = {"tensor_parallel_size": 2, "extra_args": arguments}
+    assert define(tmp_path, kind="vllm", vllm=options).vllm == VllmOptions(**options)
+    with pytest.raises(ValueError, match="set HF_TOKEN in the environment") as refused:
+        VllmOptions(extra_args=("--hf-token", TOKEN))
+    assert TOKEN not in str(refused.value)
+
+
+def test_the_command_ends_with_the_users_arguments_so_that_they_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights").mkdir()
+    monkeypatch.chdir(tmp_path)
+    options = VllmOptions(extra_args=("--structured-outputs-config", "{}"))
+    command = server_command("python", define(tmp_path, kind="vllm", model="weights"), options, 1)
+    assert command[-2:] == ["--structured-outputs-config", "{}"]
+    assert command.count("--structured-outputs-config") == 2
+    assert not {"--max-model-len", "--revision"} & {*command}
+    assert command[command.index("--model") + 1] == str(tmp_path / "weights")
+    assert command[command.index("--served-model-name") + 1] == "weights"
+
+
+def test_the_server_gets_its_key_and_its_interpreters_tools() -> None:
+    given = {"PATH": "/usr/bin", "HF_HUB_OFFLINE": "1"}
+    variables = server_environment("/env/bin/python", "k", given)
+    assert variables["VLLM_API_KEY"] == "k"
+    assert variables["PATH"] == "/env/bin:/usr/bin"
+    assert variables["HF_HUB_OFFLINE"] == "1"

@@ -1,0 +1,260 @@
+"""Every form, asked of every kind of judge: what holds of the table whoever answered."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from fault_server import FaultServer, serving
+from upath import UPath
+
+from judgeline.verdict import CRITERIA
+from resources.arena.contestants import Contestant, write_completions
+from resources.arena.prompts import write_prompts
+from resources.config.corpora import CorpusDefinition
+from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
+from resources.judges.buying import Buyer
+from resources.judges.catalog import open_judge
+from resources.judges.forms.registered import FORM_TABLES, form_with
+from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
+from resources.judges.simulated.forms import BuiltinFormJudge
+from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
+from resources.store.verdicts import VerdictStore
+
+PROMPTS = write_prompts(6, seed=2)
+SIDES = [
+    write_completions(Contestant("sim-aster-1", "aster", skill, 0.0, ""), PROMPTS, seed=0)
+    for skill in (50.0, -1.0)
+]
+BATTLES = pd.DataFrame(
+    {
+        "battle_id": [f"b{place}" for place in range(len(PROMPTS))],
+        "question_id": [prompt.question_id for prompt in PROMPTS],
+        "model_a": "x",
+        "model_b": "y",
+        "instruction": [prompt.instruction for prompt in PROMPTS],
+        "completion_a": SIDES[0],
+        "completion_b": SIDES[1],
+    }
+)
+MIRROR = {"model_a": "model_b", "completion_a": "completion_b"}
+SWAPPED = BATTLES.rename(columns=MIRROR | {b: a for a, b in MIRROR.items()})
+TRAITS = BuiltinTraits(
+    **dict.fromkeys(BuiltinTraits.model_fields, 0) | {"seed": 3, "noise": 1.0, "position_bias": 1.0}
+)
+FLAWS = ("malformed_rate", "refusal_rate", "truncated_rate")
+
+
+def graded(first: int, second: int) -> str:
+    marks = zip(("response_1", "response_2"), (first, second), strict=True)
+    return json.dumps({name: dict.fromkeys(CRITERIA, mark) for name, mark in marks})
+
+
+SAYS = {"rubric": graded(8, 3), "score": "87\nClear.", "choice": "A\nClearer."}
+NUMBERS = {
+    "rubric": [f"{name}_{side}" for name in CRITERIA for side in "ab"],
+    "score": ["score", "expected_score", "covered"],
+    "choice": ["choice", "p_a", "p_tie", "p_b", "covered", "perplexity"],
+}
+
+
+class Recorded:
+    """A judge that reads from a script, last presentation first."""
+
+    evidence: Evidence = "log-probabilities"
+
+    def __init__(self, form: str, **instead: Answer) -> None:
+        self.form, self.instead = form_with(form, None), instead
+        self.identity = {"kind": "recorded", **self.form.identity}
+
+    def answer(
+        self, presentations: Sequence[Presentation], _: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        plain = Answer(SAYS[self.form.name], None, 11, 7)
+        for position, one in reversed(list(enumerate(presentations))):
+            yield position, self.instead.get(f"{one.battle_id}{one.order}", plain)
+
+
+def simulated(form: str, **traits: float) -> Judge:
+    judge = BuiltinJudge(TRAITS.model_copy(update=traits), "cedar", PROMPTS, "Grade both.")
+    return judge if form == "rubric" else BuiltinFormJudge(judge, form_with(form, None), "A word.")
+
+
+def served(form: str, server: FaultServer) -> Judge:
+    corpus = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
+    judge = JudgeDefinition(
+        slug="j",
+        display_name="J",
+        family="f",
+        kind="openai",
+        model="tiny",
+        base_url=server.url,
+        asks=list(FORM_TABLES),
+    )
+    return open_judge(judge, corpus, form=form)
+
+
+@pytest.fixture(params=FORM_TABLES)
+def form(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=["recorded", "simulated", "served"])
+def judge(request: pytest.FixtureRequest, form: str, home: Path) -> Iterator[Judge]:
+    if request.param != "served":
+        yield {"recorded": Recorded, "simulated": simulated}[request.param](form)
+        return
+    with serving(FaultServer(answer=lambda body: SAYS[form])) as server:
+        yield served(form, server)
+
+
+def key(table: pd.DataFrame) -> str:
+    return "battle_id" if "battle_id" in table else "completion_id"
+
+
+def test_a_table_is_as_declared_with_a_row_per_presentation_and_run(judge, form) -> None:
+    table = annotate(judge, BATTLES, slug="j", n_replicates=2)
+    for one in (table, annotate(judge, BATTLES.head(0), slug="j")):
+        assert one.dtypes.astype(str).to_dict() == FORM_TABLES[form].dtypes
+    if form == "score":
+        runs = table.groupby("completion_id", sort=False)["replicate"].agg(list)
+        assert runs.tolist() == [[0, 1]] * 2 * len(BATTLES)
+        assert set(table["model"]) == {"x", "y"}
+    else:
+        shown = table[["battle_id", "replicate", "order"]].to_numpy().tolist()
+        orders = [(run, order) for run in (0, 1) for order in ("AB", "BA")]
+        assert shown == [[battle, *one] for battle in BATTLES["battle_id"] for one in orders]
+    assert table["status"].eq("ok").all()
+    assert table["judge"].eq("j").all()
+
+
+def test_numbers_belong_to_the_models_whichever_was_shown_first(judge, form) -> None:
+    """Battles with their sides swapped are the same presentations, and mirrored verdicts."""
+    one, two = (annotate(judge, table, slug="j") for table in (BATTLES, SWAPPED))
+    if form == "score":
+        one, two = (t.sort_values("completion_id", ignore_index=True) for t in (one, two))
+        pd.testing.assert_frame_equal(one, two)
+        return
+    sides = [name for name in NUMBERS[form] if name.endswith("_a")]
+    mirror = dict(zip(sides, (f"{name[:-2]}_b" for name in sides), strict=True))
+    back = two.rename(columns=mirror | {b: a for a, b in mirror.items()})[one.columns]
+    if form == "choice":
+        back["choice"] = 1 - back["choice"]
+    back["order"] = back["order"].map({"AB": "BA", "BA": "AB"})
+    back = back.sort_values(["battle_id", "order"], ignore_index=True)
+    pd.testing.assert_frame_equal(back, one)
+
+
+def test_identity_says_what_was_asked_and_not_of_which_battle(judge) -> None:
+    verdicts = annotate(judge, BATTLES, slug="j", n_replicates=2)
+    assert verdicts["identity"].str.fullmatch(r"[0-9a-f]{64}").all()
+    assert verdicts["identity"].is_unique
+    renamed = BATTLES.assign(battle_id="again", model_a="p", model_b="q", question_id="other")
+    again = annotate(judge, renamed, slug="t", n_replicates=2)
+    said = ["identity", "answer"]
+    pd.testing.assert_frame_equal(again[said], verdicts[said])
+
+
+def test_nothing_is_bought_twice_and_no_form_answers_for_another(judge, form, tmp_path) -> None:
+    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    annotate(Recorded("rubric" if form != "rubric" else "choice"), BATTLES, slug="j", buyer=buyer)
+    first = annotate(judge, BATTLES, slug="j", buyer=buyer)
+    assert buyer.account.n_resumed == 0
+    again = annotate(judge, BATTLES, slug="j", buyer=buyer)
+    assert buyer.account.n_resumed == len(again)
+    pd.testing.assert_frame_equal(again, first)
+    assert len(buyer.store.judge_keys()) == 2
+
+
+def test_battles_without_text_are_refused_and_so_is_asking_never(judge) -> None:
+    mute = BATTLES.assign(completion_b=[None, *SIDES[1][1:]])
+    with pytest.raises(ValueError, match=r"1 of 6 battles have no text.*'b0'.*recorded"):
+        annotate(judge, mute, slug="j")
+    with pytest.raises(ValueError, match="n_replicates is 0"):
+        annotate(judge, BATTLES, slug="j", n_replicates=0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Answer("Well.", None, 1, 1), "parse_error"),
+        (Answer("I cannot do that.", None, 1, 1), "refusal"),
+        (Answer(None, None, 1, 0), "parse_error"),
+        *((Answer(None, failure, 0, 0), failure) for failure in FAILURES),
+        (Answer("said before it was cut", "truncated", 1, 1), "truncated"),
+    ],
+)
+def test_a_failed_answer_keeps_its_class_and_its_words_and_has_no_numbers(
+    form: str, answer: Answer, status: str
+) -> None:
+    which = next(iter(form_with(form, None).present(BATTLES, 1)))
+    table = annotate(
+        Recorded(form, **{f"{which.battle_id}{which.order}": answer}), BATTLES, slug="j"
+    )
+    failed, others = table.iloc[0], table.iloc[1:]
+    assert failed["status"] == status
+    assert failed[NUMBERS[form]].isna().all()
+    assert (None if pd.isna(failed["answer"]) else failed["answer"]) == answer.text
+    assert others["status"].eq("ok").all()
+    assert others[NUMBERS[form][0]].notna().all()
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_flaws_of_simulated_judges_come_at_their_rate(form: str, flaw: str) -> None:
+    status = dict(zip(FLAWS, ("parse_error", "refusal", "truncated"), strict=True))[flaw]
+    always = annotate(simulated(form, **{flaw: 1.0}), BATTLES, slug="j", n_replicates=5)
+    assert set(always["status"]) == {status}
+    assert always[NUMBERS[form]].isna().all(axis=None)
+    assert always["answer"].str[:20].nunique() >= (5 if flaw == "malformed_rate" else 1)
+    some = annotate(simulated(form, **{flaw: 0.3}), BATTLES, slug="j", n_replicates=10)
+    n, n_failed = len(some), int(some["status"].eq(status).sum())
+    assert n_failed == pytest.approx(0.3 * n, abs=4 * np.sqrt(0.21 * n))
+    assert set(some["status"]) == {"ok", status}
+
+
+def test_simulated_answers_depend_on_nothing_but_what_is_shown(form: str) -> None:
+    asked = simulated(form)
+    shown = list(asked.form.present(BATTLES, 2))
+    answers = [answer for _, answer in asked.answer(shown, Budget())]
+    alone = [dict(asked.answer([one], Budget()))[0] for one in shown]
+    backwards = [answer for _, answer in asked.answer(shown[::-1], Budget())]
+    assert answers == alone == backwards[::-1]
+    for other in (simulated(form, seed=9), simulated(form, noise=0.9)):
+        drawn = [answer for _, answer in other.answer(shown, Budget())]
+        assert sum(a == b for a, b in zip(answers, drawn, strict=True)) < len(shown) / 4
+
+
+@pytest.mark.parametrize(
+    ("surplus", "message"),
+    [(-1, "11 answers to 12 presentations"), (1, "presentation 11 of 12 twice")],
+)
+def test_a_judge_that_loses_count_is_refused(form: str, surplus: int, message: str) -> None:
+    judge = Recorded(form)
+
+    def miscount(shown: Sequence[Presentation], budget: Budget) -> Any:
+        answers = list(Recorded(form).answer(shown, budget))
+        return (answers + answers)[: len(answers) + surplus]
+
+    with pytest.raises(RuntimeError, match=message):
+        annotate(
+            SimpleNamespace(
+                form=judge.form, evidence=judge.evidence, identity=judge.identity, answer=miscount
+            ),
+            BATTLES,
+            slug="j",
+        )
+
+
+def test_the_oracle_of_orientation() -> None:
+    marks = annotate(Recorded("rubric"), BATTLES.head(1), slug="j")
+    assert marks[["clarity_a", "clarity_b"]].to_numpy().tolist() == [[8, 3], [3, 8]]
+    assert marks["recorded_outcome"].isna().all()
+    assert marks[["prompt_tokens", "completion_tokens"]].to_numpy().tolist() == [[11, 7]] * 2
+    chosen = annotate(Recorded("choice"), BATTLES.head(1), slug="j")
+    assert chosen["choice"].tolist() == [1.0, 0.0]

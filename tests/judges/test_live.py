@@ -1,0 +1,706 @@
+"""A judge that is asked live: what is tried again, what ends a run, and what an endpoint can do."""
+
+import asyncio
+import datetime
+import gzip
+import json
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from answering import answered
+from buyer_process import numbered
+from channels import NOWHERE, QUICK, TEMPLATE, always, live, on_question, once, some
+from fault_server import (
+    KEY,
+    TRANSIENT,
+    UNREADABLE,
+    USAGE,
+    Body,
+    FaultServer,
+    completion,
+    error,
+    judged,
+    serving,
+)
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from upath import UPath
+
+from pipelines.commands.verdicts import explain_battle
+from resources.config.corpora import load_corpora
+from resources.config.judges import load_judges
+from resources.config.paths import ROOT
+from resources.judges.annotation import annotate
+from resources.judges.budget import Budget
+from resources.judges.buying import Buyer
+from resources.judges.catalog import open_judge
+from resources.judges.judge import Answer, Presentation
+from resources.judges.live import judge as served
+from resources.judges.live import probe, troubles
+from resources.judges.live.endpoint import Endpoint, EndpointError, find_endpoint
+from resources.judges.live.fields import ServedFields
+from resources.judges.live.judge import ServedJudge
+from resources.judges.live.troubles import RetryPolicy, retry_after
+from resources.store.verdicts import VerdictStore
+
+pytestmark = pytest.mark.slow
+SECRET = "azure-0123456789-hush"  # noqa: S105
+
+
+def answers(server: FaultServer, folder: Path, n: int = 1, **fields: Any) -> list[Answer]:
+    return answered(live(server, folder, **fields), some(n))
+
+
+def failing(reply: Callable[[FaultServer, Body], Any], fault: Any = None) -> FaultServer:
+    """A server that fails in some way, every question if it is not said which."""
+    return FaultServer(fault or always("odd"), extra={"odd": reply})
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "served-judge"]
+
+
+# what is tried again
+
+
+@pytest.mark.parametrize("name", [*TRANSIENT, "slow"])
+def test_what_passes_is_tried_again(name: str, tmp_path: Path) -> None:
+    with serving(FaultServer(once(name))) as server:
+        asked = live(server, tmp_path, timeout_s=0.3 if name == "slow" else 2.0)
+        (answer,) = answered(asked, some(1))
+    assert (answer.failure, asked.counts["retries"]) == (None, 1)
+    assert len(server.presentations) == 2
+
+
+@pytest.mark.parametrize("name", ["500", "disconnect", "other-page"])
+def test_what_does_not_pass_is_a_transport_failure(name: str, tmp_path: Path) -> None:
+    with serving(FaultServer(always(name))) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer == Answer(None, "transport", 0, 0, said=answer.said)
+    assert answer.said
+    assert len(server.presentations) == QUICK.attempts
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_an_unreadable_answer_is_asked_for_once_more(name: str, tmp_path: Path) -> None:
+    with serving(FaultServer(once(name))) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure is None
+    assert answer.text == judged(server.presentations[0])
+    assert answer.prompt_tokens == 2 * USAGE[0]  # both requests were paid for
+    roles = [message["role"] for message in server.presentations[1]["messages"]]
+    assert roles == ["user", "assistant", "user"]
+
+
+def test_a_third_of_failures_changes_no_verdict(tmp_path: Path) -> None:
+    names = [*TRANSIENT, *UNREADABLE]
+
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        draw = np.random.default_rng([len(texts[0]), *texts[0].encode(), n])
+        name = names[int(draw.integers(len(names)))]
+        spoilt = name in UNREADABLE and draw.random() < 0.3 and n == 0
+        return name if spoilt or (name in TRANSIENT and draw.random() < 0.5) else None
+
+    with serving(FaultServer()) as calm:
+        expected = [answer.text for answer in answers(calm, tmp_path / "calm", 150)]
+    with serving(FaultServer(fault)) as stormy:
+        asked = live(stormy, tmp_path / "stormy", RetryPolicy(20, 0.001, 0.005))
+        given = answered(asked, some(150))
+    assert (len(stormy.presentations) - 150) / len(stormy.presentations) > 0.25
+    assert [answer for answer in given if answer.failure] == []
+    assert [answer.text for answer in given] == expected
+
+
+def test_concurrency_is_used_and_kept(tmp_path: Path) -> None:
+    with serving(FaultServer(latency_s=0.02)) as server:
+        answers(server, tmp_path, 60, concurrency=5)
+    assert server.most_in_flight == 5
+
+
+def test_retry_after_holds_everybody_back(tmp_path: Path) -> None:
+    server = failing(
+        lambda s, b: error(429, "x", retry_after="1"),
+        lambda texts, n: None if server.asked else "odd",
+    )
+    with serving(server):
+        asked = live(server, tmp_path, concurrency=1)
+        asked.capabilities  # noqa: B018  probed before the clock starts
+        started = time.monotonic()
+        assert [answer.failure for answer in answered(asked, some(3))] == [None] * 3
+    assert server.asked.total() == 4
+    assert time.monotonic() - started >= 1.0
+
+
+def test_each_closing_of_an_endpoint_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(troubles, "LONG_S", 0.5)
+    reply = lambda s, b: error(429, "x", retry_after="1")  # noqa: E731
+    warnings: list[str] = []
+    with serving(failing(reply, lambda texts, n: "odd" if n < 2 else None)) as server:
+        given = answered(live(server, tmp_path, concurrency=6, warn=warnings.append), some(6))
+    assert [answer.failure for answer in given] == [None] * 6
+    assert warnings == [f"HTTP 429, waits 1 s, attempt {n} of 8 ({server.url})" for n in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, (None,)),
+        ({"retry-after": "7"}, (7.0,)),
+        ({"retry-after": "1.5"}, (1.5,)),
+        ({"retry-after": "9", "retry-after-ms": "250"}, (0.25,)),
+        ({"retry-after": "-3"}, (None,)),
+        ({"retry-after": "soon"}, (None,)),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, (0.0,)),
+        ({"retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, (None, 0.0)),
+        ({"retry-after": "Mon, 01 Jan 2030 00:00:00 +99999999999999999999"}, (None, 0.0)),
+        ({"retry-after": "Mon, 01 Jan 0001 00:00:00 +0100"}, (None, 0.0)),
+    ],
+)
+def test_retry_after_is_read_as_seconds(headers: dict[str, str], seconds: tuple[Any, ...]) -> None:
+    assert retry_after(headers) in seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)
+    wait = retry_after({"retry-after": format_datetime(moment, usegmt=True)})
+    assert wait == pytest.approx(60, abs=2)
+
+
+def test_backoff_is_jittered_below_a_doubling_cap() -> None:
+    rng, policy = np.random.default_rng(0), RetryPolicy(base_s=1.0, cap_s=6.0)
+    for attempt, bound in enumerate([1, 2, 4, 6, 6]):
+        draws = [policy.delay(attempt, rng) for _ in range(400)]
+        assert min(draws) < 0.1 * bound
+        assert 0.9 * bound < max(draws) <= bound
+
+
+# what ends a run, and what does not
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "headers"),
+    [
+        (401, None, {}),
+        (404, "model_not_found", {}),
+        (429, "insufficient_quota", {}),
+        (429, None, {"retry_after": "86400"}),
+    ],
+)
+def test_what_no_request_can_mend_stops_the_run_without_the_key(
+    status: int, code: str | None, headers: dict[str, str], tmp_path: Path
+) -> None:
+    def hopeless(server: FaultServer | None, body: Body) -> Response:
+        return error(status, f"wrong key {KEY}", code, **headers)
+
+    class Closed(FaultServer):  # once it was asked to judge
+        def _refused(self, body: Body) -> Response | None:
+            return hopeless(self, body) if self.asked else super()._refused(body)
+
+    with (
+        serving(Closed(always("odd"), extra={"odd": hopeless})) as server,
+        pytest.raises(EndpointError, match=rf"HTTP {status}.*config/judges\.yaml") as caught,
+    ):
+        answers(server, tmp_path)
+    assert KEY not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("padding", range(240, 300, 4))
+def test_a_message_is_cut_only_after_the_key_is(padding: int, tmp_path: Path) -> None:
+    class Closed(FaultServer):
+        def _refused(self, body: Body) -> Response | None:
+            return error(401, "y" * padding + f" wrong key {KEY}")
+
+    with serving(Closed()) as server, pytest.raises(EndpointError, match="HTTP 401") as caught:
+        answers(server, tmp_path)
+    assert KEY[:4] not in str(caught.value)
+
+
+def test_an_endpoint_that_has_gone_stops_the_run_and_keeps_what_came(tmp_path: Path) -> None:
+    def dies(texts: tuple[str, ...], n: int) -> str | None:
+        return "500" if int(texts[0].split()[-1]) >= 10 else None
+
+    def bought(server: FaultServer) -> pd.DataFrame:
+        asked = live(server, tmp_path, RetryPolicy(2, 0.002, 0.01), concurrency=4)
+        buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+        return annotate(asked, numbered(30), slug="j", buyer=buyer)
+
+    with serving(FaultServer(dies)) as server, pytest.raises(EndpointError, match="20 requests"):
+        bought(server)
+    with serving(FaultServer()) as server:
+        again = bought(server)
+        assert len(server.presentations) == 40
+    assert set(again["status"]) == {"ok"}
+
+
+def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(EndpointError, match="did not answer a plain request"):
+        answered(live(NOWHERE, tmp_path, RetryPolicy(2, 0.001, 0.001)), some(1))
+
+
+def page(content: bytes, status: int = 200, **headers: str) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(content, status, {"content-type": "application/json", **named})
+
+
+BODIES: dict[str, Callable[[Body], Response]] = {
+    "list": lambda b: JSONResponse([1]),
+    "deep": lambda b: page(b"[" * 200_000),
+    "deep-objects": lambda b: page(b'{"a":' * 200_000),
+    "long-number": lambda b: page(b'{"id":' + b"1" * 10_000 + b"}"),
+    "no-unicode": lambda b: page(b"\xff\xfe{}"),
+    "no-charset": lambda b: page(b"{}", content_type="application/json; charset=nonsense"),
+    "date": lambda b: page(b"{}", 429, retry_after="Mon, 01 Jan 2030 00:00:00 +" + "9" * 20),
+    "packed": lambda b: page(gzip.compress(judged(b).encode()), content_encoding="gzip"),
+    "server-deep": lambda b: page(b"[" * 200_000, 500),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_one_odd_body_fails_one_presentation(name: str, tmp_path: Path) -> None:
+    extra = {"odd": lambda s, b: BODIES[name](b)}
+    with serving(FaultServer(on_question(3, "odd"), extra=extra)) as server:
+        given = answers(server, tmp_path, 6)
+    assert [answer.failure for answer in given] == [None] * 3 + ["transport"] + [None] * 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_text_that_a_firewall_dislikes_stops_nothing(status: int, tmp_path: Path) -> None:
+    extra = {"blocked": lambda s, b: Response("<html>Attention required</html>", status)}
+
+    with serving(FaultServer(on_question(0, "blocked"), extra=extra)) as server:
+        live(server, tmp_path).capabilities  # noqa: B018  later runs remember them
+        alone = answers(server, tmp_path, 1)  # nothing but it is asked, as in every later run
+        given = answers(server, tmp_path, 5, concurrency=1)
+    assert [answer.failure for answer in alone] == ["transport"]
+    assert [answer.failure for answer in given] == ["transport", *[None] * 4]
+
+
+def test_a_refusal_that_quotes_the_text_is_not_about_the_account(tmp_path: Path) -> None:
+    def fault(server: FaultServer, body: Body) -> Response:
+        message = "failed on input " + body["messages"][0]["content"]
+        return JSONResponse({"error": {"message": message}}, 403)
+
+    shown = Presentation("b", "AB", 0, "q", "my code raises insufficient_quota", "other", "x", "y")
+    with serving(FaultServer(always("quote"), extra={"quote": fault})) as server:
+        (answer,) = answered(live(server, tmp_path), [shown])
+    assert answer.failure == "transport"
+
+
+def test_a_server_that_dislikes_every_text_ends_the_run_with_its_words(tmp_path: Path) -> None:
+    extra = {"blocked": lambda s, b: Response("blocked by rule 17", 403)}
+    with (
+        serving(FaultServer(always("blocked"), extra=extra)) as server,
+        pytest.raises(EndpointError, match="HTTP 403: blocked by rule 17"),
+    ):
+        answers(server, tmp_path, 60)
+    assert len(server.presentations) <= 60
+
+
+LONG = "This model's maximum context length is 4096 tokens. However, you requested 9000"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": LONG}},
+        {"object": "error", "message": LONG, "code": 400},
+        {"detail": LONG},
+        {"detail": [{"loc": ["body"], "msg": LONG}]},
+        {"error": LONG},
+        LONG,
+        None,
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+def test_an_overflow_is_understood_in_every_form(body: Any, status: int, tmp_path: Path) -> None:
+    plain = Response(LONG, status)
+    extra = {"long": lambda s, b: plain if body is None else JSONResponse(body, status)}
+    with serving(FaultServer(always("long"), extra=extra)) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure == "context_overflow"
+
+
+def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        return None if texts[0] == "question 0" else "slow"
+
+    with serving(FaultServer(fault, slow_s=1.5)) as server:
+        given = live(server, tmp_path, concurrency=8).answer(some(99), Budget())
+        assert next(given)[1].failure is None
+        time.sleep(0.1)
+        started = time.monotonic()
+        given.close()
+        assert time.monotonic() - started < 1.0
+        seen = len(server.presentations)
+        time.sleep(0.2)
+        assert len(server.presentations) == seen < 20
+
+
+def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
+    program = f"""
+        import sys
+        sys.path[:0] = {sys.path!r}
+        from pathlib import Path
+        from test_live import Budget, FaultServer, live, some
+        server = FaultServer(url=sys.argv[1])
+        asked = live(server, Path({str(tmp_path)!r}))
+        for answer in asked.answer(some(99), Budget()):
+            print("answered", flush=True)
+    """
+
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        return None if texts[0] == "question 0" else "slow"
+
+    with serving(FaultServer(fault, slow_s=60)) as server:
+        command = [sys.executable, "-c", textwrap.dedent(program), server.url]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "answered\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in said
+
+
+def test_an_error_of_the_consumer_leaves_no_thread_behind(tmp_path: Path) -> None:
+    with serving(FaultServer()) as server:
+        given = live(server, tmp_path).answer(some(50), Budget())
+        next(given)
+        assert threads() == ["served-judge"]
+        del given
+    assert threads() == []
+
+
+# where requests go, and what they carry
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nobody_is_sent_elsewhere(status: int, tmp_path: Path) -> None:
+    class Moved(FaultServer):
+        def _refused(self, body: Body) -> Response | None:
+            target = other.url.replace("127.0.0.1", "localhost") + "/chat/completions"
+            return Response(b"", status, {"location": target})
+
+    with (
+        serving(FaultServer()) as other,
+        serving(Moved()) as server,
+        pytest.raises(EndpointError, match=r"has moved to 'http://localhost.*'base_url'"),
+    ):
+        answers(server, tmp_path)
+    assert other.bodies == []
+    assert len(server.bodies) == 1
+
+
+def test_no_proxy_is_asked_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with serving(FaultServer()) as server:
+        assert answers(server, tmp_path)[0].failure is None
+
+
+def test_what_was_asked_before_is_found_without_a_key(tmp_path: Path) -> None:
+    with serving(FaultServer()) as server:
+        known, asked = live(server, tmp_path).identity, live(server, tmp_path)
+        asked._endpoint = Endpoint(server.url, None, "set OTHER_KEY")
+        assert asked.identity == known
+        with pytest.raises(ValueError, match="set OTHER_KEY"):
+            answered(asked, some(1))
+
+
+class Noting(FaultServer):
+    """Remembers the headers and the address of the requests that judge."""
+
+    seen: list[tuple[dict[str, str], str]]
+
+    async def chat(self, request: Request) -> Response:
+        self.seen = [*getattr(self, "seen", []), (dict(request.headers), str(request.url))]
+        return await super().chat(request)
+
+
+def opened(server: FaultServer, folder: Path, fields: dict[str, Any], **variables: str) -> Any:
+    declared = ServedFields(model="tiny", base_url=server.url, timeout_s=2.0, **fields)
+    place = find_endpoint("j", declared, variables)
+    return ServedJudge("j", declared, TEMPLATE, place, folder)
+
+
+def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
+    fields = {
+        "headers": {"api-key": {"env": "AZURE_KEY"}, "X-Title": "judgeline"},
+        "query": {"api-version": "2024-10-21"},
+        "extra_body": {"provider": {"allow_fallbacks": False}},
+        "reasoning_effort": "low",
+    }
+    with serving(Noting()) as server:
+        asked = opened(server, tmp_path, fields, AZURE_KEY=SECRET)
+        (answer,) = answered(asked, some(1))
+        headers, url = server.seen[-1]
+    assert answer.failure is None
+    assert (headers["api-key"], headers["x-title"]) == (SECRET, "judgeline")
+    assert "authorization" not in headers  # the placeholder for a key would be refused first
+    assert url.endswith("/v1/chat/completions?api-version=2024-10-21")
+    (body,) = server.presentations
+    assert body["provider"] == {"allow_fallbacks": False}
+    assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
+
+
+@pytest.mark.parametrize(
+    ("fields", "variables", "sent"),
+    [
+        (
+            {"headers": {"X-Team": {"env": "TEAM"}}, "api_key_env": "KEY"},
+            {"TEAM": "team-of-mine", "KEY": "k"},
+            {"authorization": "Bearer k", "x-team": "team-of-mine"},
+        ),
+        (
+            {"headers": {"authorization": {"env": "OWN"}}},
+            {"OWN": f"Api-Key {SECRET}"},
+            {"authorization": f"Api-Key {SECRET}"},
+        ),
+    ],
+)
+def test_a_header_goes_with_the_key_or_replaces_it(
+    fields: dict[str, Any], variables: dict[str, str], sent: dict[str, str], tmp_path: Path
+) -> None:
+    with serving(Noting()) as server:
+        answered(opened(server, tmp_path, fields, **variables), some(1))
+        headers, _ = server.seen[-1]
+    assert headers.items() >= sent.items()
+
+
+def test_a_secret_header_is_in_no_answer_and_no_file(tmp_path: Path) -> None:
+    fields = {"headers": {"Authorization": {"env": "OWN"}}}
+    echoed = lambda s, b: JSONResponse(completion(b, f"{judged(b)} I was told {SECRET}."))  # noqa: E731
+    extra = {"echo": echoed, "no": lambda s, b: error(400, f"no {SECRET}")}
+
+    def fault(texts: tuple[str, ...], n: int) -> str | None:
+        return {"question 1": "echo", "question 2": "no"}.get(texts[0])
+
+    with serving(FaultServer(fault, extra=extra)) as server:
+        asked = opened(server, tmp_path, fields, OWN=f"Bearer {SECRET}")
+        given = answered(asked, some(3))
+    assert str(given[1].text).endswith("I was told [key].")
+    assert given[2].said == "HTTP 400: no [key]"
+    shown = [repr(asked), repr(asked._endpoint), str(asked.identity), str(asked.metadata)]
+    shown += [repr(given), *map(repr, vars(asked).values())]
+    assert not [text for text in shown if SECRET in text]
+    assert not [file for file in tmp_path.rglob("*") if SECRET in file.read_text()]
+
+
+def test_words_and_model_of_an_answer_are_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    battles, config = numbered(2), tmp_path / "config"
+    (tmp_path / "tables" / "sampled_battles").mkdir(parents=True)
+    battles.to_parquet(tmp_path / "tables" / "sampled_battles" / "arena.parquet")
+    config.mkdir()
+    for name in ("prompts", "corpora.yaml"):
+        (config / name).symlink_to(ROOT / "config" / name)
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(config))
+    monkeypatch.setenv("JUDGELINE_HOME", str(tmp_path))
+    with serving(failing(lambda s, b: error(400, "no idea"), on_question(0, "odd"))) as server:
+        entry = {"display_name": "J", "family": "f", "kind": "openai", "model": "tiny"}
+        (config / "judges.yaml").write_text(yaml.safe_dump({"j": entry | {"base_url": server.url}}))
+        judge = open_judge(load_judges()["j"], load_corpora()["arena"])
+        annotate(judge, battles, slug="j", buyer=Buyer(VerdictStore(UPath(tmp_path / "verdicts"))))
+    _, failed = explain_battle("b0", "j", "arena")
+    _, fine = explain_battle("b1", "j", "arena")
+    assert {(fate, "HTTP 400: no idea" in why) for *_, fate, why in failed} == {("miss", True)}
+    assert {(fate, why) for *_, fate, why in fine} == {("hit", "answered by tiny")}
+
+
+# what the endpoint supports
+
+
+@pytest.mark.parametrize(
+    ("support", "found"), [("bound", True), ("ignored", False), ("refused", False)]
+)
+def test_a_schema_is_used_only_where_it_binds(support: str, found: bool, tmp_path: Path) -> None:
+    with serving(FaultServer(json_schema=support)) as server:
+        asked = live(server, tmp_path)
+        assert [answer.failure for answer in answered(asked, some(1))] == [None]
+    assert asked.capabilities.json_schema is found
+    assert asked.identity["structured_output"] == ("json_schema" if found else "none")
+    assert all(("response_format" in body) is found for body in server.presentations)
+    if found:
+        schema = server.presentations[0]["response_format"]["json_schema"]["schema"]
+        assert list(schema["properties"]) == ["response_1", "response_2"]
+
+
+def test_an_endpoint_is_probed_once_and_remembered(tmp_path: Path) -> None:
+    with serving(FaultServer(max_model_len=8192)) as server:
+        first = live(server, tmp_path).capabilities
+        n_requests = len(server.bodies)
+        again = live(server, tmp_path)
+        assert again.capabilities == first
+        assert again.metadata["max_context"] == "8192"
+        assert len(server.bodies) == n_requests == 3
+    written = "".join(file.read_text() for file in (tmp_path / "endpoints").iterdir())
+    assert KEY not in written
+    assert json.loads(written)["model"] == "tiny"
+
+
+def test_the_newer_name_of_the_token_limit_is_found(tmp_path: Path) -> None:
+    with serving(FaultServer(limit_field="max_completion_tokens")) as server:
+        (answer,) = answers(server, tmp_path)
+    assert answer.failure is None
+    assert server.presentations[0]["max_completion_tokens"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("server", "fields", "message"),
+    [
+        (FaultServer(json_schema="refused"), {"structured_output": "on"}, "'structured_output'"),
+        (
+            FaultServer(log_probabilities=False),
+            {"log_probabilities": "on"},
+            "log_probabilities: auto",
+        ),
+        (FaultServer(max_model_len=2048), {}, "lower decoding.max_tokens"),
+    ],
+)
+def test_demands_that_cannot_be_met_are_named(
+    server: FaultServer, fields: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with serving(server), pytest.raises(ValueError, match=message):
+        answers(server, tmp_path, **fields)
+
+
+class Troubled(FaultServer):
+    """Refuses requests with a field, with a status, the first so many times."""
+
+    field, status, times, plain_fails = "response_format", 503, 0, False
+
+    def _refused(self, body: Body) -> Response | None:
+        first = sum(self.field in seen for seen in self.bodies) <= self.times
+        if self.field in body and first:
+            return error(self.status, "overloaded")
+        if self.plain_fails and any(self.field in seen for seen in self.bodies):
+            return error(self.status, "overloaded")
+        return super()._refused(body)
+
+
+def test_an_outage_during_the_probe_is_not_what_the_endpoint_can_do(tmp_path: Path) -> None:
+    server = Troubled()
+    server.times = QUICK.attempts
+    with serving(server):
+        assert live(server, tmp_path).capabilities.json_schema is True
+
+
+@pytest.mark.parametrize("status", [503, 429, 408])
+def test_what_came_of_an_outage_is_not_remembered(status: int, tmp_path: Path) -> None:
+    server = Troubled()
+    server.times, server.status, server.plain_fails = 10**6, status, True
+    with serving(server), pytest.raises(EndpointError, match="run again"):
+        live(server, tmp_path).capabilities  # noqa: B018
+    assert not (tmp_path / "endpoints").exists()
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 501])
+def test_a_server_that_refuses_a_schema_for_good_has_none(status: int, tmp_path: Path) -> None:
+    server = Troubled()
+    server.times, server.status = 10**6, status
+    with serving(server):
+        found = live(server, tmp_path).capabilities
+    assert (found.json_schema, found.log_probabilities) == (False, True)
+
+
+class Drip(Response):
+    """A body that comes byte by byte and never ends."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while True:
+            await send({"type": "http.response.body", "body": b" ", "more_body": True})
+            await asyncio.sleep(0.02)
+
+
+LISTS: dict[str, Any] = {
+    "page": lambda: Response("<html>", media_type="text/html"),
+    "no-json": lambda: Response("<html>", media_type="application/json"),
+    "list": lambda: JSONResponse([{"id": "tiny"}]),
+    "null": lambda: JSONResponse(None),
+    "no-data": lambda: JSONResponse({"data": None}),
+    "names": lambda: JSONResponse({"data": ["tiny"]}),
+    "no-id": lambda: JSONResponse({"data": [{"name": "tiny"}]}),
+    "truth": lambda: JSONResponse({"data": [{"id": "tiny", "max_model_len": True}]}),
+    "text": lambda: JSONResponse({"data": [{"id": "tiny", "max_model_len": "8192"}]}),
+    "negative": lambda: JSONResponse({"data": [{"id": "tiny", "max_model_len": -1}]}),
+    "missing": lambda: error(404, "no such page"),
+    "deep": lambda: Response(b"[" * 200_000, media_type="application/json"),
+    "endless": Drip,
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_models_that_says_nothing_is_no_trouble(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Listing(FaultServer):
+        async def models(self, request: Request) -> Response:
+            listed: Response = LISTS[name]()
+            return listed
+
+    monkeypatch.setattr(probe, "_LIST_S", 0.3)
+    with serving(Listing()) as server:
+        assert live(server, tmp_path).capabilities.max_context is None
+
+
+def test_a_server_that_never_answers_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(served, "_PROBE_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        fields = ServedFields(model="tiny")  # patient with answers, not with the probe
+        asked = ServedJudge("j", fields, TEMPLATE, Endpoint(url, "k"), tmp_path)
+        with pytest.raises(EndpointError, match=r"'j'.*did not answer a small request.*run again"):
+            asked.capabilities  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"limit_field": "max_tokens"}',
+        "[" * 100_000,
+        json.dumps(
+            {"limit_field": "max_tokens", "json_schema": "yes", "log_probabilities": 0}
+            | {"max_context": "8"}
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_not_remembered(damage: str, tmp_path: Path) -> None:
+    with serving(FaultServer()) as server:
+        found = live(server, tmp_path).capabilities
+        (file,) = (tmp_path / "endpoints").iterdir()
+        file.write_text(damage)
+        assert live(server, tmp_path).capabilities == found
+        assert len(server.bodies) == 6
+        assert live(server, tmp_path).capabilities == found
+        assert len(server.bodies) == 6

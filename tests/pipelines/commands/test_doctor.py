@@ -1,0 +1,107 @@
+"""`judgeline doctor`: what it finds of good and broken files, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from test_rank import simulated_battles
+
+import judgeline
+from judgeline.cli import main
+
+BATTLES = simulated_battles()
+ISLAND = pd.DataFrame(
+    {
+        "model_a": ["island-1"],
+        "model_b": ["island-2"],
+        "score_difference": [1.0],
+        "human_outcome": [1.0],
+    }
+)
+SCALE = "ratings on the human scale"
+FINITE = "finite 90% intervals"
+VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_difference")
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "supported", "lacking", "missing"),
+    [
+        (BATTLES, 0, [SCALE, FINITE], [], "Position bias: judge both orders"),
+        (BATTLES.assign(human_outcome=None), 2, ["by the judge alone"], [SCALE], "no-decisive-vo"),
+        (
+            BATTLES.assign(score_difference=-BATTLES["score_difference"]),
+            2,
+            ["by the judge alone", "by people"],
+            [SCALE, FINITE],
+            "contradicts-humans",
+        ),
+        (pd.concat([BATTLES, ISLAND]), 2, [], [SCALE, "by people"], "island-1, island-2"),
+        (
+            simulated_battles(n_models=6),
+            0,
+            [SCALE],
+            [FINITE],
+            "9 voted models calibrate them, 6 are there; add votes on 3 more",
+        ),
+        (
+            pd.concat([BATTLES, ISLAND.assign(model_b="island-1")]).assign(
+                difference_ab=1.0, difference_ba=1.0
+            ),
+            0,
+            ["position bias"],
+            [],
+            "rows cannot be used, such as: 'island-1' is compared with itself",
+        ),
+    ],
+)
+def test_a_file_is_told_what_it_supports(
+    tmp_path: Path, capsys, table: pd.DataFrame, code: int, supported, lacking, missing: str
+) -> None:
+    path = tmp_path / "my battles.csv"
+    table.to_csv(path, index=False)
+    assert main(["doctor", str(path), "--format", "json"]) == code
+    found = json.loads(capsys.readouterr().out)
+    supports = "; ".join(found["supports"])
+    assert all(words in supports for words in supported)
+    assert not [words for words in lacking if words in supports]
+    assert missing in " ".join(found["missing"])
+    assert found["next"].startswith("judgeline doctor" if code else "judgeline rank")
+    assert f"'{path}'" in found["next"]
+    assert bool(found["gate"]) is bool(code)
+    # what the doctor says is what `rank` does
+    assert (
+        main(["rank", str(path), "--out", str(tmp_path / "out"), "--no-report"])
+        in {0: [0], 2: [1, 2]}[code]
+    )
+    assert main(["doctor", str(path)]) == code
+    assert "Missing: " in capsys.readouterr().out
+
+
+def test_counts_of_a_table_and_options_in_the_command() -> None:
+    table = BATTLES.assign(judge=["one", "two"] * 450, human_outcome=[1, -1, None] * 300)
+    found = judgeline.doctor(table, judge="two", outcomes="1/-1")
+    assert (found.judge, found.n_battles, found.n_votes, found.n_voted_models) == (
+        "two",
+        450,
+        300,
+        12,
+    )
+    assert (found.judge_connected, found.people_connected) == (True, True)
+    assert found.next.endswith("--judge two --outcomes 1/-1")
+    plain = judgeline.doctor(VERDICTS)
+    assert plain.layout.startswith("the file holds plain verdicts")
+
+
+def test_files_that_rank_does_not_read(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "bench.jsonl"
+    game = {"question_id": 1, "model_1": "a", "model_2": "b", "judge": "j"}
+    path.write_text(json.dumps({**game, "g1_winner": "tie", "g2_winner": "tie"}))
+    assert main(["doctor", str(path)]) == 2
+    assert (
+        f"judgeline verdicts import {path} --format mt-bench --out DIR" in capsys.readouterr().out
+    )
+    assert main(["doctor", str(tmp_path / "nothing.csv")]) == 1
+    BATTLES.assign(judge=["one", "two"] * 450).to_csv(tmp_path / "two.csv", index=False)
+    assert main(["doctor", str(tmp_path / "two.csv")]) == 1
+    assert "choose one with --judge: one, two" in " ".join(capsys.readouterr().err.split())

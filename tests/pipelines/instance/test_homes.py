@@ -1,0 +1,112 @@
+"""The home of an installation: its instance file, and the storage that the environment chooses."""
+
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipelines.instance import homes
+from pipelines.instance.homes import prepare_home
+from resources.config.paths import ROOT
+
+SECRET = "correct horse battery staple"  # noqa: S105
+GIVEN = {
+    "DAGSTER_PG_HOST": "127.0.0.1",
+    "DAGSTER_PG_PORT": "5432",
+    "DAGSTER_PG_DB": "judgeline",
+    "DAGSTER_PG_USERNAME": "judge",
+    "DAGSTER_PG_PASSWORD": SECRET,
+}
+
+
+@pytest.fixture
+def chosen(home, monkeypatch):
+    for name, value in GIVEN.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield probe.getsockname()[1]  # bound, and nobody listens
+
+
+def test_sqlite_is_what_nobody_chose(home, monkeypatch):
+    monkeypatch.delenv("DAGSTER_PG_HOST", raising=False)
+    prepare_home()
+    written = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8"))
+    assert written["storage"]["custom"]["class"] == "SqliteStorage"
+
+
+def test_the_file_names_variables_and_holds_no_value_of_theirs(chosen, monkeypatch):
+    monkeypatch.setattr(homes, "require_postgres", lambda: None)
+    prepare_home()
+    text = (chosen / "dagster.yaml").read_text(encoding="utf-8")
+    assert SECRET not in text
+    database = yaml.safe_load(text)["storage"]["postgres"]["postgres_db"]
+    assert database.pop("scheme") == "postgresql+psycopg2"
+    assert sorted(value["env"] for value in database.values()) == sorted(GIVEN)
+    assert text.count(str(chosen)) == 2  # artifacts and captured logs
+
+
+def test_missing_variables_are_all_named(chosen, monkeypatch):
+    monkeypatch.delenv("DAGSTER_PG_DB")
+    monkeypatch.setenv("DAGSTER_PG_PASSWORD", "")
+    with pytest.raises(ValueError, match="needs DAGSTER_PG_DB, DAGSTER_PG_PASSWORD: set them"):
+        prepare_home()
+
+
+def test_a_server_that_does_not_answer_is_named_without_the_password(
+    chosen, monkeypatch, free_port
+):
+    monkeypatch.setenv("DAGSTER_PG_PORT", str(free_port))
+    with pytest.raises(ValueError, match=f"127.0.0.1:{free_port}.*see whether it runs") as caught:
+        prepare_home()
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert not chosen.exists()
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "54x", "-1"])
+def test_a_wrong_port_is_shown(chosen, monkeypatch, port):
+    monkeypatch.setenv("DAGSTER_PG_PORT", port)
+    with pytest.raises(ValueError, match=f"DAGSTER_PG_PORT is '{port}', not a port"):
+        prepare_home()
+
+
+def test_both_instance_files_differ_in_their_storage_only():
+    files = ROOT / "dagster.yaml", ROOT / "deploy" / "dagster.postgres.yaml"
+    mine, production = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)
+    assert mine.pop("storage") != production.pop("storage")
+    assert mine == production
+
+
+def test_home_has_an_instance_file_with_absolute_folders(home):
+    assert prepare_home() == home
+    text = (home / "dagster.yaml").read_text(encoding="utf-8")
+    settings = yaml.safe_load(text)
+    assert settings["storage"]["custom"]["config"]["base_dir"] == str(home / "storage")
+    assert settings["telemetry"]["enabled"] is False
+    assert settings["nux"]["enabled"] is False
+    assert ".judgeline/" not in text.replace(str(home), "")
+    assert [path.name for path in home.iterdir()] == ["dagster.yaml"]
+
+
+def test_a_chosen_dagster_home_is_left_alone(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "theirs"))
+    assert prepare_home() == tmp_path / "theirs"
+    assert not home.exists()
+
+
+def test_state_of_the_root_file_stays_out_of_the_repository():
+    settings = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    folders = [
+        settings["storage"]["custom"]["config"]["base_dir"],
+        settings["local_artifact_storage"]["config"]["base_dir"],
+        settings["compute_logs"]["config"]["base_dir"],
+    ]
+    assert {Path(folder).parts[0] for folder in folders} == {".judgeline"}
+    assert ".judgeline/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()

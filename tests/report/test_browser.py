@@ -1,0 +1,209 @@
+"""The report in a real browser: colours, widths, sorting and silence on the console."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report_examples import example_comparison, example_judges
+
+from judgeline.report import write_report
+
+selenium = pytest.importorskip("selenium")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not (shutil.which("chromium") and shutil.which("chromedriver")),
+        reason="needs Debian's chromium and chromium-driver",
+    ),
+]
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(shutil.which("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(
+        tmp_path_factory.mktemp("report") / "report.html",
+        title="Judges of an example",
+        corpus_name="Example",
+        simulated=True,
+        judges=example_judges(),
+        provenance={"digest": "9f2c" * 16},
+        comparison=example_comparison(),
+    )
+
+
+def show(
+    browser: webdriver.Chrome, report: Path, *, width: int = 1280, scheme: str = "light"
+) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})
+    browser.get(report.as_uri())
+
+
+def column(browser: webdriver.Chrome, place: int) -> list[str]:
+    return browser.execute_script(
+        "return [...document.querySelector('.board').tBodies[0].rows]"
+        ".map(row => row.cells[arguments[0]].innerText.trim())",
+        place,
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_the_page_fits_its_window(
+    browser: webdriver.Chrome, report: Path, width: int, scheme: str
+) -> None:
+    show(browser, report, width=width, scheme=scheme)
+    wide, room = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    assert wide == room <= width
+    outside = browser.execute_script(
+        "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, .skip')"
+        " && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert outside == []
+
+
+def test_the_leaderboard_and_its_coverage_show_their_last_columns_on_a_small_laptop(
+    browser: webdriver.Chrome, report: Path
+) -> None:
+    show(browser, report, width=1366)
+    for table in ("board", "coverage"):
+        box = browser.find_element(By.CSS_SELECTOR, f"[aria-labelledby=j1-{table}]")
+        assert box.get_property("scrollWidth") == box.get_property("clientWidth"), table
+
+
+def test_the_console_and_the_network_stay_silent(browser: webdriver.Chrome, report: Path) -> None:
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # what earlier pages left
+    show(browser, report)
+    assert browser.get_log("browser") == []
+    asked = [
+        entry["message"]
+        for entry in browser.get_log("performance")
+        if '"Network.requestWillBeSent"' in entry["message"] and report.name not in entry["message"]
+    ]
+    assert [message for message in asked if '"url":"data:,' not in message] == []
+
+
+def test_names_do_not_run(browser: webdriver.Chrome, report: Path) -> None:
+    show(browser, report)  # an alert would raise on the next command
+    assert "<script>alert(1)</script>" in column(browser, 1)
+
+
+def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, report: Path) -> None:
+    show(browser, report)
+    battles = browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")
+    told = browser.find_element(By.CSS_SELECTOR, "#j1 output")
+    assert told.text == f"{len(battles)} of {len(battles)} battles" == "12 of 12 battles"
+    chosen = browser.find_element(By.CSS_SELECTOR, "#j1 .filters select")
+    chosen.send_keys("borealis")
+    shown = [b for b in battles if b.is_displayed()]
+    assert {b.get_attribute("data-model") for b in shown} == {"borealis-70b-instruct"}
+    assert told.text == "4 of 12 battles"
+    search = browser.find_element(By.CSS_SELECTOR, "#j1 .filters input")
+    search.send_keys("no such words")
+    assert told.text == "0 of 12 battles"
+    search.clear()
+    search.send_keys("BORealis txet desrever")
+    assert told.text == "4 of 12 battles"
+    shown[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert shown[0].find_element(By.CSS_SELECTOR, ".texts dd").is_displayed()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_hostile_texts_stay_texts_inside_the_window(
+    browser: webdriver.Chrome, report: Path, width: int
+) -> None:
+    show(browser, report, width=width)
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    assert browser.title == "Simulation: Judges of an example"
+    texts = browser.execute_script(
+        "return [...document.querySelectorAll('.texts dd')].map(e => e.textContent)"
+    )
+    assert any("</script><script>document.title='stolen'" in text for text in texts)
+    assert any("{{ 7 * 7 }}" in text for text in texts)
+    assert not [text for text in texts if {"\x1b", "\u202e", "\x00"} & set(text)]
+    wide, room = browser.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    assert wide == room <= width
+
+
+def test_the_schemes_differ_and_drawings_follow(browser: webdriver.Chrome, report: Path) -> None:
+    seen = {}
+    for scheme in ("light", "dark"):
+        show(browser, report, scheme=scheme)
+        seen[scheme] = browser.execute_script(
+            "const style = (query) => getComputedStyle(document.querySelector(query));"
+            "return [style('body').backgroundColor, style('body').color,"
+            " style('figure svg text').fill]"
+        )
+    assert all(light != dark for light, dark in zip(*seen.values(), strict=True))
+    assert seen["light"][0] == "rgb(250, 250, 248)"
+
+
+def test_sorting_by_mouse_and_keyboard(browser: webdriver.Chrome, report: Path) -> None:
+    show(browser, report)
+    given = column(browser, 1)
+    headings = browser.find_elements(By.CSS_SELECTOR, ".board thead th")
+    human = headings[5].find_element(By.TAG_NAME, "button")
+    human.click()
+    assert headings[5].get_attribute("aria-sort") == "ascending"
+    assert headings[0].get_attribute("aria-sort") is None
+    ratings = column(browser, 5)
+    assert ratings[:2] == ["1301", "1366"]
+    assert ratings[-1] == "–"  # no rating sorts last
+    human.send_keys(Keys.ENTER)
+    assert headings[5].get_attribute("aria-sort") == "descending"
+    assert column(browser, 5)[0] == "1672"
+    assert column(browser, 5)[-1] == "–"
+    headings[0].find_element(By.TAG_NAME, "button").send_keys(Keys.SPACE)
+    assert column(browser, 1) == given
+
+
+def test_the_table_is_whole_without_javascript(browser: webdriver.Chrome, report: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(browser, report)
+        assert browser.find_elements(By.CSS_SELECTOR, ".board button") == []
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .board tbody tr")) == 14
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")) == 12
+        assert not browser.find_element(By.CSS_SELECTOR, "#j1 .filters").is_displayed()
+        headings = browser.find_elements(By.CSS_SELECTOR, "#j1 .board thead th")
+        assert headings[1].text == "Model"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

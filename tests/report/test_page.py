@@ -1,0 +1,291 @@
+"""The page: what it says, what it never says, and that nothing of it runs or leaves the file."""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from report_examples import (
+    SCRIPT,
+    TOO_FEW,
+    Page,
+    example_battles,
+    example_comparison,
+    example_judge,
+    example_judges,
+    write,
+)
+
+from judgeline.report import JudgeTables
+from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
+from judgeline.report.grid import FIELDS, columns
+from judgeline.report.wording import flag_words, number, span
+from resources.tables.words import WORDS
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    return write(folder / "report.html", drawn=True, simulated=True)
+
+
+def judge(**changes: object) -> JudgeTables:
+    return replace(example_judge(), **changes)
+
+
+# Safety
+
+
+def test_untrusted_names_and_texts_stay_text(html: str) -> None:
+    page = Page(html)
+    assert page.tags.count("script") == 1  # ours
+    assert not {"img", "b", "iframe", "object", "form"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert not [value for _, value in page.attributes if "javascript:" in value]
+    assert not {"\x1b", "\x00", "\u202e", "\U000e0041"} & set(html)
+    assert SCRIPT in page.texts  # in the table and, as text, in the drawings
+    assert "ember-mini $x^2$" in page.texts
+    assert any("</script><script>document.title='stolen'" in text for text in page.texts)
+    assert "1\u2009000 more" not in html
+    assert "… (1,000 more characters)" in html
+
+
+def test_nothing_refers_outside_the_file_and_the_policy_forbids_it(html: str) -> None:
+    page = Page(html)
+    links = {value for name, value in page.attributes if name in ("href", "src", "xlink:href")}
+    assert {link for link in links if not link.startswith(("#", "data:,"))} == set()
+    assert set(re.findall(r"https?:|//\w+\.|@import|url\((?!#)", html)) == set()
+    policy = next(value for name, value in page.attributes if "default-src" in value)
+    assert policy.startswith("default-src 'none'")
+    assert re.search(r"script-src 'sha256-[\w+/]{43}='", policy)
+    assert not re.search(r"https?:|\*|unsafe-eval|script-src[^;]*unsafe", policy)
+
+
+def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
+    attributes = Page(html).attributes
+    ids = [value for name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    wanted = {value[1:] for name, value in attributes if name == "href" and value[:1] == "#"}
+    for name, value in attributes:
+        wanted |= set(value.split()) if name == "aria-labelledby" else set()
+    wanted |= set(re.findall(r"url\(#([^)]+)\)", html))
+    assert wanted <= set(ids)
+
+
+# What the page says
+
+
+@pytest.mark.parametrize(
+    ("said", "times"),
+    [
+        ("<title>Simulation: Judges of an example</title>", 1),
+        ("Another method is nearer to people here", 1),  # of two judges
+        ("hard 57.6 Elo, and 61.3 Elo by auto (headline), which ranks.", 1),
+        ('<td class="number" data-key="9.0">9 (6 to 11)</td>', None),
+        ("Models are rated by auto; gap: 12 others (13 of 14 models); gap: 13 others (1 of 14", 2),
+        ("unlike those that calibrate them: above the upper third 2 of 5.", 2),
+        (">⚠ above the upper third 2 of 5; fewer battles 6 of 6<", 4),  # two methods, two judges
+        ("random halves: near its target by design", None),
+        ("(gamma 0.50, SE 0.16)", 2),
+        (f"Intervals are unbounded: {TOO_FEW}.", 1),
+        (f"soft (calibrated), auto (headline): {TOO_FEW}.", 1),
+        ("Beta has no value in 1 of 14 folds (separable)", 1),
+        ("1 of 2 quality checks failed", 1),
+        ("Raise the judge&#39;s token limit", None),
+        ('<span class="badge">no human votes</span>', 2),
+        ("the judge always prefers it", None),
+        ("coverage on held-back models", 0),
+        ("Left out, since", 0),
+        ('id="pooled"', 0),
+    ],
+)
+def test_the_page_says(html: str, said: str, times: int | None) -> None:
+    assert said in html if times is None else html.count(said) == times
+
+
+def test_numbers_of_the_page_are_words_where_there_is_no_number(html: str) -> None:
+    texts = Page(html).texts
+    assert "SIMULATION" in texts
+    assert not {"inf", "nan", "NaN", "−inf"} & set(texts)
+    assert texts.count("unbounded") >= 14  # every interval of the noisy judge
+    assert not re.search(r"\btiers?\b", html, re.I)
+    held = texts[texts.index("intervals hold the human rating (90 % promised)") :]
+    assert next(text for text in held[1:] if text) == "13 of 13"
+    headlines = re.findall(r'<dl class="headline">.*?</dl>', html, re.S)
+    assert len(headlines) == 2
+    assert "100 %" not in "".join(headlines)
+
+
+def test_missed_intervals_carry_a_mark_and_the_word(tmp_path: Path) -> None:
+    board = example_judge().leaderboard
+    off = board.assign(upper=board["upper"].mask(board.index < 2, board["rating"] - 30))
+    html = write(tmp_path / "missed.html", [judge(leaderboard=off)], drawn=True, comparison=None)
+    assert html.count('<span class="badge">missed</span>') == 2
+    assert html.count('<tr class="missed">') == 2
+    assert "11 of 13" in Page(html).texts
+    assert "judge, missed" in Page(html).texts  # the chart's legend
+
+
+def test_tables_of_an_earlier_version_are_shown(tmp_path: Path) -> None:
+    tables = example_judge()
+    new = ["best_rank", "worst_rank", "basis"]
+    splits = ["excess_sd", "n_structured", "structured_coverage", "structured", "structured_below"]
+    board = tables.leaderboard.drop(columns=new).assign(tier=1, method="soft")
+    conformal = tables.conformal_calibration.drop(columns=splits)
+    old = judge(leaderboard=board, conformal_calibration=conformal)
+    html = write(tmp_path / "old.html", [old], comparison=None)
+    assert "Models are rated by soft. 90 % intervals" in html
+    assert "Missing verdicts" not in html
+    assert "simulation" not in html.split("</style>")[1].lower()
+
+
+def test_one_judge_without_comparison_checks_or_ratings_still_makes_a_page(tmp_path: Path) -> None:
+    tables = example_judge()
+    nothing = {"rating": float("nan"), "lower": float("nan"), "upper": float("nan")}
+    bare = judge(
+        leaderboard=tables.leaderboard.assign(**nothing, human_rating=float("nan")),
+        heldout_ratings=tables.heldout_ratings.assign(residual=float("nan")),
+        summary=tables.summary.assign(mae=float("nan")),
+        beta_folds=tables.beta_folds.assign(status="contradicts-humans"),
+        scored_battles=tables.scored_battles.assign(human_outcome=float("nan")),
+        judge_diagnostics=tables.judge_diagnostics.iloc[:0],
+        checks=None,
+    )
+    html = write(tmp_path / "report.html", [bare], drawn=True, comparison=None)
+    assert html.count("Not drawn: ") == 6
+    assert "nan%" not in html
+    assert "Comparison of judges" not in html
+
+
+def test_judges_together_and_judges_left_out(tmp_path: Path) -> None:
+    basis = "regression of votes on the mean score and gap of 2 judges"
+    board = example_judge().leaderboard.assign(method="pooled", basis=basis)
+    page = write(tmp_path / "pooled.html", pooled=board, left_out=["hasty", "<b>x</b>"])
+    section = page[page.index('<section id="pooled">') : page.index('<section id="comparison">')]
+    assert f"rated by pooled, {basis}" in section
+    assert re.search(r"\d+ of \d+ intervals hold the human rating \(\d+ % promised\)\.", section)
+    assert section.count("<table") == 1
+    assert '<a href="#pooled">' in page
+    assert "Left out, since" in page
+    assert "hasty, &lt;b&gt;x&lt;/b&gt;" in page
+
+
+def test_a_withheld_judge_has_no_battles_on_the_page(tmp_path: Path) -> None:
+    board = example_judge().leaderboard
+    told = {"asset": "attack_controls", "name": "controls_stay_low", "passed": False}
+    told |= {"observed": "null-model is rated 1777 Elo", "remedy": ""}
+    checks = pd.concat([example_judge().checks, pd.DataFrame([told])])
+    for flags, is_shown in (("withheld: kappa 0.05 < 0.20", False), ("", True)):
+        shown = judge(leaderboard=board.assign(flags=flags), checks=checks)
+        html = write(tmp_path / "report.html", [shown], comparison=None)
+        assert ('class="battle"' in html) is ("1777" in html) is is_shown
+
+
+def test_a_page_stays_bounded_however_much_there_is(tmp_path: Path) -> None:
+    many = [*example_battles(models=14)] * 60
+    few, full = (
+        len(write(tmp_path / "x.html", [judge(battles=battles)], comparison=None))
+        for battles in (example_battles(), many)
+    )
+    assert full - few < 1.2 * MOST_PER_PAGE  # escapes take a little more than what they stand for
+    assert len(many) * MOST_TEXT > 2 * MOST_PER_PAGE  # so that there was something to leave out
+
+
+# What it is made of
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_equal_arguments_give_an_equal_file(html: str, tmp_path: Path) -> None:
+    assert write(tmp_path / "again.html", drawn=True, simulated=True) == html
+
+
+def test_a_failed_write_leaves_the_old_report_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("the old report")
+
+    def broken(self: Path, target: Path) -> Path:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(OSError, match="disk full"):
+        write(path)
+    assert path.read_text() == "the old report"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("judges", [[], [example_judge(), example_judge()]])
+def test_judges_must_be_there_and_differ(judges: list[JudgeTables], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a report needs judges, each once"):
+        write(tmp_path / "report.html", judges)
+
+
+def test_a_column_that_lacks_is_named_with_its_table_and_judge(tmp_path: Path) -> None:
+    tables = example_judge()
+    with pytest.raises(ValueError, match="leaderboard of judge 'careful' lacks upper, flags"):
+        judge(leaderboard=tables.leaderboard.drop(columns=["upper", "flags"]))
+    with pytest.raises(ValueError, match="'careful' is empty"):
+        judge(leaderboard=tables.leaderboard.iloc[:0])
+    with pytest.raises(ValueError, match="judge_comparison lacks kappa"):
+        write(tmp_path / "report.html", comparison=example_comparison().drop(columns="kappa"))
+
+
+def test_fields_are_columns_of_the_declared_tables_or_made_here() -> None:
+    made_here = {"named", "meaning", "split", "target", "width", "width_range", "n_missing_other"}
+    # of checks, runs, costs and of the account of judging, which are no tables of the lineage
+    made_here |= {"asset", "blocking", "made_at", "name", "n_bought", "n_calls", "remedy"}
+    assert {column.field for column in columns(FIELDS)} <= WORDS.keys() | made_here
+
+
+def test_a_list_of_columns_says_what_differs() -> None:
+    usual, renamed, unit, form = columns("mae; mae: Error ~two; mae | points; note: Why ~yes")
+    assert (usual.label, usual.unit, usual.show(1.25), usual.numeric) == (
+        "Mean absolute error",
+        "Elo",
+        "1.2",
+        True,
+    )
+    assert (renamed.label, renamed.unit, renamed.show(1.25)) == ("Error", "", "1.25")
+    assert (unit.label, unit.unit) == (usual.label, "points")
+    assert (form.label, form.show(True), form.numeric) == ("Why", "yes", False)
+
+
+def test_matplotlib_waits_until_something_is_drawn_and_pyplot_forever() -> None:
+    program = (
+        "import sys, pathlib; sys.path[:0] = sys.argv[1:]; import judgeline.report;"
+        "assert not [m for m in sys.modules if m.startswith('matplotlib')];"
+        "from report_examples import example_judge;"
+        "from judgeline.report.figures import beta_figure;"
+        "beta_figure(example_judge().beta_folds, key='k');"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, *sys.path], check=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-12.34, "−12.3"),
+        (12.34, "+12.3"),
+        (-0.04, "0.0"),
+        (float("nan"), "–"),
+        (pd.NA, "–"),
+        (None, "–"),
+        (float("inf"), "unbounded"),
+    ],
+)
+def test_numbers_read_as_a_person_writes_them(value: float, text: str) -> None:
+    assert number(value, 1, signed=True) == text
+
+
+def test_intervals_and_flags_read_as_words() -> None:
+    assert span(1401.2, 1500.7) == "1401 – 1501"
+    assert span(float("-inf"), float("inf")) == "unbounded"
+    assert flag_words("no-votes;brand-new") == ["no human votes", "brand new"]
+    assert flag_words("") == []
+    assert [one.ranking_method for one in example_judges()] == ["auto", "auto"]

@@ -1,0 +1,250 @@
+"""Sections of the page: battles behind a rating, missing verdicts, companion methods."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_examples import SCRIPT, Page, example_battles, example_judge, write
+
+from assets.diagnostics.missing_bounds import missing_battles_matter_little
+from judgeline.report.battles import browser_of, evidence_of, strongest
+from judgeline.report.companions import COMPANIONS, SECTIONS, companions_of
+from judgeline.report.grid import columns
+from judgeline.report.inert import shortened
+from judgeline.report.missing import missing_section
+from judgeline.verdict.outcomes import CRITERIA
+
+# Battles behind a rating
+
+INFLUENCES = pd.DataFrame(
+    {
+        "model": ["ant"] * 5 + ["bee"],
+        "battle_id": ["b1", "b2", "b3", "b4", "b5", "b1"],
+        "opponent": ["bee"] * 5 + ["ant"],
+        "outcome": [0.9, 0.8, 0.1, 0.5, 0.5, 0.2],
+        "expected": 0.5,
+        "influence": [3.0, 2.0, -4.0, 1.0, 0.0, -3.0],
+        "is_candidate": False,
+    }
+)
+
+
+def scores(a: float, b: float) -> dict[str, float]:
+    return {f"{name}_{side}": mark for side, mark in (("a", a), ("b", b)) for name in CRITERIA}
+
+
+def test_the_strongest_each_way_come_first_and_those_without_influence_never() -> None:
+    chosen = strongest(INFLUENCES, 2)
+    assert chosen["battle_id"].tolist() == ["b1", "b2", "b3", "b1"]
+    assert chosen["model"].tolist() == ["ant", "ant", "ant", "bee"]
+
+
+def test_evidence_is_told_from_the_models_side() -> None:
+    battle = {"battle_id": "b1", "model_a": "ant", "model_b": "bee", "human_outcome": 1.0}
+    battle |= {"instruction": "Say it.", "completion_a": "It.", "completion_b": "Else."}
+    verdicts = pd.DataFrame(
+        [
+            {"battle_id": "b1", "order": "BA", "status": "refusal", "answer": None},
+            {"battle_id": "b1", "order": "AB", "status": "ok", "answer": "{}", **scores(9, 4)},
+        ]
+    ).assign(replicate=0, identity="f" * 64, prompt_tokens=pd.NA, completion_tokens=7)
+    both = INFLUENCES.iloc[[0, 5]]
+    ant, bee = evidence_of(both, pd.DataFrame([{**battle, "language": "en"}]), verdicts)
+    assert (ant.completion, ant.opponent_completion, ant.human_outcome) == ("It.", "Else.", 1.0)
+    assert (bee.completion, bee.opponent_completion, bee.human_outcome) == ("Else.", "It.", 0.0)
+    assert [r.difference for r in ant.readings] == [5.0, None]
+    assert [r.difference for r in bee.readings] == [-5.0, None]
+    assert [r.shown_first for r in (*ant.readings, *bee.readings)] == ["ant", "bee"] * 2
+    assert ant.readings[1].status == "refusal"
+    assert (ant.readings[0].prompt_tokens, ant.readings[0].completion_tokens) == (None, 7)
+    (bare,) = evidence_of(INFLUENCES.iloc[[0]], INFLUENCES.head(0), INFLUENCES.head(0))
+    assert (bare.instruction, bare.readings) == (None, ())
+
+
+def test_every_model_has_its_strongest_battle_before_any_has_a_second() -> None:
+    battles = example_battles(models=3)
+    whole = browser_of(battles)
+    assert len(whole.cards) == len(battles) == 12
+    assert len(whole.sentences) == 1
+    room = sum(card.size for card in whole.cards) // 2
+    half = browser_of(battles, room=room)
+    assert half.models == whole.models
+    assert {c.influence for c in half.cards} == {"+1.50", "−1.75"}
+    assert f"{len(half.cards)} of 12 such battles are shown" in half.sentences[1]
+    assert sum(card.size for card in half.cards) <= room
+    assert browser_of([]) is None
+    assert shortened("abc", 3) == "abc"
+
+
+# Missing verdicts
+
+
+def account(*rows: tuple[str, str, str, int, int]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=["grouping", "level", "status", "n_battles", "n_verdicts"])
+    total = table.groupby(["grouping", "level"])["n_battles"].transform("sum")
+    return table.assign(share=table["n_battles"] / total)
+
+
+MISSINGNESS = account(
+    ("all", "", "ok", 990, 1988),
+    ("all", "", "refusal", 2, 2),
+    ("all", "", "parse_error", 8, 10),
+    ("model", "aurora-large-2", "ok", 100, 200),
+    ("model", SCRIPT, "ok", 92, 188),
+    ("model", SCRIPT, "parse_error", 6, 8),
+    ("model", SCRIPT, "refusal", 2, 2),
+    ("language", "fr", "ok", 40, 81),
+    ("language", "fr", "parse_error", 0, 1),
+)
+BOUNDS = pd.DataFrame(
+    {
+        "model": [SCRIPT, "aurora-large-2", "never-scored", "borealis"],
+        "method": ["hard", "soft", "soft", "soft"],
+        "rating": [1588.0, 1672.0, np.nan, 1500.0],
+        "worst_rating": [1540.0, 1670.0, np.nan, 1500.0],
+        "best_rating": [1601.5, 1675.0, np.nan, 1500.0],
+        "half_width": [45.0, 45.0, np.nan, 45.0],
+        "n_battles": [98, 120, 0, 120],
+        "n_missing": [8, 1, 3, 0],
+        "n_missing_other": 0,
+    }
+)
+WHOLE = account(("all", "", "ok", 4000, 8000))
+
+
+def cells(grid) -> list[list[str]]:
+    return [[cell.text for cell in row.cells] for row in grid.rows]
+
+
+@pytest.mark.parametrize(
+    ("missingness", "said"),
+    [
+        (WHOLE, "Every one of the 4\u2009000 sampled battles has a score."),
+        (
+            account(("all", "", "ok", 10, 38), ("all", "", "refusal", 0, 2)),
+            "Every one of the 10 sampled battles has a score; 2 verdicts failed and another "
+            "replicate stood in.",
+        ),
+    ],
+)
+def test_nothing_missing_is_one_sentence_and_no_table(missingness, said) -> None:
+    section = missing_section(missingness, None)
+    assert section.sentences == [said]
+    assert section.classes is section.levels is section.bounds is None
+    assert missing_section(None, None) is None
+
+
+def test_totals_groups_and_bounds_are_those_of_the_account() -> None:
+    section = missing_section(MISSINGNESS, BOUNDS)
+    said = " ".join(section.sentences)
+    for words in (
+        "10 of 1\u2009000 sampled battles (1.0 %) have no score.",
+        "The corpus publishes no length to count them by.",
+        f"The widest such range is 61.5 Elo, of {SCRIPT} (hard).",
+        "No rating to bound: never-scored.",
+        "such as auto, has none of its own",
+        "the range holds, and may be wider than needed",
+    ):
+        assert words in said
+    classes = [["parse error", "8", "0.8 %", "10"], ["refusal", "2", "0.2 %", "2"]]
+    assert cells(section.classes) == classes
+    levels = [["model", SCRIPT, "100", "8", "8.0 %", "parse error 6, refusal 2"]]
+    assert cells(section.levels) == levels
+    shown = [(row.cells[0].text, row.cells[5].text, row.marked) for row in section.bounds.rows]
+    assert shown == [
+        ("never-scored", "–", True),
+        (SCRIPT, "61.5", True),
+        ("aurora-large-2", "5.0", False),
+    ]
+    for none in (None, BOUNDS.iloc[3:]):
+        section = missing_section(MISSINGNESS, none)
+        assert section.bounds is None
+        assert len(section.classes.rows) == 2
+
+
+def test_the_page_marks_the_rows_that_the_check_warns_of() -> None:
+    for half_width in (np.inf, np.nan, 45.0):
+        for width in (44.0, 46.0, 99.0, 101.0, np.nan):
+            one = BOUNDS.iloc[:1].assign(worst_rating=1500.0, half_width=half_width)
+            one = one.assign(best_rating=1500.0 + width)
+            (row,) = missing_section(MISSINGNESS, one).bounds.rows
+            assert row.marked != missing_battles_matter_little(one).passed, (half_width, width)
+
+
+def test_the_page_shows_the_section_with_every_name_escaped(tmp_path: Path) -> None:
+    judges = [
+        replace(example_judge(), missingness=MISSINGNESS, missing_bounds=BOUNDS),
+        replace(example_judge("noisy", "Noisy"), missingness=WHOLE, missing_bounds=BOUNDS.iloc[3:]),
+    ]
+    page = Page(write(tmp_path / "report.html", judges))
+    assert page.texts.count("Missing verdicts") == 2
+    assert page.tags.count("script") == 1  # ours
+    assert f"The widest such range is 61.5 Elo, of {SCRIPT} (hard)." in page.texts
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {"j1-missing", "j1-bounds", "j1-missing-levels"} <= set(ids)
+    assert not {"j2-missing", "j2-bounds"} & set(ids)
+
+
+# Companion methods
+
+COMPANION_TABLES = {
+    name: pd.DataFrame([row])
+    for name, row in {
+        "judge_gate": {"criterion": "kappa", "value": 0.1, "passed": False, "withholds": True},
+        "reference_ratings": {"rank": 1, "model": "ant", "reference_model": "hub", "gap": 61.0},
+        "reference_diagnostics": {"diagnostic": "reach", "value": 0.5, "passed": pd.NA},
+        "adjusted_win_rates": {"model": "ant", "estimator": "difference", "status": "ok"}
+        | {"win_rate": 0.875, "headline": True},
+        "adjustment_coverage": {"grouping": "all", "estimator": "naive"},
+        "label_plan": {"level": "ant", "plan": "label 10 more"},
+        "consistency": {"category": "all", "dimension": "overall", "measure": "x", "n": 9},
+    }.items()
+}
+
+
+def test_what_there_is_has_a_section_and_of_a_withheld_judge_what_places_no_model() -> None:
+    shown = companions_of(COMPANION_TABLES, "j1")
+    assert [part.title for part in shown] == [
+        "Judge gate",
+        "Adjusted win rates",
+        "Against a reference",
+        "Consistency",
+    ]
+    assert "The reference is hub" in " ".join(shown[2].sentences)
+    assert [row.marked for row in shown[0].tables[0].grid.rows] == [True]
+    withheld = companions_of(COMPANION_TABLES, "j1", withheld=True)
+    assert [part.title for part in withheld] == ["Judge gate", "Consistency"]
+    assert "ant" not in [
+        c for one in withheld for t in one.tables for r in cells(t.grid) for c in r
+    ]
+
+
+def test_coverage_over_splits_that_an_earlier_release_stored_is_shown_as_a_whole() -> None:
+    stored = pd.DataFrame({"grouping": ["all", "model"], "estimator": ["naive", "difference"]})
+    (section,) = companions_of({"adjustment_coverage": stored}, "j1")
+    assert [len(table.grid.rows) for table in section.tables] == [1]
+
+
+def test_a_table_with_a_row_for_each_model_is_of_a_section_that_places_models() -> None:
+    by_model = {"adjusted_win_rates", "label_plan", "reference_ratings", "predictions"}
+    placing = {part.asset for one in SECTIONS if one.places_models for part in one.parts}
+    assert by_model <= placing < set(COMPANIONS)
+    parts = [part for one in SECTIONS for part in one.parts]
+    named = {p.asset for p in parts if "Model" in [c.label for c in columns(p.columns)]}
+    assert named == by_model
+
+
+def test_of_a_watch_the_latest_answers_are_shown_and_of_predictions_how_many_held() -> None:
+    drift = pd.DataFrame(
+        {"statistic": ["beta"] * 3, "epoch": [1, 2, 2], "moved": [True, pd.NA, True]}
+    )
+    kept = pd.DataFrame(
+        {"method": "soft", "model": ["a", "b", "c"], "covered": [True, False, None]}
+    ).assign(miscoverage=0.1)
+    predictions, watch = companions_of({"judge_drift": drift, "predictions": kept}, "j1")
+    assert [row.marked for row in watch.tables[0].grid.rows] == [False, True]
+    assert [row.marked for row in predictions.tables[0].grid.rows] == [False, True, False]
+    assert "2 of 3 predictions could be held against votes: 50 %" in predictions.sentences[1]

@@ -1,0 +1,92 @@
+"""The declared checks of a table are one step, of which each check can be executed by itself."""
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from assets.conditions import checks_of
+from assets.partitions import CORPUS, register
+from resources.tables.rules import holds, known, within
+from resources.tables.schema import Check, Table
+from resources.tables.store import ParquetTables
+
+BOARD = Table(
+    "board",
+    "model rating",
+    key=["model"],
+    checks=[
+        Check("known", "Models have names.", known("model"), remedy="Name it.", blocking=True),
+        Check("rated", "Ratings are high.", [within("rating", 9, note="9 or more")], "Rate."),
+        Check(
+            "voted",
+            "Each model has votes.",
+            [holds("has_votes", None, "a model has votes")],
+            remedy=lambda board: f"Vote on {len(board)} models.",
+            rows=lambda board, votes: board.assign(has_votes=board["model"].isin(votes["model"])),
+            beside="votes",
+        ),
+    ],
+)
+
+
+@dg.asset(partitions_def=CORPUS)
+def board() -> pd.DataFrame:
+    return pd.DataFrame({"model": ["ant", "bee"], "rating": [9.5, 1.0]})
+
+
+@dg.asset(partitions_def=CORPUS)
+def votes() -> pd.DataFrame:
+    return pd.DataFrame({"model": ["ant"]})
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """Evaluations of the selected checks by name, of tables that were made before."""
+    folder, step = tmp_path_factory.mktemp("tables"), checks_of(BOARD, partitions_def=CORPUS)
+    defs = dg.Definitions(
+        [board, votes],
+        asset_checks=[step],
+        resources={"io_manager": ParquetTables(base_uri=str(folder))},
+        jobs=[
+            dg.define_asset_job(name, selection)
+            for name, selection in {
+                "tables": dg.AssetSelection.assets("board", "votes").without_checks(),
+                "all_checks": dg.AssetSelection.checks(step),
+                **{
+                    check.name: dg.AssetSelection.checks(
+                        dg.AssetCheckKey(dg.AssetKey("board"), check.name)
+                    )
+                    for check in BOARD.checks
+                },
+            }.items()
+        ],
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        register(instance, corpora=["tiny"])
+
+        def run(job: str) -> dict[str, dg.AssetCheckEvaluation]:
+            # a tag, as the interface does: a job of checks alone takes no partition key
+            done = defs.resolve_job_def(job).execute_in_process(
+                instance=instance, tags={"dagster/partition": "tiny"}
+            )
+            return {one.check_name: one for one in done.get_asset_check_evaluations()}
+
+        assert run("tables") == {}
+        yield run
+
+
+def test_all_checks_are_one_step_that_may_read_other_tables(evaluated):
+    found = evaluated("all_checks")
+    assert {name: one.passed for name, one in found.items()} == {
+        "known": True,
+        "rated": False,
+        "voted": False,
+    }
+    assert "such as bee" in found["voted"].description
+    assert "Vote on 2 models." in found["voted"].description
+    assert [name for name, one in found.items() if one.blocking] == ["known"]
+
+
+@pytest.mark.parametrize("name", ["known", "rated", "voted"])
+def test_a_check_can_be_executed_by_itself(evaluated, name):
+    assert set(evaluated(name)) == {name}
