@@ -4,14 +4,16 @@ What belongs here: options, help, exit codes. Anything heavy is imported by the 
 needs it, so that `--help` answers at once and `rank` never loads the orchestrator.
 """
 
+import contextlib
 import importlib
 import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -250,9 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
-    heed_interrupts()
     try:
-        code = _answer(arguments)
+        with heed_interrupts():
+            code = _answer(arguments)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as stop:
         if BrokenPipeError not in (type(stop), type(stop.__context__)):
@@ -309,26 +311,56 @@ def _answer(arguments: Sequence[str] | None) -> int:
         complain("Error", message or type(error).__name__)
         return COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
+        _Interrupt.is_answered = True
         complain("Interrupted", "files are complete or absent; run it again when you like")
     return code if isinstance(code, int) else OK
 
 
-def heed_interrupts() -> None:
-    """Restore the handler of SIGINT where it is ignored, and repeat an interrupt that is dropped.
+@contextlib.contextmanager
+def heed_interrupts() -> Iterator[None]:
+    """Have SIGINT interrupt a block: at any moment of it, and also where it was ignored.
 
-    A shell script has each command that it starts in the background ignore SIGINT. Python drops
-    an exception that is raised in a finalizer, an interrupt too.
+    A shell script has each command that it starts in the background ignore SIGINT.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.unraisablehook = _repeat_interrupt
-
-
-def _repeat_interrupt(dropped: Any) -> None:
-    """Send SIGINT again if the exception that Python drops is an interrupt; report any other."""
-    if not issubclass(dropped.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(dropped)
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
-    timer = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
+    before = signal.signal(signal.SIGINT, _interrupt), sys.unraisablehook
+    sys.unraisablehook = _report_dropped
+    _Interrupt.is_answered = False
+    try:
+        yield
+    finally:
+        _Interrupt.is_answered = True
+        sys.unraisablehook = before[1]
+        signal.signal(signal.SIGINT, before[0])
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise _Interrupt
+
+
+class _Interrupt(KeyboardInterrupt):
+    """An interrupt that comes again if it is dropped before anybody has answered it.
+
+    Python drops any exception in a finalizer, numpy in some comparisons of types.
+    """
+
+    is_answered = False
+
+    def __del__(self) -> None:
+        if not (self.is_answered or sys.is_finalizing()):
+            timer = threading.Timer(_AGAIN_S, _interrupt_again)
+            timer.daemon = True
+            timer.start()
+
+
+def _interrupt_again() -> None:
+    if not _Interrupt.is_answered:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _report_dropped(dropped: Any) -> None:
+    """Report an exception that Python drops, unless it is an interrupt, which comes again."""
+    if not issubclass(dropped.exc_type, _Interrupt):
+        sys.__unraisablehook__(dropped)

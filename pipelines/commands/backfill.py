@@ -416,7 +416,8 @@ def _watch(watcher: Watcher, console: Console) -> int:
     backfill_id = watcher.backfill_id
     try:
         status = watcher.follow()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        stop.is_answered = True  # type: ignore[attr-defined]
         said(
             console,
             f"No longer watching; backfill {backfill_id} goes on. To end it: "
