@@ -196,6 +196,7 @@ def rank(
     *,
     judge: str | None = None,
     outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
 ) -> Board:
     """Rate the models of judged battles.
@@ -204,15 +205,18 @@ def rank(
     ----------
     battles : DataFrame, Path or str
         Battles with ``model_a``, ``model_b``, votes as ``human_outcome`` (A's share of the win: 1,
-        0.5, 0, null for no vote) or ``winner`` (model_a, model_b, tie, both_bad), and
-        ``score_difference`` (judge score of A minus B), or in its place plain verdicts
-        (``judge_outcome`` or ``verdict``); or a file of these or of Soft-Elo annotations.
+        0.5, 0, null for no vote) or ``winner`` (model_a, model_b, tie, a model's name), and
+        ``score_difference`` (judge score of A minus B), or in its place ``judge_score_a`` and
+        ``judge_score_b`` or plain verdicts (``judge_outcome``, ``judge_winner``, ``verdict``);
+        or a file of these or of Soft-Elo annotations.
     settings : RankSettings
         How to rate.
     judge : str, optional
         Which judge, where there are several.
     outcomes : str, optional
         Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
+    columns : mapping of str to str, optional
+        The file's own name of a column, such as ``{"human_outcome": "label"}``.
     allow_quarantine : bool
         Whether to rate what is left where many outcomes are unknown or scores NaN.
 
@@ -231,7 +235,7 @@ def rank(
         cannot be used.
     """
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    read = readable(source, judge, outcomes, allow_quarantine=allow_quarantine)
+    read = readable(source, judge, outcomes, columns, allow_quarantine=allow_quarantine)
     name = "a table" if isinstance(source, pd.DataFrame) else source.name
     return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
 
@@ -244,6 +248,7 @@ def rank_file(
     judge: str | None = None,
     report: bool = True,
     outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
@@ -252,7 +257,7 @@ def rank_file(
     ``quarantine.csv`` alone.
     """
     _require_writable(out)
-    battles = readable(path, judge, outcomes, allow_quarantine=allow_quarantine)
+    battles = readable(path, judge, outcomes, columns, allow_quarantine=allow_quarantine)
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
     writers = _table_writers(board)

@@ -80,6 +80,15 @@ class Format(StrEnum):
     json = "json"
 
 
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns that the file calls otherwise, such as human_outcome=label,model_a=left.",
+        show_default=False,
+    ),
+]
+
+
 @app.callback(invoke_without_command=True)
 def _front_door(
     context: typer.Context,
@@ -144,6 +153,7 @@ def rank(
             show_default=False,
         ),
     ] = None,
+    columns: Columns = None,
     allow_quarantine: Annotated[
         bool,
         typer.Option(
@@ -158,12 +168,13 @@ def rank(
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
-    FILE is a CSV of released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
-    [bold]scored battles[/bold] as CSV, Parquet or JSON lines with the columns model_a, model_b,
-    score_difference (judge score of A minus B), human_outcome (A's share of the win: 1, 0.5, 0,
-    empty for no vote) and, if there is one, judge_outcome. In place of score_difference,
-    judge_outcome or verdict (A, B, tie, or levels such as A>>B) is enough: a win then counts as
-    a score difference of 1. Outcomes of another coding are refused until --outcomes states them.
+    FILE holds released [bold]Soft-Elo annotations[/bold] (sample or full layout), or
+    [bold]scored battles[/bold] as CSV, JSON, Parquet or Feather (packed or not) with the columns
+    model_a, model_b, score_difference (judge score of A minus B; or judge_score_a and
+    judge_score_b), human_outcome (A's share of the win: 1, 0.5, 0, empty for no vote; or winner)
+    and, if there is one, judge_outcome. In place of scores, judge_outcome, judge_winner or verdict
+    (A, B, tie, or levels such as A>>B) is enough: a win then counts as a score difference of 1.
+    Other names of columns are stated by --columns, other codes of outcomes by --outcomes.
 
     Writes heldout.csv, conformal.csv, summary.csv, leaderboard.csv, quarantine.csv and
     report.html; all of them, or none.
@@ -188,6 +199,7 @@ def rank(
             judge=judge,
             report=report,
             outcomes=outcomes,
+            columns=_mapping(columns),
             allow_quarantine=allow_quarantine,
         )
     except QualityGateError as error:
@@ -207,6 +219,7 @@ def doctor(
     outcomes: Annotated[
         str | None, typer.Option(help="Codes of outcomes, as for rank.", show_default=False)
     ] = None,
+    columns: Columns = None,
     form: Annotated[
         Format, typer.Option("--format", help="Sentences, or one JSON object.")
     ] = Format.text,
@@ -221,7 +234,7 @@ def doctor(
     from judgeline.terminal import show_diagnosis
 
     try:
-        found = diagnose(file, judge=judge, outcomes=outcomes)
+        found = diagnose(file, judge=judge, outcomes=outcomes, columns=_mapping(columns))
     except QualityGateError as error:
         complain("Quality gate failed", str(error))
         raise typer.Exit(GATE_FAILED) from error
@@ -231,6 +244,18 @@ def doctor(
         show_diagnosis(open_console(), found)
     if found.gate:
         raise typer.Exit(GATE_FAILED)
+
+
+def _mapping(columns: str | None) -> dict[str, str]:
+    """Return the file's own names of columns from ``name=own,name=own``."""
+    pairs = [pair.partition("=") for pair in (columns or "").split(",") if pair.strip()]
+    for name, sign, own in pairs:
+        if not (name.strip() and sign and own.strip()):
+            raise ValueError(
+                f"--columns is {columns!r}; write our name of a column, =, and the file's, with "
+                "commas between pairs: human_outcome=label,model_a=left"
+            )
+    return {name.strip(): own.strip() for name, _, own in pairs}
 
 
 def complain(kind: str, message: str, *, style: str = "bold red") -> None:

@@ -2,17 +2,29 @@
 
 import math
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from judgeline.elo import code_battles, fit_beta_folds, require_connected
-from judgeline.io import LAYOUTS, as_coded, as_numbers, file_columns
+from judgeline.io import LAYOUTS, MissingColumnsError, as_coded, as_numbers, file_columns
 from judgeline.usable import QualityGateError, readable, require_usable
 
 OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
 """Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
+_VOTES_ALONE = (
+    "votes of people without verdicts of a judge",
+    "nothing to rate models by yet: these votes have no judge",
+    "Verdicts of a judge on the same battles: score_difference, judge_score_a and judge_score_b, "
+    "judge_winner or verdict. A checkout of judgeline asks a judge for them (docs/judges.md).",
+)
+_VERDICTS_ALONE = (
+    "verdicts of a judge without votes of people",
+    "without a vote, nothing says how far the judge's scale is from that of people",
+    "Votes of people on some of the battles: human_outcome (1, 0.5, 0) or winner.",
+)
 
 
 class Diagnosis(NamedTuple):
@@ -45,13 +57,14 @@ def doctor(
     *,
     judge: str | None = None,
     outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
     miscoverage: float = 0.1,
 ) -> Diagnosis:
     """Say what a file or table of judged battles is and supports, without rating it.
 
     Parameters
     ----------
-    battles, judge, outcomes
+    battles, judge, outcomes, columns
         As for `rank`.
     miscoverage : float
         Share of misses that intervals may have, in (0, 1).
@@ -69,9 +82,28 @@ def doctor(
         If most rows cannot be used.
     """
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
-    if isinstance(source, Path) and (elsewhere := _of_another_program(source)):
-        return elsewhere
-    read = readable(source, judge, outcomes, allow_quarantine=True)
+    name = "a table" if isinstance(source, pd.DataFrame) else str(source)
+    layout = _layout(source) if isinstance(source, Path) else ""
+    command = f"judgeline doctor {shlex.quote(name)}"
+    if layout in OF_PROGRAMS:
+        command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"
+        return _not_rated(
+            (
+                f"verdicts of another program ({layout})",
+                "verdicts of another program are rated by the lineage, in a checkout",
+                "Votes of people, which such files do not have.",
+            ),
+            name,
+            command,
+        )
+    try:
+        read = readable(source, judge, outcomes, columns, allow_quarantine=True)
+    except MissingColumnsError as error:
+        if error.missing == {"human_outcome"}:
+            return _not_rated(_VERDICTS_ALONE, name, command)
+        if error.missing == {"score_difference"} or layout:
+            return _not_rated(_VOTES_ALONE, f"{name} ({layout})" if layout else name, command)
+        raise
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     people = {*voted["model_a"], *voted["model_b"]}
@@ -80,9 +112,11 @@ def doctor(
     gate = apart or _gate(scored)
     n_needed = math.ceil(1 / miscoverage) - 1
     n_lacking = n_needed - len(people)
-    name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     chosen = f" --judge {shlex.quote(judge)}" if judge else ""
     stated = f" --outcomes {shlex.quote(outcomes)}" if outcomes else ""
+    if columns:
+        pairs = ",".join(f"{ours}={own}" for ours, own in columns.items())
+        stated += f" --columns {shlex.quote(pairs)}"
     command = f"judgeline {{}} {shlex.quote(name)}{{}}{chosen}{stated}"
     has_orders = bool(scored[["difference_ab", "difference_ba"]].notna().all(axis=1).any())
     supports = [
@@ -129,24 +163,24 @@ def doctor(
     )
 
 
-def _of_another_program(path: Path) -> Diagnosis | None:
-    """Return what is said of a file of verdicts that only the lineage reads; None for any other."""
-    if not path.is_file():
-        return None
-    columns = set(file_columns(path))
-    for layout in OF_PROGRAMS:
-        if any(set(needed.split()) <= columns for needed in LAYOUTS[layout]):
-            command = f"judgeline verdicts import {shlex.quote(str(path))} --format {layout}"
-            return Diagnosis(
-                str(path),
-                f"verdicts of another program ({layout})",
-                *("", 0, 0, 0, 0, 0, False, False),
-                gate="verdicts of another program are rated by the lineage, in a checkout",
-                supports=["import into the lineage"],
-                missing=["Votes of people, which such files do not have."],
-                next=f"{command} --out DIR",
-            )
-    return None
+def _layout(path: Path) -> str:
+    """Return the published layout of a file that has no verdict of ours; empty for any other."""
+    columns = set(file_columns(path)) if path.is_file() else set()
+    ours = ("battles", "softelo-annotations")
+    fitting = [
+        name
+        for name, layouts in LAYOUTS.items()
+        if name not in ours and any(set(needed.split()) <= columns for needed in layouts)
+    ]
+    return fitting[0] if fitting else ""
+
+
+def _not_rated(told: tuple[str, str, str], name: str, command: str) -> Diagnosis:
+    """Return what is said of a file that `rank` cannot rate: what it is, why, what it lacks."""
+    layout, gate, missing = told
+    counts = ("", 0, 0, 0, 0, 0, False, False)
+    supports = ["import into the lineage"] if "import" in command else []
+    return Diagnosis(name, layout, *counts, gate, supports, [missing], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:

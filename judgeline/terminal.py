@@ -170,8 +170,8 @@ def _show_read(console: Console, battles: "JudgedBattles", source: str) -> None:
         f"{plain(battles.judge)}; {len(battles.quarantine):,} rows quarantined, "
         f"{battles.n_unscored:,} battles without usable scores"
     )
-    if battles.plain:
-        console.print(f"[yellow]Note[/]: {battles.plain}.")
+    for note in filter(None, (battles.plain, *battles.notes)):
+        console.print(f"[yellow]Note[/]: {plain(note)}.", soft_wrap=True)
     if battles.n_repeated:
         console.print(
             f"[yellow]Note[/]: {battles.n_repeated:,} rows equal an earlier row in the columns "

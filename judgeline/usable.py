@@ -1,5 +1,6 @@
 """What must hold of battles and their judge before models are rated by them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -33,10 +34,15 @@ class UnusableJudgeError(QualityGateError):
 
 
 def readable(
-    source: pd.DataFrame | Path, judge: str | None, outcomes: str | None, *, allow_quarantine: bool
+    source: pd.DataFrame | Path,
+    judge: str | None,
+    outcomes: str | None,
+    columns: Mapping[str, str] | None,
+    *,
+    allow_quarantine: bool,
 ) -> JudgedBattles:
     """Return the battles of a file or table, or raise if too many of its rows cannot be used."""
-    battles = read_judged_battles(source, judge=judge, outcomes=outcomes)
+    battles = read_judged_battles(source, judge=judge, outcomes=outcomes, columns=columns)
     _require_mostly_readable(battles)
     if not allow_quarantine:
         place = "the table" if isinstance(source, pd.DataFrame) else str(source)

@@ -1,21 +1,16 @@
 """Files of judged battles, read: columns, codes of outcomes, rows set aside with their reasons."""
 
-from judgeline.io.files import (
-    LAYOUTS,
-    SUFFIXES,
-    file_columns,
-    layout_of,
-    read_layout,
-    write_together,
-)
-from judgeline.io.judged import JudgedBattles, read_judged_battles
+from judgeline.io.files import LAYOUTS, layout_of, read_layout, write_together
+from judgeline.io.formats import SUFFIXES, file_columns, kind_of
+from judgeline.io.judged import JudgedBattles, MissingColumnsError, read_judged_battles
 from judgeline.io.outcome_codes import (
+    EXPECTED_WINNERS,
     PLAIN,
     STATED_AS,
     VERDICT_LEVELS,
-    WINNERS,
     ArgumentError,
     outcomes_by_code,
+    outcomes_by_winner,
     parse_codes,
     require_both_winners,
     require_few_lost,
@@ -55,6 +50,7 @@ from judgeline.io.softelo import read_softelo
 
 __all__ = [
     "BATTLE_DTYPES",
+    "EXPECTED_WINNERS",
     "LAYOUTS",
     "PLAIN",
     "QUARANTINE_DTYPES",
@@ -66,11 +62,11 @@ __all__ = [
     "SUFFIXES",
     "VERDICT_DTYPES",
     "VERDICT_LEVELS",
-    "WINNERS",
     "ArgumentError",
     "CorpusRead",
     "Fault",
     "JudgedBattles",
+    "MissingColumnsError",
     "are_plain",
     "as_coded",
     "as_numbers",
@@ -80,6 +76,7 @@ __all__ = [
     "file_columns",
     "in_file_order",
     "judge_slugs",
+    "kind_of",
     "language_code",
     "languages",
     "layout_of",
@@ -88,6 +85,7 @@ __all__ = [
     "no_verdicts",
     "outcomes",
     "outcomes_by_code",
+    "outcomes_by_winner",
     "parse_codes",
     "read_judged_battles",
     "read_layout",

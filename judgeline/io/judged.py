@@ -6,7 +6,8 @@ reason, never repaired.
 """
 
 import difflib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io.files import SUFFIXES, file_columns, require_rectangular, unreadable_text
+from judgeline.io.formats import encoding_of, file_columns, kind_of, read_columns, unpacked
 from judgeline.io.outcome_codes import (
     EXPECTED_VERDICTS,
+    EXPECTED_WINNERS,
     PLAIN,
     STATED_AS,
     USUAL,
-    WINNERS,
     ArgumentError,
     outcomes_by_code,
+    outcomes_by_winner,
     parse_codes,
     require_both_winners,
     require_known_codes,
@@ -37,13 +39,21 @@ from judgeline.verdict import hard_outcome, sign_outcome
 NEEDED_COLUMNS = ("model_a", "model_b", "score_difference", "human_outcome")
 VOTE = "winner"
 """Column of votes by name of the winner, which stands for human_outcome where that is missing."""
-_TEXTS = ("verdict", "judge_verdict")
+_SIDES = (("judge_score_a", "judge_score_b"), ("score_a", "score_b"))
+"""Columns of the scores of both sides, whose difference stands for score_difference."""
+_TEXTS = ("verdict", "judge_verdict", "judge_winner")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
 _ORDERED = ("difference_ab", "difference_ba")
 OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *_ORDERED, "length_a", "length_b")
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
+_NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
+_KNOWN = tuple(
+    dict.fromkeys(
+        (*NEEDED_COLUMNS, VOTE, *sum(_SIDES, ()), *PLAIN_COLUMNS, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT)
+    )
+)
 OUTCOMES = {"human_outcome": 2, "judge_outcome": 4, "recorded_outcome": 4}
 """Columns of outcomes, by the steps of A's share of the win between 0 and 1."""
 _STATE_CODES = (
@@ -56,7 +66,14 @@ _STATE_VERDICTS = (
 )
 _QUARTERS = "a multiple of 0.25 in [0, 1]"
 _GIVEN = Path("table")  # how messages name a table that came as one
-_MISSING = ("", "nan", "NaN", "NA", "null", "None")
+
+
+class MissingColumnsError(ArgumentError):
+    """A source lacks columns of `NEEDED_COLUMNS` that nothing in it stands for."""
+
+    def __init__(self, message: str, missing: Set[str]) -> None:
+        super().__init__(message, "columns")
+        self.missing = missing
 
 
 class JudgedBattles(NamedTuple):
@@ -64,7 +81,8 @@ class JudgedBattles(NamedTuple):
 
     `n_repeated` rows equal an earlier one in the columns that were read and cannot be told from
     it; they count, since two alike battles are possible. `outcomes` are the codes as stated, and
-    `plain` the sentence on verdicts that stand for scores, which follows the codes.
+    `plain` the sentence on verdicts that stand for scores, which follows the codes. `notes` has a
+    sentence on each thing that a person should look at.
     """
 
     judge: str
@@ -75,38 +93,61 @@ class JudgedBattles(NamedTuple):
     n_repeated: int = 0
     outcomes: str = USUAL
     plain: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class _Source(NamedTuple):
-    """A file or table of our own battles: which columns hold votes and scores, and its codes."""
+    """A file or table of our own battles: which columns hold what, and the codes of its outcomes.
+
+    `columns` has the source's own name of each column; `sides` are the columns of both scores,
+    where these stand for their difference.
+    """
 
     path: Path
-    columns: list[str]
-    read: Callable[[list[str]], pd.DataFrame]
+    columns: Mapping[str, str]
+    read: Callable[[list[str], list[str]], pd.DataFrame]
     stated: str | None
     vote: str = "human_outcome"
     score: str = "score_difference"
+    sides: tuple[str, ...] = ()
+
+    def take(self, names: list[str]) -> pd.DataFrame:
+        """Return columns under our names, those of names and ids as text."""
+        own = [self.columns[name] for name in names]
+        table = self.read(own, [self.columns[name] for name in names if name in _NAMES])
+        return table.rename(columns=dict(zip(own, names, strict=True)))
 
     def place(self, column: str) -> str:
         """Return how messages name a column of outcomes."""
-        return f"{self.path}: column {self.vote if column == 'human_outcome' else column}"
+        return f"{self.path}: column {self.shown(column)}"
+
+    def shown(self, column: str) -> str:
+        """Return the source's own name of a column."""
+        return self.columns[self.vote if column == "human_outcome" else column]
 
 
 def read_judged_battles(
-    source: Path | pd.DataFrame, *, judge: str | None = None, outcomes: str | None = None
+    source: Path | pd.DataFrame,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> JudgedBattles:
     """Return the scored battles of a file or a table.
 
     Parameters
     ----------
     source : Path or DataFrame
-        Soft-Elo annotations (CSV), or battles with scores or plain verdicts as CSV, Parquet,
-        JSON lines or a table. Votes are ``human_outcome`` (1, 0.5, 0) or ``winner`` (model_a,
-        model_b, tie, both_bad).
+        Soft-Elo annotations, or battles with scores or plain verdicts, as a table or a file:
+        CSV with any separator, JSON, JSON lines, Parquet or Feather. Votes are ``human_outcome``
+        (1, 0.5, 0) or ``winner`` (model_a, model_b, tie, both_bad, or a model's name).
     judge : str, optional
         Which judge to rank by, where a file holds several.
     outcomes : str, optional
         Codes of outcomes, such as ``"1/-1/0"``: A's, B's, then any of ties.
+    columns : mapping of str to str, optional
+        The source's own name of a column that it calls otherwise. Letters, blanks and hyphens
+        may differ from ours without being named here.
 
     Returns
     -------
@@ -122,23 +163,62 @@ def read_judged_battles(
         what to do.
     """
     if isinstance(source, pd.DataFrame):
-        given = partial(_given, source)
-        found = _Source(_GIVEN, list(map(str, source.columns)), given, outcomes)
+        path, own, read = _GIVEN, list(map(str, source.columns)), partial(_given, source)
     else:
         _require_file(source)
-        found = _Source(source, file_columns(source), partial(_table, source), outcomes)
-    is_annotated = set(ANNOTATION_COLUMNS) <= set(found.columns)
-    read = _annotations(found, judge) if is_annotated else _scored(found, judge)
-    if read.scored.empty:
-        raise ValueError(_nothing_scored(found.path, read))
-    return read
+        path, own, read = source, file_columns(source), partial(read_columns, source)
+    found = _Source(path, _named(path, own, columns or {}), read, outcomes)
+    is_annotated = set(ANNOTATION_COLUMNS) <= found.columns.keys()
+    battles = _annotations(found, judge) if is_annotated else _scored(found, judge)
+    if battles.scored.empty:
+        raise ValueError(_nothing_scored(path, battles))
+    return battles._replace(notes=tuple(_notes(found, battles.scored)))
+
+
+def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str, str]:
+    """Return the source's own name of each column: as stated, as it is, or in other letters."""
+    for name, own in stated.items():
+        if name not in _KNOWN or own not in found:
+            wrong, known = (name, _KNOWN) if name not in _KNOWN else (own, found)
+            raise ArgumentError(
+                f"{path}: 'columns' says {name}={own}, and there is no column {wrong!r}; it is "
+                f"one of {', '.join(known[:40])}",
+                "columns",
+            )
+    named = {own: own for own in found if own not in stated.values()} | dict(stated)
+    folded = [re.sub(r"[\s-]+", "_", own.strip()).casefold() for own in found]
+    for name in _KNOWN:
+        if name not in named and folded.count(name) == 1:
+            named[name] = found[folded.index(name)]
+    return named
+
+
+def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
+    """Yield what a person should look at: a guessed encoding, names that differ in little."""
+    if source.path is not _GIVEN and kind_of(source.path) in ("csv", "json", "jsonl"):
+        encoding = encoding_of(source.path)
+        if not encoding.startswith("utf"):
+            yield f"the file is not UTF-8 and was read as {encoding}: look at its names"
+    models = pd.unique(pd.concat([scored["model_a"], scored["model_b"]]))
+    folded = pd.Series(models, index=["".join(name.split()).casefold() for name in models])
+    pairs = [
+        " and ".join(map(repr, sorted(same)))
+        for _, same in folded.groupby(level=0)
+        if len(same) > 1
+    ]
+    if pairs:
+        more = f" and {len(pairs) - 5} more" if len(pairs) > 5 else ""
+        yield (
+            "models whose names differ only in case or spaces are rated apart: "
+            f"{'; '.join(pairs[:5])}{more}"
+        )
 
 
 def _require_file(path: Path) -> None:
     if path.is_file():
         return
     if path.exists():
-        raise ValueError(f"{path} is not a file; name one CSV, Parquet or JSON lines file")
+        raise ValueError(f"{path} is not a file; name one file of battles")
     neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, neighbours, n=1)
     hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
@@ -150,19 +230,23 @@ def _with_columns_found(source: _Source) -> _Source:
 
     A file without score_difference that holds scores all the same leaves something to guess.
     """
-    columns = source.columns
+    columns = list(source.columns)
     if "human_outcome" not in columns and VOTE in columns:
         source = source._replace(vote=VOTE)
     missing = set(NEEDED_COLUMNS) - {*columns, *(["human_outcome"] * (source.vote == VOTE))}
     if not missing:
         return source
+    if missing == {"score_difference"}:
+        for sides in _SIDES:
+            if set(sides) <= set(columns):
+                return source._replace(sides=sides)
     plain = [name for name in PLAIN_COLUMNS if name in columns]
     alike = [name for name in columns if "score" in name]
     has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*_ORDERED} & set(
         columns
     )
     if missing != {"score_difference"} or not plain or has_scores:
-        raise ValueError(_wrong_columns(source.path, columns, missing))
+        raise MissingColumnsError(_wrong_columns(source.path, columns, missing), missing)
     if len(plain) > 1:
         raise ValueError(
             f"{source.path} has no score_difference and {len(plain)} columns of verdicts: "
@@ -182,8 +266,8 @@ def _wrong_columns(path: Path, columns: list[str], missing: set[str]) -> str:
         f"{path} has the columns {', '.join(columns[:30]) or '(none)'}; expected scored battles "
         f"({', '.join(NEEDED_COLUMNS)}, and judge_outcome if there is one), plain verdicts "
         f"({' or '.join(PLAIN_COLUMNS)}, without any score) or Soft-Elo annotations "
-        f"({', '.join(ANNOTATION_COLUMNS)}). Rename or add "
-        f"{', '.join(lacking)}{'; ' if hints else ''}{' '.join(hints)}"
+        f"({', '.join(ANNOTATION_COLUMNS)}). Add {', '.join(lacking)}, or state what the columns "
+        f"are called with columns={lacking[0]}=NAME{'; ' if hints else ''}{' '.join(hints)}"
     )
 
 
@@ -234,9 +318,13 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
 
 def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     source = _with_columns_found(source)
-    wanted = [*NEEDED_COLUMNS, source.vote, source.score, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT]
-    table = source.read([name for name in dict.fromkeys(wanted) if name in source.columns])
+    wanted = [*NEEDED_COLUMNS, source.vote, source.score, *source.sides, *OPTIONAL_NUMBERS]
+    wanted = dict.fromkeys((*wanted, *OPTIONAL_TEXT))
+    table = source.take([name for name in wanted if name in source.columns])
     table = table.rename(columns={source.vote: "human_outcome"})
+    if source.sides:
+        first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
+        table["score_difference"] = first - second
     coded = [name for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)]
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
@@ -244,7 +332,7 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
         **{name: table[name].map(_stripped) for name in ("model_a", "model_b")},
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
-    chosen = judge or source.path.stem
+    chosen = judge or unpacked(source.path).stem
     if "judge" in table:
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
         table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
@@ -259,7 +347,7 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
         origin["battle_id"] = None
     is_kept, quarantine = set_aside(origin, list(_faults(table, read, source)))
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
-    kept = read[is_kept].drop(columns=[name for name in _TEXTS if name in read])
+    kept = read[is_kept].drop(columns=[*source.sides, *(name for name in _TEXTS if name in read)])
     n_repeated = 0 if "battle_id" in kept else int(kept.duplicated().sum())
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     scored = _completed(kept.reset_index(drop=True))
@@ -278,8 +366,8 @@ def _outcomes(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> di
             continue
         on_scale = (numbers[name] * steps).isin(range(steps + 1))
         found[name] = numbers[name].where(on_scale)
-        if name == "human_outcome" and source.vote == VOTE:
-            found[name] = found[name].fillna(outcomes_by_code(table[name], WINNERS))
+        if name == "human_outcome" and (source.vote == VOTE or not on_scale.any()):
+            found[name] = found[name].fillna(outcomes_by_winner(table[name], table))
         if source.stated is None:
             is_known = found[name].notna()
             require_known_codes(
@@ -319,35 +407,8 @@ def _stripped(name: Any) -> Any:
     return name.strip() if isinstance(name, str) else name
 
 
-def _given(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.DataFrame:
     return table[columns].reset_index(drop=True)
-
-
-def _table(path: Path, columns: list[str]) -> pd.DataFrame:
-    kind = SUFFIXES[path.suffix.lower()]
-    try:
-        if kind == "parquet":
-            return pd.read_parquet(path, columns=columns)
-        if kind == "csv":
-            return _csv(path, columns)
-        lines = {"dtype": False, "encoding": "utf-8-sig", "precise_float": True}
-        return pd.read_json(path, lines=True, **lines)[columns]
-    except (ValueError, OSError) as error:
-        raise ValueError(unreadable_text(path, kind, error)) from error
-
-
-def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
-    require_rectangular(path)
-    text = {name: str for name in columns if name in ("model_a", "model_b", *OPTIONAL_TEXT)}
-    missing = {name: [""] if name in text else list(_MISSING) for name in columns}
-    return pd.read_csv(
-        path,
-        usecols=columns,
-        dtype=text,
-        keep_default_na=False,
-        na_values=missing,
-        encoding="utf-8-sig",
-    )
 
 
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
@@ -361,15 +422,15 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
     reason = "nan-score" if source.score == "score_difference" else "unknown-outcome"
     known = {"score_difference": "a number", "judge_outcome": source.stated or _QUARTERS}
     expected = known.get(source.score, EXPECTED_VERDICTS)
-    yield fault(table, wrong, reason, _sentence(source.score), expected=expected)
+    shown = _sentence(*(source.sides or [source.score]))
+    yield fault(table, wrong, reason, shown, expected=expected)
     for name, steps in OUTCOMES.items():
         if name in table:
             wrong = numbers[name].isna() & (table[name].notna() | (name == "judge_outcome"))
             scale = "1, 0.5, 0 or empty" if steps == 2 else _QUARTERS
-            shown = source.vote if name == "human_outcome" else name
-            if shown == VOTE:
-                scale = f"{', '.join(WINNERS)} or empty"
-            sentence = _sentence(name, shown)
+            if name == "human_outcome" and source.vote == VOTE:
+                scale = f"{EXPECTED_WINNERS}, or empty"
+            sentence = f"{source.shown(name)} is {{{name}!r}}, expected {{expected}}"
             yield fault(table, wrong, "unknown-outcome", sentence, expected=source.stated or scale)
     for name in (*_ORDERED, "length_a", "length_b"):
         if name in table:
@@ -380,8 +441,8 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
         yield fault(table, again, "duplicate-battle", "battle {battle_id!r} came before")
 
 
-def _sentence(column: str, shown: str | None = None) -> str:
-    return f"{shown or column} is {{{column}!r}}, expected {{expected}}"
+def _sentence(*columns: str) -> str:
+    return f"{', '.join(f'{name} is {{{name}!r}}' for name in columns)}, expected {{expected}}"
 
 
 def _completed(kept: pd.DataFrame) -> pd.DataFrame:

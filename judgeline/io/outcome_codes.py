@@ -18,14 +18,19 @@ MOST_LOST = 0.02
 
 PLAIN = "plain verdicts without scores: a win counts as a score difference of 1"
 """What tables and reports say of score differences that stand for wins, ties and losses."""
+_A = ("model_a", "model a", "model_1", "a", "left")
+_B = ("model_b", "model b", "model_2", "b", "right")
+_TIES = (
+    *("tie", "draw", "equal", "both", "neither", "both_bad", "both bad", "bothbad"),
+    *("tie (bothbad)", "tie(bothbad)", "tie (both bad)"),
+)
 WINNERS: dict[str, float] = {
-    "model_a": 1.0,
-    "model_b": 0.0,
-    "tie": 0.5,
-    "tie (bothbad)": 0.5,
-    "both_bad": 0.5,
+    **dict.fromkeys(_A, 1.0),
+    **dict.fromkeys(_B, 0.0),
+    **dict.fromkeys(_TIES, 0.5),
 }
-"""A's share of the win by name of the winner, in a column of that name."""
+"""A's share of the win by name of the winner in small letters, in a column of that name."""
+EXPECTED_WINNERS = "model_a, model_b, tie or both_bad, or the name of either model"
 VERDICT_LEVELS: dict[str, int] = {
     "A>>B": 2,
     "A>B": 1,
@@ -40,12 +45,14 @@ VERDICT_LEVELS: dict[str, int] = {
 }
 """Score difference by Arena-Hard's label; the last five are spellings of the others. The labels
 are published without distances, and a slope fitted to votes stretches all of them alike."""
-VERDICTS: dict[str, int] = {"A": 1, "B": -1, "TIE": 0, **VERDICT_LEVELS}
+VERDICTS: dict[str, int] = {
+    **{name.upper(): round(2 * share - 1) for name, share in WINNERS.items()},
+    **VERDICT_LEVELS,
+}
 """Score difference by the text of a plain verdict, in capitals."""
 EXPECTED_VERDICTS = "A, B, tie, [[C]] for a tie, or a level: A>>B, A>B, A=B, B>A, B>>A"
 
-_TIES = "tie/draw/equal/both/both_bad/bothbad/tie (bothbad)/both bad"
-_SIDES = ("a/b", "model_a/model_b", "model a/model b", "model_1/model_2", "left/right", "win/loss")
+_WIN_LOSS = ("win", "loss")
 _CODINGS = tuple(
     coding.split("/")
     for coding in (
@@ -57,9 +64,8 @@ _CODINGS = tuple(
         "1/2/1.5",
         "1/2/3",
         "100/0/50",
-        f"1/0/{_TIES}",
         "a/b/c",
-        *(f"{sides}/{_TIES}" for sides in _SIDES),
+        *("/".join((*sides, *_TIES)) for sides in (*zip(_A, _B, strict=True), "10", _WIN_LOSS)),
     )
 )
 _CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)
@@ -121,6 +127,19 @@ def outcomes_by_code(published: pd.Series, codes: Mapping[str, float]) -> pd.Ser
     """Return A's share of the win by stated codes, null for any other code and without a vote."""
     shares = [codes.get(code_of(value)) for value in published]
     return pd.Series(shares, index=published.index, dtype="float64").where(published.notna())
+
+
+def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
+    """Return A's share of the win by the winner's name: a code of `WINNERS`, or one of the models.
+
+    `sides` has the columns model_a and model_b; any other name gives null.
+    """
+    small = published.map(lambda name: code_of(name).casefold(), na_action="ignore")
+    shares = small.map(WINNERS).astype("float64")
+    by_name = [published.eq(sides[side]) for side in ("model_a", "model_b")]
+    for is_side, share in zip(by_name, (1.0, 0.0), strict=True):
+        shares = shares.mask(shares.isna() & is_side & ~(by_name[0] & by_name[1]), share)
+    return shares
 
 
 def scores_of_verdicts(published: pd.Series) -> pd.Series:

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io import (
+    EXPECTED_WINNERS,
     STATED_AS,
-    WINNERS,
     CorpusRead,
     Fault,
     fault,
     languages,
     names,
-    outcomes,
     outcomes_by_code,
+    outcomes_by_winner,
     read_layout,
     require_known_codes,
     without_blanks,
@@ -41,11 +41,11 @@ def read_battles(paths: Sequence[Path], stated: Mapping[str, float] | None = Non
     """Return battles of our own layout.
 
     Needed are ``model_a``, ``model_b`` and either ``human_outcome`` (1, 0.5 or 0, A's share of the
-    win) or ``winner`` (model_a, model_b, tie, both_bad), empty where nobody voted; ``stated`` gives
-    the share by code where a file has others. A battle without ``battle_id`` gets one that hashes
-    models, question and texts, with a counter for repeated content, so that rows can be added
-    without changing it; a battle without ``question_id`` has a hash of its instruction, or its own
-    id where there is no text.
+    win) or ``winner`` (model_a, model_b, tie, a model's name), empty where nobody voted;
+    ``stated`` gives the share by code where a file has others. A battle without ``battle_id``
+    gets one that hashes models, question and texts, with a counter for repeated content, so that
+    rows can be added without changing it; a battle without ``question_id`` has a hash of its
+    instruction, or its own id where there is no text.
 
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
@@ -99,7 +99,7 @@ def _outcomes(
     if stated is not None:
         outcome, expected = outcomes_by_code(published, stated), ", ".join(stated)
     elif name == "winner":
-        outcome, expected = outcomes(published, WINNERS), ", ".join(WINNERS)
+        outcome, expected = outcomes_by_winner(published, table), EXPECTED_WINNERS
     else:
         numbers = pd.to_numeric(published, errors="coerce").astype(float)
         outcome, expected = numbers.where(numbers.isin([0.0, 0.5, 1.0])), "1, 0.5, 0"

@@ -23,6 +23,7 @@ _ADDRESS = re.compile(
 _WILD = re.compile(r"[*?\[]")
 _SHARD = re.compile(r"(.*-)(\d{2,5})-of-(\d{2,5})(.*)")
 _CONFIG = "config/corpora.yaml"
+_IN_FOLDERS = SUFFIXES.keys() - {".json"}  # which describes a data set more often than holds it
 
 
 class HubAddress(NamedTuple):
@@ -74,7 +75,7 @@ def _local_files(location: str, slug: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES]
+        found = [file for file in path.rglob("*") if file.suffix.lower() in _IN_FOLDERS]
         found = _one_kind(found, path)
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True)]

@@ -25,12 +25,10 @@ CODINGS: list[tuple[Codes, str]] = [
     (("1", "2", "3"), "1/2/3"),
     (("100", "0", "50"), "100/0/50"),
     (("1", "0", "tie"), "1/0/tie"),
-    (("A", "B", "tie"), "A/B/tie"),
     (("A", "B", "C"), "A/B/C"),
-    (("left", "right", "both_bad"), "left/right/both_bad"),
     (("x>y", "y>x", "x=y"), "such as 1/-1/0"),
 ]
-RANK_ONLY = [(("model_a", "model_b", "tie"), "model_a/model_b/tie")]
+WORDS = [("A", "B", "tie"), ("left", "right", "both_bad"), ("model_a", "model_b", "Tie (bothbad)")]
 
 
 def column(codes: Codes, n: int = 40) -> list[str]:
@@ -59,7 +57,7 @@ def read_as(codes: Codes) -> list[str]:
     return ["1", "0", "0.5" if codes[2] else "nan"]
 
 
-@pytest.mark.parametrize(("codes", "stated"), CODINGS + RANK_ONLY)
+@pytest.mark.parametrize(("codes", "stated"), CODINGS)
 def test_ranked_files_of_another_coding(tmp_path: Path, codes: Codes, stated: str) -> None:
     both = {"human_outcome": column(codes), "judge_outcome": column((*codes[:2], codes[2] or "1"))}
     path = write(tmp_path / "scored.csv", **both, score_difference=[1.0] * 100)
@@ -84,6 +82,18 @@ def test_corpora_of_another_coding(tmp_path: Path, codes: Codes, stated: str, na
     read = corpus(path, outcomes="/".join(filter(None, codes)))
     assert values(read.battles["human_outcome"]) == read_as(codes)
     assert read.quarantine.empty
+
+
+@pytest.mark.parametrize("codes", [*WORDS, ("ant", "bee", "neither")])
+def test_names_of_the_winner_need_no_option(tmp_path: Path, codes: Codes) -> None:
+    path = write(tmp_path / "x.csv", winner=column(codes), score_difference=[1.0] * 100)
+    named = pd.read_csv(path).rename(columns={"winner": "human_outcome"})
+    for read in (
+        read_judged_battles(path).scored,
+        read_judged_battles(named).scored,
+        corpus(path).battles,
+    ):
+        assert values(read["human_outcome"]) == ["1", "0", "0.5"]
 
 
 @pytest.mark.parametrize("codes", [("1", "0", "1"), USUAL, ("1.0", "0.0", ""), ("1", "0", "0.50")])

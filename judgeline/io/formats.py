@@ -1,0 +1,255 @@
+"""Tables in files: format and packing told by their names, encoding and separators by their bytes.
+
+CSV with commas, semicolons, tabs or bars, JSON, JSON lines, Parquet and Feather, the text formats
+also in gzip, bzip2, xz or zip.
+"""
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import json
+import lzma
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import charset_normalizer
+import pandas as pd
+
+SUFFIXES: dict[str, str] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+}
+_PACKED: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": lambda path: zipfile.Path(path, _member(path)).open("rb"),
+}
+_SEPARATORS = ",;\t|"
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WESTERN = "cp1252"  # which a few accents do not tell from its neighbours
+_CHUNK = 1 << 20
+_SAMPLE_ROWS = 1000
+_MISSING = ("", "nan", "NaN", "NA", "null", "None")
+
+
+def kind_of(path: Path) -> str:
+    """Return the format of a file; ValueError if its name tells none, or it is empty."""
+    if path.exists() and path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes); download or write it again")
+    is_packed = path.suffix.lower() in _PACKED
+    name = Path(_member(path)) if path.suffix.lower() == ".zip" else unpacked(path)
+    kind = SUFFIXES.get(name.suffix.lower())
+    if kind is None or (is_packed and kind in ("parquet", "feather")):
+        packed = " within the packing" if is_packed else ""
+        raise ValueError(
+            f"{path} ends in {name.suffix or 'nothing'!r}{packed}; expected one of "
+            f"{', '.join(SUFFIXES)}, text also in {', '.join(_PACKED)}: convert it, or rename it "
+            "if it is one of these already"
+        )
+    return kind
+
+
+def unpacked(path: Path) -> Path:
+    """Return the path without the suffix of a packing."""
+    return path.with_suffix("") if path.suffix.lower() in _PACKED else path
+
+
+def file_columns(path: Path) -> list[str]:
+    """Return the names of a file's columns without reading its rows, where its format can."""
+    kind = kind_of(path)
+    with _told(path, kind):
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+        if kind == "feather":
+            import pyarrow as pa
+
+            with pa.memory_map(str(path)) as content:
+                return list(pa.ipc.open_file(content).schema.names)
+        if kind == "csv":
+            layout = {"sep": _separator(path), "encoding": encoding_of(path)}
+            return list(map(str, pd.read_csv(path, nrows=0, **layout).columns))
+    return list(dict.fromkeys(name for record in _records(path, kind) for name in record))
+
+
+def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Return columns of a file, those of `texts` as text, the others as numbers where they are.
+
+    CSV cells that are empty, or say so in a column of numbers, are null.
+    """
+    kind = kind_of(path)
+    with _told(path, kind):
+        if kind == "parquet":
+            return pd.read_parquet(path, columns=list(columns))
+        if kind == "feather":
+            return pd.read_feather(path, columns=list(columns))
+        if kind == "jsonl" and not texts:
+            lines = {"dtype": False, "encoding": encoding_of(path), "precise_float": True}
+            return pd.read_json(path, lines=True, **lines)[list(columns)]
+        if kind == "csv":
+            separator = _require_rectangular(path)
+            return pd.read_csv(
+                path,
+                sep=separator,
+                decimal=_decimal(path, separator),
+                encoding=encoding_of(path),
+                usecols=list(columns),
+                dtype=dict.fromkeys(texts, str),
+                keep_default_na=False,
+                na_values={n: [""] if n in texts else list(_MISSING) for n in columns},
+            )
+    return pd.DataFrame.from_records(list(_records(path, kind)), columns=list(columns))
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a file of text: by its mark, UTF-8, or what its bytes look like."""
+    with _unpacked(path) as content:
+        start = content.read(4)
+        for mark, name in _MARKS:
+            if start.startswith(mark):
+                return name
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        chunk = start
+        try:
+            while chunk:
+                decoder.decode(chunk)
+                sample, chunk = chunk, content.read(_CHUNK)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            best = charset_normalizer.from_bytes(chunk or sample).best()
+            if best is None:
+                raise ValueError(
+                    f"byte {error.object[error.start]:#04x} is not UTF-8, and no other encoding "
+                    "fits; save it as UTF-8"
+                ) from error
+            is_latin = all("Latin" in alphabet for alphabet in best.alphabets)
+            return _WESTERN if is_latin else str(best.encoding)
+    return "utf-8"
+
+
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    """Have an error of a library name the file and say what to do."""
+    try:
+        yield
+    except (ValueError, OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
+        if str(error).startswith(str(path)):
+            raise
+        remedy = "" if "save it as" in str(error) else "; download or write it again"
+        raise ValueError(f"{path} cannot be read as {kind}: {error}{remedy}") from error
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    return _PACKED.get(path.suffix.lower(), io.FileIO)(path)
+
+
+def _member(path: Path) -> str:
+    """Return the name of the one file in a zip archive."""
+    with _told(path, "zip"), zipfile.ZipFile(path) as archive:
+        names = [one.filename for one in archive.infolist() if not one.is_dir()]
+    if len(names) != 1:
+        raise ValueError(f"{path} holds {len(names)} files; unpack it and name one of them")
+    return names[0]
+
+
+def _text(path: Path) -> IO[str]:
+    return io.TextIOWrapper(io.BufferedReader(_unpacked(path)), encoding_of(path), newline="")
+
+
+def _separator(path: Path) -> str:
+    """Return the separator that gives the header of a CSV file the most fields; commas first."""
+    with _text(path) as lines:
+        header = lines.readline(_CHUNK)
+    return max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+
+
+def _require_rectangular(path: Path) -> str:
+    """Return the separator of a CSV file whose rows have as many fields as its header each.
+
+    A row with more would be read with its values in the wrong columns, one with fewer as if
+    something were missing.
+    """
+    separator = _separator(path)
+    with _text(path) as lines:
+        rows = csv.reader(lines, delimiter=separator)
+        n_fields = len(next(rows, []))
+        for row in rows:
+            if row and len(row) != n_fields:
+                raise ValueError(
+                    f"{path}, line {rows.line_num}: {len(row)} fields where the header has "
+                    f"{n_fields}; put quotes around fields that hold commas, and write decimals "
+                    "with a point"
+                )
+    return separator
+
+
+def _decimal(path: Path, separator: str) -> str:
+    """Return the decimal sign of a CSV file: a comma where only it stands between digits."""
+    if separator == ",":
+        return "."
+    with _text(path) as lines:
+        rows = islice(csv.reader(lines, delimiter=separator), _SAMPLE_ROWS)
+        cells = {cell for row in rows for cell in row}
+    signs = {found[1] for cell in cells if (found := re.fullmatch(r"-?\d+([.,])\d+", cell))}
+    return "," if signs == {","} else "."
+
+
+def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a JSON file: a list of them, one a line, or one under a single name."""
+    with _told(path, kind), _text(path) as lines:
+        if kind == "jsonl":
+            yield from _json_lines(path, lines)
+            return
+        text = lines.read()
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        if not error.msg.startswith("Extra data"):
+            place = f"{path}, line {error.lineno}"
+            raise ValueError(f"{place}: not JSON ({error}); fix it") from error
+        yield from _json_lines(path, text.splitlines())
+        return
+    if isinstance(found, dict):
+        lists = [one for one in found.values() if isinstance(one, list)]
+        found = lists[0] if len(lists) == 1 else [found]
+    for number, record in enumerate(found if isinstance(found, list) else [found], start=1):
+        yield _object(record, f"{path}, entry {number}")
+
+
+def _json_lines(path: Path, lines: Iterator[str] | Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {number}: not JSON ({error}); fix it") from error
+        yield _object(record, f"{path}, line {number}")
+
+
+def _object(record: Any, place: str) -> Mapping[str, Any]:
+    if isinstance(record, dict):
+        return record
+    raise ValueError(f"{place}: {type(record).__name__}, expected one object of columns")

@@ -1,0 +1,195 @@
+"""Battles in every format, encoding and naming that people have: read alike, or refused by name."""
+
+import gzip
+import json
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import judgeline
+from judgeline.cli import main
+from judgeline.io import LAYOUTS, ArgumentError, read_judged_battles
+
+BATTLES = pd.DataFrame(
+    {
+        "battle_id": ["b1", "b2", "b3", "b4"],
+        "model_a": ["modèle été", "bee", "naïve café", "bee"],
+        "model_b": ["bee", "naïve café", "modèle été", "naïve café"],
+        "score_difference": [1.5, -0.25, 2.0, 0.5],
+        "human_outcome": [1.0, 0.0, None, 0.5],
+    }
+)
+NAMES = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
+LONG = pd.concat([BATTLES.assign(battle_id=BATTLES["battle_id"] + f"-{i}") for i in range(50)])
+
+
+def text(encoding: str, **options: str) -> Callable[[pd.DataFrame, Path], object]:
+    return lambda table, path: table.to_csv(path, index=False, encoding=encoding, **options)
+
+
+def zipped(table: pd.DataFrame, path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("folder/some.csv", table.to_csv(index=False))
+
+
+def lines(table: pd.DataFrame) -> str:
+    return table.to_json(orient="records", lines=True)
+
+
+FORMATS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+    "commas.csv": text("utf-8"),
+    "marked.csv": text("utf-8-sig"),
+    "tabs.tsv": text("utf-8", sep="\t"),
+    "tabs.csv": text("utf-8", sep="\t"),
+    "bars.csv": text("utf-8", sep="|"),
+    "semicolons.csv": text("utf-8", sep=";"),
+    "decimal commas.csv": text("utf-8", sep=";", decimal=","),
+    "utf16.csv": text("utf-16"),
+    "utf32.csv": text("utf-32", sep=";", decimal=","),
+    "western.csv": text("cp1252"),
+    "gzip.csv.gz": text("utf-8"),
+    "bzip2.csv.bz2": text("utf-8"),
+    "xz.tsv.xz": text("utf-8", sep="\t"),
+    "archive.zip": zipped,
+    "records.json": lambda table, path: table.to_json(path, orient="records"),
+    "named.json": lambda table, path: path.write_text(
+        json.dumps({"version": 2, "rows": json.loads(table.to_json(orient="records"))})
+    ),
+    "lines.json": lambda table, path: path.write_text(lines(table)),
+    "lines.jsonl": lambda table, path: path.write_text(lines(table)),
+    "lines16.jsonl": lambda table, path: path.write_text(lines(table), encoding="utf-16"),
+    "lines.ndjson.gz": lambda table, path: path.write_bytes(gzip.compress(lines(table).encode())),
+    "lines.jsonl.xz": lambda table, path: path.write_bytes(lzma.compress(lines(table).encode())),
+    "table.parquet": lambda table, path: table.to_parquet(path),
+    "table.feather": lambda table, path: table.reset_index(drop=True).to_feather(path),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_table_is_the_same_in_every_format(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    FORMATS[name](LONG, path)
+    read, given = read_judged_battles(path), read_judged_battles(LONG)
+    pd.testing.assert_frame_equal(read.scored, given.scored, check_dtype=False, check_like=True)
+    assert read.quarantine.empty
+    assert read.judge == name.split(".")[0]
+    note = "the file is not UTF-8 and was read as cp1252: look at its names"
+    assert read.notes == ((note,) if name == "western.csv" else ())
+
+
+HEADERS: dict[str, pd.DataFrame] = {
+    "capitals": BATTLES.rename(columns=str.upper),
+    "words": BATTLES.rename(columns=lambda name: f" {name.replace('_', ' ').title()}"),
+    "hyphens": BATTLES.rename(columns=lambda name: name.replace("_", "-")),
+    "winner": BATTLES.assign(winner=BATTLES["human_outcome"].map(NAMES)).drop(
+        columns="human_outcome"
+    ),
+    "winner's name": BATTLES.assign(winner=["modèle été", "naïve café", None, "tie"]).drop(
+        columns="human_outcome"
+    ),
+    "scores": BATTLES.assign(judge_score_a=[9, 4, 7, 5.5], judge_score_b=[7.5, 4.25, 5, 5]).drop(
+        columns="score_difference"
+    ),
+    "scores in short": BATTLES.assign(score_a=[9, 4, 7, 5.5], score_b=[7.5, 4.25, 5, 5]).drop(
+        columns="score_difference"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_columns_are_known_under_other_names(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    HEADERS[name].to_csv(path, index=False)
+    expected = read_judged_battles(BATTLES).scored
+    for source in (path, HEADERS[name]):
+        pd.testing.assert_frame_equal(read_judged_battles(source).scored, expected, check_like=True)
+
+
+def test_plain_verdicts_may_name_the_winner() -> None:
+    table = BATTLES.drop(columns="score_difference")
+    read = read_judged_battles(table.assign(judge_winner=["model_a", "MODEL_B", "tie", "both_bad"]))
+    assert read.scored["score_difference"].tolist() == [1, -1, 0, 0]
+    assert read.plain.startswith("the file holds plain verdicts")
+
+
+def test_stated_columns_are_read_and_a_wrong_one_is_named(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "odd.csv"
+    odd = {"model_a": "left", "human_outcome": "label", "score_difference": "delta"}
+    BATTLES.rename(columns=odd).to_csv(path, index=False)
+    pd.testing.assert_frame_equal(
+        read_judged_battles(path, columns=odd).scored,
+        read_judged_battles(BATTLES).scored,
+        check_like=True,
+    )
+    stated = ",".join(f"{ours}={own}" for ours, own in odd.items())
+    assert main(["doctor", str(path)]) == 1
+    assert "state what the columns are called with --columns model_a=NAME" in told(capsys)
+    assert main(["doctor", str(path), "--columns", stated]) == 2  # too few votes for a scale
+    assert f"doctor {path} --columns {stated}" in " ".join(capsys.readouterr().out.split())
+    for wrong, word in (("model_a=right", "'right'"), ("votes=label", "'votes'")):
+        with pytest.raises(ArgumentError, match=f"no column {word}; it is one of"):
+            read_judged_battles(path, columns=dict([wrong.split("=")]))
+    assert main(["doctor", str(path), "--columns", "label"]) == 1
+    assert "--columns is 'label'; write our name of a column" in told(capsys)
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_what_no_rule_reads_is_refused_or_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "two.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "x")
+        archive.writestr("b.csv", "x")
+    with pytest.raises(ValueError, match=r"two\.zip holds 2 files; unpack it and name one"):
+        read_judged_battles(path)
+    path = tmp_path / "mixed.csv"  # a comma may stand for thousands where points are decimals
+    table = BATTLES.assign(score_difference=["1,500", "0.25", "2.0", "0.5"])
+    table.to_csv(path, index=False, sep=";")
+    read = read_judged_battles(path)
+    assert read.quarantine["detail"].tolist() == ["score_difference is '1,500', expected a number"]
+    path.write_text("model_a;model_b;winner;judge_winner\na;b;a\n")
+    with pytest.raises(ValueError, match="line 2: 3 fields where the header has 4"):
+        read_judged_battles(path)
+    sides = BATTLES.assign(score_a=["9", "four", "7", "5"], score_b=5).drop(
+        columns="score_difference"
+    )
+    assert read_judged_battles(sides).quarantine["detail"].tolist() == [
+        "score_a is 'four', score_b is 5, expected a number"
+    ]
+
+
+def test_names_that_differ_in_little_are_told() -> None:
+    table = BATTLES.replace({"model_a": {"bee": "Bee "}})
+    assert read_judged_battles(table).notes == (
+        "models whose names differ only in case or spaces are rated apart: 'Bee' and 'bee'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "layout", "missing"),
+    [
+        (BATTLES.drop(columns="human_outcome"), "verdicts of a judge without votes", "Votes of"),
+        (BATTLES.drop(columns="score_difference"), "votes of people without", "Verdicts of a"),
+        (
+            pd.DataFrame(columns=LAYOUTS["lmarena-55k"][0].split(), index=[0]),
+            "votes of people without",
+            "Verdicts of a",
+        ),
+    ],
+)
+def test_half_a_file_is_told_what_it_lacks(
+    table: pd.DataFrame, layout: str, missing: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "half.csv"
+    table.to_csv(path, index=False)
+    found = judgeline.doctor(path)
+    assert found.layout.startswith(layout)
+    assert found.missing[0].startswith(missing)
+    assert found.gate
+    assert main(["rank", str(path), "--out", str(tmp_path / "out")]) == 1
