@@ -138,14 +138,13 @@ def encoding_of(path: Path) -> str:
                 sample, chunk = chunk, content.read(_CHUNK)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            best = charset_normalizer.from_bytes(chunk or sample).best()
-            if best is None:
+            fitting = [one.encoding for one in charset_normalizer.from_bytes(chunk or sample)]
+            if not fitting:
                 raise ValueError(
                     f"byte {error.object[error.start]:#04x} is not UTF-8, and no other encoding "
                     "fits; save it as UTF-8"
                 ) from error
-            is_latin = all("Latin" in alphabet for alphabet in best.alphabets)
-            return _WESTERN if is_latin else str(best.encoding)
+            return _WESTERN if _WESTERN in fitting else fitting[0]
     return "utf-8"
 
 

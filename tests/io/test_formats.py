@@ -81,6 +81,15 @@ def test_a_table_is_the_same_in_every_format(name: str, tmp_path: Path) -> None:
     assert read.notes == ((note,) if name == "western.csv" else ())
 
 
+def test_an_encoding_that_is_not_western_is_told_by_its_letters(tmp_path: Path) -> None:
+    path = tmp_path / "cyrillic.csv"
+    table = BATTLES.replace({"modèle été": "модель-один", "naïve café": "модель-два"})
+    table.to_csv(path, index=False, encoding="cp1251")
+    read = read_judged_battles(path)
+    pd.testing.assert_frame_equal(read.scored, read_judged_battles(table).scored, check_like=True)
+    assert read.notes == ("the file is not UTF-8 and was read as cp1251: look at its names",)
+
+
 HEADERS: dict[str, pd.DataFrame] = {
     "capitals": BATTLES.rename(columns=str.upper),
     "words": BATTLES.rename(columns=lambda name: f" {name.replace('_', ' ').title()}"),
