@@ -7,15 +7,17 @@
 from importlib import import_module
 from typing import Any
 
-_API = ("Board", "Diagnosis", "QualityGateError", "RankSettings", "doctor", "rank")
+_API = ("Board", "Diagnosis", "QualityGateError", "RankSettings", "doctor", "rank", "win_rates")
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `judgeline.api`, which loads pandas, when it is first asked for."""
+    """Return the version, or a name of `judgeline.api`, when it is first asked for."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("judgeline")
     if name in _API:
         return getattr(import_module("judgeline.api"), name)
     raise AttributeError(f"module 'judgeline' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_API})
+    return sorted({*globals(), *_API, "__version__"})

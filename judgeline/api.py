@@ -33,6 +33,7 @@ from judgeline.io import (
     JudgedBattles,
     as_coded,
     as_numbers,
+    as_outcome_tables,
     as_table,
     votes_that_wait,
     with_waiting_votes,
@@ -40,6 +41,7 @@ from judgeline.io import (
 )
 from judgeline.report import JudgeTables, in_csv, write_report
 from judgeline.usable import QualityGateError, UnusableJudgeError, readable, require_usable
+from judgeline.winrate import adjust_models
 
 __all__ = [
     "Board",
@@ -52,6 +54,7 @@ __all__ = [
     "rank",
     "rank_battles",
     "rank_file",
+    "win_rates",
 ]
 
 HELDOUT_COLUMNS = (
@@ -147,11 +150,26 @@ class Board:
         return self.ranking.leaderboard
 
     @property
-    def ratings(self) -> pd.DataFrame:
+    def heldout(self) -> pd.DataFrame:
         """A model and method per row, `HELDOUT_COLUMNS`; residuals are judge minus human."""
         table = self.ranking.heldout_ratings
         rated = table[table["method"].ne("human")].rename(columns={"rating": "judge_rating"})
         return rated[list(HELDOUT_COLUMNS)]
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A method per row: error in Elo points, correlations with the human ratings, slope."""
+        return self.ranking.summary
+
+    @property
+    def coverage(self) -> pd.DataFrame:
+        """A method per row: its threshold, and how many human ratings its intervals hold."""
+        return self.ranking.conformal_calibration
+
+    def _repr_html_(self) -> str:
+        """Show the leaderboard in a notebook; names of models are text there, never markup."""
+        table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "flags"]]
+        return str(table.to_html(index=False, float_format="{:.0f}".format))
 
     def to_html(self, path: Path | str) -> None:
         """Write the report: one page with figures that loads nothing from elsewhere."""
@@ -238,6 +256,51 @@ def rank(
     read = readable(source, judge, outcomes, columns, allow_quarantine=allow_quarantine)
     name = "a table" if isinstance(source, pd.DataFrame) else source.name
     return Board(rank_battles(read.scored, settings), read, settings, name, _digest(source))
+
+
+def win_rates(
+    battles: pd.DataFrame | Path | str,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    miscoverage: float = 0.1,
+) -> pd.DataFrame:
+    """Estimate the share of battles that each model would win in the eyes of people.
+
+    Parameters
+    ----------
+    battles, judge, outcomes, columns
+        As for `rank`.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        Columns of `judgeline.winrate.ModelWinRates`, a row per model and estimator; `headline`
+        marks the row to read, `basis` says its assumption.
+
+    Raises
+    ------
+    ValueError
+        If the battles cannot be read, or nobody voted on them.
+    QualityGateError
+        If most rows cannot be used.
+    """
+    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
+    if scored["human_outcome"].isna().all():
+        raise ValueError("nobody voted on these battles: add human_outcome on some of them")
+    tables = {by: as_outcome_tables(scored, "derived", by) for by in ("", "length", "strength")}
+    return as_table(
+        adjust_models(
+            tables[""],
+            by_length=tables["length"],
+            by_strength=tables["strength"],
+            miscoverage=miscoverage,
+        )
+    )
 
 
 def rank_file(
@@ -360,7 +423,7 @@ def _methods(asked: tuple[str, ...], known: list[str]) -> list[str]:
 
 def _table_writers(board: Board) -> dict[str, Callable[[Path], object]]:
     tables = {
-        "heldout.csv": board.ratings,
+        "heldout.csv": board.heldout,
         "conformal.csv": board.ranking.conformal_calibration,
         "summary.csv": board.ranking.summary,
         "leaderboard.csv": board.leaderboard,

@@ -8,21 +8,15 @@ import pandas as pd
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.settings import corpus_of
 from assets.thumbnails import win_rates
-from judgeline.io import as_coded, as_numbers, as_table
+from judgeline.io import as_outcome_tables, as_table
 from judgeline.winrate import (
     EACH_MODEL,
     HEADLINE_RULE,
-    N_STRENGTHS,
-    OutcomeTables,
     adjust_models,
     leave_out_coverage,
-    length_strata,
     plan_labels,
-    strength_strata,
-    tabulate_outcomes,
 )
 from resources.config.catalog import Catalog
-from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, none_of
 from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN, ROUNDING
@@ -55,9 +49,9 @@ def adjusted_win_rates(
         return ADJUSTED_WIN_RATES.without(NO_VOTES)
     table = as_table(
         adjust_models(
-            _tables(scored_battles, rating),
-            by_length=_tables(scored_battles, rating, "length"),
-            by_strength=_tables(scored_battles, rating, "strength"),
+            as_outcome_tables(scored_battles, rating.hard_outcome),
+            by_length=as_outcome_tables(scored_battles, rating.hard_outcome, "length"),
+            by_strength=as_outcome_tables(scored_battles, rating.hard_outcome, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -88,8 +82,8 @@ def adjustment_coverage(
         return ADJUSTMENT_COVERAGE.without(NO_VOTES)
     table = as_table(
         leave_out_coverage(
-            _tables(scored_battles, rating),
-            by_strength=_tables(scored_battles, rating, "strength"),
+            as_outcome_tables(scored_battles, rating.hard_outcome),
+            by_strength=as_outcome_tables(scored_battles, rating.hard_outcome, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -117,7 +111,7 @@ def label_plan(
     if _nobody_voted(scored_battles):
         return LABEL_PLAN.without(NO_VOTES)
     plans = plan_labels(
-        _tables(scored_battles, rating),
+        as_outcome_tables(scored_battles, rating.hard_outcome),
         half_width=rating.win_rate_half_width,
         miscoverage=rating.miscoverage,
     )
@@ -135,19 +129,6 @@ def label_plan(
 
 def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
     return bool(scored_battles["human_outcome"].isna().all())
-
-
-def _tables(scored: pd.DataFrame, rating: RatingOptions, by: str = "") -> OutcomeTables | None:
-    """Return the battles counted, in strata by length or strength; None where lengths lack."""
-    battles, options = as_coded(scored, rating.hard_outcome), {}
-    if by:
-        lengths = (as_numbers(scored[f"length_{side}"]) for side in "ab")
-        strata = length_strata(*lengths) if by == "length" else strength_strata(battles)
-        if strata is None:
-            return None
-        n_strata = 2 if by == "length" else N_STRENGTHS
-        options = {"stratum_a": strata[0], "stratum_b": strata[1], "n_strata": n_strata}
-    return tabulate_outcomes(battles, scored["question_id"].to_numpy(dtype=str), **options)
 
 
 def _errors(shown: pd.DataFrame) -> dict[str, float]:

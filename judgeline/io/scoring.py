@@ -17,6 +17,13 @@ from judgeline.verdict import (
     mean_difference,
     sign_outcome,
 )
+from judgeline.winrate import (
+    N_STRENGTHS,
+    OutcomeTables,
+    length_strata,
+    strength_strata,
+    tabulate_outcomes,
+)
 
 _SCORED = (
     "battle_id question_id cluster_id model_a model_b language human_outcome score_difference "
@@ -196,6 +203,25 @@ def as_coded(
         score_difference=as_numbers(scored_battles["score_difference"]),
     )
     return coded if every_vote else with_settled_votes(coded)
+
+
+def as_outcome_tables(
+    scored_battles: pd.DataFrame, hard_outcome: str, by: str = ""
+) -> OutcomeTables | None:
+    """Return scored battles counted as win rates read them.
+
+    They are counted in strata by ``"length"`` or ``"strength"``; None where lengths lack.
+    """
+    coded, options = as_coded(scored_battles, hard_outcome), {}
+    if by:
+        lengths = (as_numbers(scored_battles[f"length_{side}"]) for side in "ab")
+        strata = length_strata(*lengths) if by == "length" else strength_strata(coded)
+        if strata is None:
+            return None
+        n_strata = 2 if by == "length" else N_STRENGTHS
+        options = {"stratum_a": strata[0], "stratum_b": strata[1], "n_strata": n_strata}
+    question = scored_battles["question_id"].fillna(scored_battles["battle_id"])
+    return tabulate_outcomes(coded, question.to_numpy(dtype=str), **options)
 
 
 def with_waiting_votes(ratings: HeldOutRatings, waiting: Collection[str]) -> HeldOutRatings:

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import re
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -393,8 +394,10 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
     table = pd.read_csv(battles_csv).astype({"model_a": "category"})
     board, of_file = judgeline.rank(table, QUICK), judgeline.rank(str(battles_csv), QUICK)
     pd.testing.assert_frame_equal(board.leaderboard, of_file.leaderboard)
-    pd.testing.assert_frame_equal(board.ratings, of_file.ratings)
-    assert tuple(board.ratings) == HELDOUT_COLUMNS
+    pd.testing.assert_frame_equal(board.heldout, of_file.heldout)
+    assert tuple(board.heldout) == HELDOUT_COLUMNS
+    assert board.summary["method"].tolist() == board.coverage["method"].tolist()
+    assert judgeline.__version__ == version("judgeline")
     board.to_html(tmp_path / "report.html")
     assert "Ratings from a table" in (tmp_path / "report.html").read_text("utf-8")
     with pytest.raises(ValueError, match="is 'modela' meant as 'model_a'"):
@@ -402,6 +405,25 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
     annotations = pd.DataFrame(columns=["model_a", "model_b", "scores_a", "scores_b", "human_pref"])
     with pytest.raises(ValueError, match="read from their file"):
         judgeline.rank(annotations)
+
+
+def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
+    table = simulated_battles(n_battles=300).replace({"model-01": "<b>bold</b>"})
+    shown = judgeline.rank(table, QUICK)._repr_html_()
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
+    assert shown.count("<tr") == 13
+
+
+def test_win_rates_of_a_table_are_those_of_the_estimator() -> None:
+    table = simulated_battles()
+    rates = judgeline.win_rates(table).query("headline").set_index("model")
+    share = 0.5 * (np.sign(table["score_difference"]) + 1)
+    for model in ("model-00", "model-07"):
+        own = [*share[table["model_a"].eq(model)], *1 - share[table["model_b"].eq(model)]]
+        assert rates["naive_win_rate"][model] == pytest.approx(np.mean(own))
+    assert judgeline.win_rates(table).groupby("model")["headline"].sum().eq(1).all()
+    with pytest.raises(ValueError, match="nobody voted"):
+        judgeline.win_rates(table.assign(human_outcome=None))
 
 
 NAMED = {1.0: "model_a", 0.0: "model_b", 0.5: "both_bad"}
