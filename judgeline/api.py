@@ -313,13 +313,14 @@ def rank_file(
     outcomes: str | None = None,
     columns: Mapping[str, str] | None = None,
     allow_quarantine: bool = False,
+    force: bool = False,
 ) -> Board:
     """Rate the models of a file as `rank` does, and write tables and report into a folder.
 
     All files appear, or none; where rows that were set aside may be why rating failed,
-    ``quarantine.csv`` alone.
+    ``quarantine.csv`` alone. A leaderboard that is there already is replaced by `force` alone.
     """
-    _require_writable(out)
+    _require_writable(out, force=force)
     battles = readable(path, judge, outcomes, columns, allow_quarantine=allow_quarantine)
     ranking = _rank_or_explain(battles, settings, out)
     board = Board(ranking, battles, settings, path.name, _digest(path))
@@ -436,7 +437,13 @@ def _csv_writer(table: pd.DataFrame) -> Callable[[Path], object]:
     return lambda path: path.write_text(in_csv(table), encoding="utf-8", newline="")
 
 
-def _require_writable(out: Path) -> None:
+def _require_writable(out: Path, *, force: bool) -> None:
+    if (out / "leaderboard.csv").exists() and not force:
+        raise ArgumentError(
+            f"{out} holds a leaderboard already; name another folder, or replace it with "
+            "force=True",
+            "force",
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".judgeline-"):

@@ -54,7 +54,6 @@ app = typer.Typer(
     "  judgeline rank battles.csv --out ratings     rate the models of one file\n\n",
     epilog=EXIT_CODES,
     rich_markup_mode="rich",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -165,6 +164,9 @@ def rank(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html as well.")
     ] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the results that the folder holds.")
+    ] = False,
 ) -> None:
     """Rate the models of one file of judged battles; no server, no configuration.
 
@@ -201,6 +203,7 @@ def rank(
             outcomes=outcomes,
             columns=_mapping(columns),
             allow_quarantine=allow_quarantine,
+            force=force,
         )
     except QualityGateError as error:
         complain("Quality gate failed", str(error))

@@ -346,9 +346,15 @@ def test_failure_leaves_earlier_files_alone(
         raise OSError("no space left on device")
 
     monkeypatch.setattr("judgeline.api.write_report", fail)
+    other = RankSettings(n_resamples=0, l2=1.0)
     with pytest.raises(OSError, match="no space"):
-        rank_file(battles_csv, out, RankSettings(n_resamples=0, l2=1.0))
+        rank_file(battles_csv, out, other, force=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    with pytest.raises(ValueError, match=r"holds a leaderboard already.*force=True"):
+        rank_file(battles_csv, out, other, report=False)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    rank_file(battles_csv, out, other, report=False, force=True)
+    assert (out / "leaderboard.csv").read_bytes() != before["leaderboard.csv"]
 
 
 def test_faulty_rows_are_set_aside_with_reasons(tmp_path: Path) -> None:
