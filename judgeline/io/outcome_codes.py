@@ -21,8 +21,13 @@ PLAIN = "plain verdicts without scores: a win counts as a score difference of 1"
 _A = ("model_a", "model a", "model_1", "a", "left")
 _B = ("model_b", "model b", "model_2", "b", "right")
 _TIES = (
-    *("tie", "draw", "equal", "both", "neither", "both_bad", "both bad", "bothbad"),
-    *("tie (bothbad)", "tie(bothbad)", "tie (both bad)"),
+    "tie",
+    "both_bad",
+    "both bad",
+    "bothbad",
+    "tie (bothbad)",
+    "tie(bothbad)",
+    "tie (both bad)",
 )
 WINNERS: dict[str, float] = {
     **dict.fromkeys(_A, 1.0),
@@ -65,7 +70,10 @@ _CODINGS = tuple(
         "1/2/3",
         "100/0/50",
         "a/b/c",
-        *("/".join((*sides, *_TIES)) for sides in (*zip(_A, _B, strict=True), "10", _WIN_LOSS)),
+        *(
+            "/".join((*sides, *_TIES, "draw", "equal", "both"))
+            for sides in (*zip(_A, _B, strict=True), "10", _WIN_LOSS)
+        ),
     )
 )
 _CODES_IN_USE = frozenset(code for coding in _CODINGS for code in coding)

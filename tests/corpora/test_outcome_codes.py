@@ -84,7 +84,7 @@ def test_corpora_of_another_coding(tmp_path: Path, codes: Codes, stated: str, na
     assert read.quarantine.empty
 
 
-@pytest.mark.parametrize("codes", [*WORDS, ("ant", "bee", "neither")])
+@pytest.mark.parametrize("codes", [*WORDS, ("ant", "bee", "bothbad")])
 def test_names_of_the_winner_need_no_option(tmp_path: Path, codes: Codes) -> None:
     path = write(tmp_path / "x.csv", winner=column(codes), score_difference=[1.0] * 100)
     named = pd.read_csv(path).rename(columns={"winner": "human_outcome"})
