@@ -205,16 +205,25 @@ def _parsed(published: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 _UNREAD = (math.nan,) * len(CRITERIA)
 
+_NUMBER = r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,20})?)"
+_USUAL = re.compile(
+    r"\{(['\"])" + r", ?\1".join(rf"{name}\1: ?{_NUMBER}" for name in CRITERIA) + r"\}"
+)
+"""Scores as both releases write them; whatever else is JSON or a literal is parsed as that."""
+
 
 def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
     """Return the scores of a text in the order of the criteria, or NaN and the reason."""
     if not isinstance(text, str) or text.strip() in ("", "{}"):
         return _UNREAD, "no-scores"
-    scores = _literal(text)
-    if not isinstance(scores, dict):
-        found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
-        return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
-    points: list[Any] = [scores.get(criterion) for criterion in CRITERIA]
+    if usual := _USUAL.fullmatch(text):
+        points: list[Any] = list(map(float, usual.groups()[1:]))
+    else:
+        scores = _literal(text)
+        if not isinstance(scores, dict):
+            found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
+            return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
+        points = [scores.get(criterion) for criterion in CRITERIA]
     if None in points:
         return _UNREAD, "missing-score"
     if not set(map(type, points)) <= {int, float}:
@@ -254,5 +263,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _identities(rows: pd.DataFrame) -> list[str]:
     """Return a hash of all that was published of each verdict."""
-    parts = rows[["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]].fillna("")
-    return [text_hash("\x1f".join(row)) for row in parts.astype("str").itertuples(index=False)]
+    names = ["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]
+    parts = (rows[name].fillna("").astype("str").tolist() for name in names)
+    return [text_hash("\x1f".join(row)) for row in zip(*parts, strict=True)]
