@@ -214,11 +214,10 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
     battles, quarantine, verdicts = read_softelo([source.path])
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
-    judged = battles[battles["battle_id"].isin(answers["battle_id"])]
-    scored = score_battles(judged, answers)
+    scored = score_battles(battles, answers)
     last = int(quarantine["row"].max()) if len(quarantine) else -1
     n_rows = max(len(battles), last + 1)
-    return JudgedBattles(chosen, scored, quarantine, len(judged) - len(scored), n_rows)
+    return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
 
 
 def _choose(judge: str | None, known: list[str], path: Path) -> str:

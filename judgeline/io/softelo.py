@@ -205,11 +205,11 @@ def _parsed(published: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 _UNREAD = (math.nan,) * len(CRITERIA)
 
-_NUMBER = r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,20})?)"
+_POINTS = r"([1-9](?:\.[0-9]{1,20})?|10(?:\.0{1,20})?)"
 _USUAL = re.compile(
-    r"\{(['\"])" + r", ?\1".join(rf"{name}\1: ?{_NUMBER}" for name in CRITERIA) + r"\}"
+    r"\{(['\"])" + r", ?\1".join(rf"{name}\1: ?{_POINTS}" for name in CRITERIA) + r"\}"
 )
-"""Scores as both releases write them; whatever else is JSON or a literal is parsed as that."""
+"""Scores on the scale as both releases write them; other JSON and literals are parsed as such."""
 
 
 def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
@@ -217,13 +217,12 @@ def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
     if not isinstance(text, str) or text.strip() in ("", "{}"):
         return _UNREAD, "no-scores"
     if usual := _USUAL.fullmatch(text):
-        points: list[Any] = list(map(float, usual.groups()[1:]))
-    else:
-        scores = _literal(text)
-        if not isinstance(scores, dict):
-            found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
-            return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
-        points = [scores.get(criterion) for criterion in CRITERIA]
+        return tuple(map(float, usual.groups()[1:])), ""
+    scores = _literal(text)
+    if not isinstance(scores, dict):
+        found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
+        return _UNREAD, "nan-score" if found_nan else "unreadable-scores"
+    points: list[Any] = [scores.get(criterion) for criterion in CRITERIA]
     if None in points:
         return _UNREAD, "missing-score"
     if not set(map(type, points)) <= {int, float}:
