@@ -95,6 +95,7 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     status = _statuses(*counts, np.array([share]))
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of the log-likelihood over the battles, (1,) each."""
         miss = expit(-beta[0] * margin)
         return np.array([margin @ miss]), np.array([(margin**2) @ (miss * (1 - miss))])
 
@@ -223,6 +224,7 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     both = (agree + against).astype(float)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold's log-likelihood, from its counts."""
         hit = expit(beta[:, None] * step)
         return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
 
@@ -282,6 +284,7 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
     slopes, informations = _sums_at(decided, margin, nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold, interpolated between the nodes."""
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
@@ -300,9 +303,11 @@ def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Float
     """Return slope and information of every fold at some slopes, each (M, K)."""
 
     def slope(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the log-likelihood's slope."""
         return np.asarray(margins * expit(-at * margins))
 
     def information(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the information."""
         hit = expit(at * margins)
         return np.asarray(margins**2 * hit * (1 - hit))
 
