@@ -22,6 +22,7 @@ from judgeline.io.outcome_codes import (
     USUAL,
     WINNERS,
     ArgumentError,
+    by_value,
     outcomes_by_code,
     parse_codes,
     require_both_winners,
@@ -240,7 +241,7 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
         # blanks around a name would make one model two
-        **{name: table[name].map(_stripped) for name in ("model_a", "model_b")},
+        **{name: by_value(table[name], _stripped) for name in ("model_a", "model_b")},
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
     chosen = judge or source.path.stem
@@ -352,7 +353,7 @@ def _csv(path: Path, columns: list[str]) -> pd.DataFrame:
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
     """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        wrong = [not (isinstance(name, str) and name) for name in table[side]]
+        wrong = by_value(table[side], lambda name: not (isinstance(name, str) and name))
         yield fault(table, wrong, "missing-model", f"{side} is {{{side}!r}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
