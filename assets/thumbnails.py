@@ -2,16 +2,13 @@
 
 import base64
 import io
-import tempfile
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 import pandas as pd
-
-from judgeline.report import leaderboard_figure_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,10 +60,19 @@ def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
 
 
 def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
-    """Return a leaderboard's ratings with their intervals, in Elo points."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = leaderboard_figure_png(leaderboard, Path(folder) / "leaderboard.png", title)
-        return picture(path.read_bytes(), "Ratings with their intervals, in Elo points")
+    """Return a leaderboard's ratings with their bounded intervals, in Elo points."""
+    place = list(range(len(leaderboard)))
+    ends = leaderboard[["lower", "upper"]].replace([math.inf, -math.inf], math.nan)
+    with _axes(height=1.0 + 0.2 * len(leaderboard)) as (axes, file):
+        axes.hlines(place, ends["lower"], ends["upper"], color="0.7", linewidth=3)
+        axes.plot(leaderboard["rating"], place, "o", label="judge")
+        axes.plot(leaderboard["human_rating"], place, "D", markerfacecolor="none", label="human")
+        axes.set_yticks(place, [str(model) for model in leaderboard["model"]])
+        axes.invert_yaxis()
+        axes.set_xlabel("rating (Elo points)")
+        axes.set_title(title)
+        axes.legend(fontsize="small")
+    return picture(file.getvalue(), "Ratings with their intervals, in Elo points")
 
 
 def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
@@ -94,8 +100,10 @@ def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
 @contextmanager
 def _axes(*, height: float) -> "Iterator[tuple[Axes, io.BytesIO]]":
     """Give axes to draw on, and the file that holds the PNG afterwards; inches."""
-    from matplotlib.figure import Figure  # half a second, only where something is drawn
+    from matplotlib import rc_context  # half a second, only where something is drawn
+    from matplotlib.figure import Figure
 
-    figure, file = Figure(figsize=(5, height), layout="constrained"), io.BytesIO()
-    yield figure.add_subplot(), file
-    figure.savefig(file, format="png", dpi=80)
+    with rc_context({"text.parse_math": False}):  # a dollar sign in a name is a dollar sign
+        figure, file = Figure(figsize=(5, height), layout="constrained"), io.BytesIO()
+        yield figure.add_subplot(), file
+        figure.savefig(file, format="png", dpi=80)

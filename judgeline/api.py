@@ -26,6 +26,7 @@ from judgeline.elo import (
     rate,
     require_connected,
     summarise,
+    with_settled_votes,
 )
 from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes, with_votes
 from judgeline.io import (
@@ -356,7 +357,8 @@ def _rank_or_explain(battles: JudgedBattles, settings: RankSettings, out: Path) 
 def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     """Return the ratings that scored battles of one judge give, or raise if it fails the gate."""
     _require_recorded(scored, settings)
-    coded = as_coded(scored, settings.hard_outcome)
+    every_vote = as_coded(scored, settings.hard_outcome, every_vote=True)
+    coded = with_settled_votes(every_vote)
     require_connected(coded)
     folds = fit_beta_folds(coded)
     require_usable(scored, folds)
@@ -380,7 +382,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
             wanted, method=method, miscoverage=settings.miscoverage, std_error=settings.std_error
         ),
         rate_with_votes(
-            as_coded(scored, settings.hard_outcome, every_vote=True),
+            every_vote,
             coded,
             heldout,
             method=method,

@@ -110,8 +110,9 @@ def doctor(
     models = {*scored["model_a"], *scored["model_b"]}
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else "nobody voted"
     gate = apart or _gate(scored)
-    n_needed = math.ceil(1 / miscoverage) - 1
-    n_lacking = n_needed - len(people)
+    n_others = math.ceil(1 / miscoverage - 1 - 1e-9)
+    n_counted = int(as_coded(scored, "derived").voted_models().sum())
+    n_lacking = n_others + 1 - n_counted
     chosen = f" --judge {shlex.quote(judge)}" if judge else ""
     stated = f" --outcomes {shlex.quote(outcomes)}" if outcomes else ""
     if columns:
@@ -132,8 +133,8 @@ def doctor(
         (bool(people and people_apart), f"Votes do not tie their models: {people_apart}."),
         (
             n_lacking > 0,
-            f"Finite intervals: {n_needed} voted models calibrate them, {len(people)} are there; "
-            f"add votes on {n_lacking} more.",
+            f"Finite intervals: {n_others} others calibrate that of a voted model, and {n_counted} "
+            f"models have votes that count; add votes on {n_lacking} more.",
         ),
         (
             len(read.quarantine) > 0,

@@ -99,10 +99,11 @@ def diagnose_judge(
     """
     score = battles.rubric_points()
     human = np.where(battles.human_outcome < 0, np.nan, battles.human_outcome / 2)
+    pooled = fit_beta(score, human)
     rows = [
         *_agreement(battles, score, human),
-        *_slopes(score, human, beta_folds),
-        *_reliability(score, human),
+        *_slopes(score, human, pooled, beta_folds),
+        *_reliability(score, human, pooled),
         *_residuals(heldout),
         *_surrogacy(battles, l2, seed),
         *_budgets(battles, score, human, seed),
@@ -142,9 +143,8 @@ def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[
         yield "score_agreement_correlation", "", correlation, "Pearson r", int(decisive.sum())
 
 
-def _slopes(score: Floats, human: Floats, folds: BetaFolds) -> Iterator[_Row]:
+def _slopes(score: Floats, human: Floats, pooled: BetaFit, folds: BetaFolds) -> Iterator[_Row]:
     unit = "logits per rubric point"
-    pooled = fit_beta(score, human)
     yield "beta_pooled", "", pooled.beta, unit, pooled.n_battles
     with_ties = _fit_with_ties(score, human)
     yield "beta_with_ties", "", with_ties.beta, unit, with_ties.n_battles
@@ -164,8 +164,7 @@ def _fit_with_ties(score: Floats, human: Floats) -> BetaFit:
     return fit._replace(n_battles=int(voted.sum()), std_error=fit.std_error * np.sqrt(2))
 
 
-def _reliability(score: Floats, human: Floats) -> Iterator[_Row]:
-    pooled = fit_beta(score, human)
+def _reliability(score: Floats, human: Floats, pooled: BetaFit) -> Iterator[_Row]:
     if pooled.status != "ok":
         return
     bins = reliability_curve(score, human, pooled.beta)
@@ -242,8 +241,11 @@ def _verbosity(score: Floats, length_a: Floats, length_b: Floats) -> Iterator[_R
 
 def _languages(score: Floats, human: Floats, language: NDArray[np.object_]) -> Iterator[_Row]:
     unit = "logits per rubric point"
-    for name in sorted({name for name in language.tolist() if isinstance(name, str)}):
-        mine = language == name
+    names = sorted(name for name in set(language.tolist()) if isinstance(name, str))
+    place = {name: code for code, name in enumerate(names)}
+    codes = np.array([place.get(name, -1) for name in language.tolist()]) if names else language
+    for code, name in enumerate(names):
+        mine = codes == code
         fit = fit_beta(score[mine], human[mine])
         if fit.status == "ok" and fit.n_battles >= LEAST_LANGUAGE_VOTES:
             yield "beta_by_language", name, fit.beta, unit, fit.n_battles

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components as _components
 
 from judgeline.elo.battles import CodedBattles
 
@@ -93,7 +91,14 @@ def connected_components(n_battles: ArrayLike) -> NDArray[np.intp]:
 
     The largest component has label 0; two models with any battle are connected.
     """
-    _, labels = _components(csr_array(np.asarray(n_battles) != 0), directed=False)
+    linked = np.asarray(n_battles) != 0
+    linked = linked | linked.T
+    labels = np.full(len(linked), -1)
+    for first in range(len(linked)):
+        reached = (np.arange(len(linked)) == first) & (labels < 0)
+        while reached.any():
+            labels[reached] = first
+            reached = linked[reached].any(axis=0) & (labels < 0)
     order = np.argsort(-np.bincount(labels), kind="stable")
     renamed = np.empty_like(order)
     renamed[order] = np.arange(order.size)

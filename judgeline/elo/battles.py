@@ -1,5 +1,6 @@
 """Battles as small integers: the one form in which the estimators read them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -167,14 +168,18 @@ def _as_categorical(values: Any, name: str) -> Categorical:
         if "" in categories and (codes == categories.index("")).any():
             raise ValueError(f"{name} is '' in some row; expected a model name")
         return Categorical(codes, categories)
-    names = np.asarray(values, dtype=object).ravel().tolist()
-    for row, model in enumerate(names):
-        if not isinstance(model, str) or not model:
-            raise ValueError(f"{name} is {model!r} in row {row}; expected a model name")
-    categories = tuple(dict.fromkeys(names))
-    place = {model: code for code, model in enumerate(categories)}
-    codes = np.fromiter(map(place.__getitem__, names), dtype=np.int32, count=len(names))
-    return Categorical(codes, categories)
+    names = values if isinstance(values, list) else np.asarray(values, object).ravel().tolist()
+    place: defaultdict[Any, int] = defaultdict()
+    place.default_factory = place.__len__  # a name not seen yet gets the next code
+    try:
+        codes = np.fromiter(map(place.__getitem__, names), dtype=np.int32, count=len(names))
+    except TypeError:  # what cannot be hashed is no name
+        place[None] = -1
+    if not all(isinstance(model, str) and model for model in place):
+        wrong = (row for row, model in enumerate(names) if not (isinstance(model, str) and model))
+        row = next(wrong)
+        raise ValueError(f"{name} is {names[row]!r} in row {row}; expected a model name")
+    return Categorical(codes, tuple(place))
 
 
 def _code_outcome(

@@ -86,20 +86,31 @@ def fit_beta(score_difference: ArrayLike, human_outcome: ArrayLike) -> BetaFit:
     if unknown.any():
         row = int(np.argmax(unknown))
         raise ValueError(f"human_outcome is {outcome[row]} in row {row}; expected 1, 0.5, 0 or NaN")
-    margin = score[decisive] * (2 * outcome[decisive] - 1)
+    margin, n_alike = np.unique(score[decisive] * (2 * outcome[decisive] - 1), return_counts=True)
     if not np.isfinite(margin).all():
-        first = int(np.argmin(np.isfinite(margin)))
+        first = int(np.argmin(np.isfinite(score[decisive])))
         raise ValueError(f"score_difference of decisive battle {first} is not finite")
-    share = margin.sum() / max(np.abs(margin).sum(), _TINY)
-    counts = np.array([(margin > 0).sum()]), np.array([(margin < 0).sum()])
-    status = _statuses(*counts, np.array([share]))
+    return _fit_margins(margin, n_alike)
+
+
+def _fit_margins(margin: Floats, n_alike: NDArray[np.int64]) -> BetaFit:
+    """Return the slope of decisive votes, from score differences that agree with them if positive.
+
+    Each margin counts as often as there are votes alike.
+    """
+    total = margin * n_alike
+    share = total.sum() / max(np.abs(total).sum(), _TINY)
+    agree, against = n_alike[margin > 0].sum(), n_alike[margin < 0].sum()
+    status = _statuses(np.array([agree]), np.array([against]), np.array([share]))
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of the log-likelihood over the battles, (1,) each."""
         miss = expit(-beta[0] * margin)
-        return np.array([margin @ miss]), np.array([(margin**2) @ (miss * (1 - miss))])
+        bent = miss * (1 - miss)
+        return np.array([margin @ (n_alike * miss)]), np.array([margin**2 @ (n_alike * bent)])
 
     beta, std_error = _solve(derivatives, status)
-    return BetaFit(float(beta[0]), float(std_error[0]), int(margin.size), str(status[0]))
+    return BetaFit(float(beta[0]), float(std_error[0]), int(n_alike.sum()), str(status[0]))
 
 
 def fit_beta_folds(battles: CodedBattles) -> BetaFolds:
@@ -223,6 +234,7 @@ def _folds_on_grid(battles: CodedBattles) -> BetaFolds:
     both = (agree + against).astype(float)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold's log-likelihood, from its counts."""
         hit = expit(beta[:, None] * step)
         return (agree - both * hit) @ step, (both * hit * (1 - hit)) @ step**2
 
@@ -244,7 +256,7 @@ def _folds_by_refitting(decided: CodedBattles) -> BetaFolds:
     fits = []
     for code in range(len(decided.models)):
         kept = margin[(decided.model_a != code) & (decided.model_b != code)]
-        fits.append(fit_beta(kept, np.ones(kept.size)))
+        fits.append(_fit_margins(kept, np.ones(kept.size, dtype=np.int64)))
     beta, std_error, n_battles, status = (np.array(column) for column in zip(*fits, strict=True))
     return BetaFolds(np.array(decided.models), beta, std_error, n_battles, status)
 
@@ -260,7 +272,7 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
         return _without_own(model_sums(decided, term, np.zeros(1), _term, _term))[:, 0]
 
     margin = _margins(decided)
-    pooled = fit_beta(margin, np.ones(margin.size))
+    pooled = _fit_margins(margin, np.ones(margin.size, dtype=np.int64))
     n_agree, n_against, n_battles = (
         np.rint(without(term.astype(float))).astype(np.int64)
         for term in (margin > 0, margin < 0, np.ones(margin.size))
@@ -282,6 +294,7 @@ def _folds_by_interpolation(decided: CodedBattles) -> BetaFolds | None:
     slopes, informations = _sums_at(decided, margin, nodes)
 
     def derivatives(beta: Floats) -> tuple[Floats, Floats]:
+        """Return slope and information of every fold, interpolated between the nodes."""
         weights = interpolation(nodes, beta)
         return (weights * slopes).sum(axis=1), (weights * informations).sum(axis=1)
 
@@ -300,9 +313,11 @@ def _sums_at(decided: CodedBattles, margin: Floats, beta: Floats) -> tuple[Float
     """Return slope and information of every fold at some slopes, each (M, K)."""
 
     def slope(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the log-likelihood's slope."""
         return np.asarray(margins * expit(-at * margins))
 
     def information(at: float, margins: Floats) -> Floats:
+        """Return each battle's part of the information."""
         hit = expit(at * margins)
         return np.asarray(margins**2 * hit * (1 - hit))
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from judgeline.elo.strengths import curvature, fit_strengths
+from judgeline.elo.strengths import curvature, fit_strengths, solver
 
 Floats = NDArray[np.float64]
 
@@ -100,14 +99,14 @@ def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
     odds = np.exp(strengths)
     share = counts / (odds[:, None] + odds)
     information = share * odds[:, None] * odds / (odds[:, None] + odds)
-    factor = cho_factor(curvature(information, l2), check_finite=False)
+    solve = solver(curvature(information, l2))
     strengths = strengths - strengths.mean()
     last = np.inf
     for _ in range(_CHORDS):
         odds = np.exp(strengths)
         expected = odds * (counts / (odds[:, None] + odds)).sum(axis=1)
         gradient = wins - expected - 2 * l2 * strengths
-        step = cho_solve(factor, gradient - gradient.mean(), check_finite=False)
+        step = solve(gradient - gradient.mean())
         strengths = strengths + step - step.mean()
         size = float(np.abs(step).max())
         if size <= _ERROR / 100 or size >= last:
@@ -135,7 +134,7 @@ class _SharedInverse:
         self.third = self.information * (1 - 2 * chance)  # antisymmetric
         self.third_sum = self.third.sum(axis=1)
         self.hessian = curvature(self.information, l2)
-        self.inverse = cho_solve(cho_factor(self.hessian), np.eye(start.size))
+        self.inverse = solver(self.hessian)(np.eye(start.size))
         self.off_fold = 1 - np.eye(start.size)
 
     def iterate(self, targets: Floats, folds: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:

@@ -5,11 +5,12 @@ kind of target - votes, hard outcomes, soft outcomes, smoothed ones - is the sam
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
 ELO_PER_LOGIT = 400 / math.log(10)
@@ -149,6 +150,18 @@ def curvature(information: Floats, l2: float) -> Floats:
     return hessian
 
 
+def solver(hessian: Floats) -> Callable[[Floats], Floats]:
+    """Return the function that solves equations with a positive definite matrix, factored once.
+
+    LinAlgError if it is not positive definite. LAPACK is called directly: the checks around it
+    take longer than these small matrices.
+    """
+    factor, failed = dpotrf(hessian, lower=0, clean=0)
+    if failed:
+        raise np.linalg.LinAlgError(f"minor {failed} of the curvature is not positive definite")
+    return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
+
+
 class _Likelihood(NamedTuple):
     """Penalised log-likelihood of M strengths, from counts (M, M) and total wins (M,)."""
 
@@ -163,14 +176,14 @@ class _Likelihood(NamedTuple):
         gradient = self.won - expected.sum(axis=1) - 2 * self.l2 * strengths
         gradient, information = gradient - gradient.mean(), expected * (1 - chance)
         try:
-            factor = cho_factor(curvature(information, self.l2), check_finite=False)
+            solve = solver(curvature(information, self.l2))
         except np.linalg.LinAlgError as error:
             raise RuntimeError(
                 "strengths are not determined: some models share no informative battle with the "
                 f"others and l2 = {self.l2:g} does not hold them; connect them or use a larger "
                 "penalty"
             ) from error
-        step: Floats = np.asarray(cho_solve(factor, gradient, check_finite=False))
+        step = solve(gradient)
         return float(np.abs(gradient).max()), step - step.mean(), information
 
     def value(self, strengths: Floats) -> float:

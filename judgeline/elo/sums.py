@@ -151,6 +151,7 @@ def _on_grid(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_]) ->
     flat = chance.ravel()
 
     def own(part: slice) -> tuple[Floats, Floats]:
+        """Return the shares of A at A's slope and of B at B's, looked up by score."""
         place = battles.score_difference[part].astype(np.int32) + reach
         of_a = flat[battles.model_a[part].astype(np.int32) * width + place]
         mirrored = width - 1 - place
@@ -178,6 +179,7 @@ def _continuous(battles: CodedBattles, beta: Floats, anchors: NDArray[np.bool_])
     score = battles.rubric_points()
 
     def own(part: slice) -> tuple[Floats, Floats]:
+        """Return the shares of A at A's slope and of B at B's, of one part of the battles."""
         slope_a, slope_b = beta[battles.model_a[part]], beta[battles.model_b[part]]
         return exact_share(expit(slope_a * score[part])), exact_share(expit(-slope_b * score[part]))
 

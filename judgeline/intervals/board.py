@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from judgeline.elo.placements import HEADLINE
 from judgeline.elo.ratings import HeldOutRatings
@@ -199,18 +200,32 @@ def rank_intervals(
     Source: A. J. Hayter (1984), Annals of Statistics 12(1), on the criterion; M. Mogstad, J. P.
     Romano, A. M. Shaikh and D. Wilhelm (2024), Review of Economic Studies 91(1), on ranks.
     """
-    from scipy.stats import norm, studentized_range
-
     values = np.asarray(rating, dtype=float)
     if values.size < 2:
         return np.ones(values.size), np.ones(values.size)
-    spread = np.asarray(half_width, dtype=float) / norm.ppf(1 - miscoverage / 2)
-    criterion = studentized_range.ppf(1 - miscoverage, values.size, np.inf) / math.sqrt(2)
+    spread = np.asarray(half_width, dtype=float) / ndtri(1 - miscoverage / 2)
+    criterion = range_quantile(1 - miscoverage, values.size) / math.sqrt(2)
     apart = criterion * np.sqrt(spread[:, None] ** 2 + spread**2)
     is_above = values[:, None] - values > apart
     best = is_above.sum(axis=0) + 1.0
     worst = values.size - is_above.sum(axis=1).astype(float)
     return np.minimum.accumulate(best[::-1])[::-1], np.maximum.accumulate(worst)
+
+
+def range_quantile(share: float, n: int) -> float:
+    """Return the quantile of the range of n independent standard normal variables.
+
+    Its distribution is ``n * integral phi(z) (Phi(z + x) - Phi(z))^(n - 1) dz``, z the smallest;
+    trapezoids are exact to rounding. Source: H. L. Harter (1960), Ann. Math. Statist. 31(4).
+    """
+    smallest = np.arange(-12.0, 12.0, 1 / 32)
+    density = n * np.exp(-(smallest**2) / 2) / math.sqrt(2 * math.pi) / 32
+    low, high = 0.0, 64.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        chance = density @ (ndtr(smallest + middle) - ndtr(smallest)) ** (n - 1)
+        low, high = (middle, high) if chance < share else (low, middle)
+    return high
 
 
 def missed(board: Leaderboard) -> NDArray[np.bool_]:

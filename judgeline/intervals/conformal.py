@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln
 
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
@@ -124,16 +125,21 @@ def coverage_limits(
 
     Source: A. N. Angelopoulos and S. Bates (2021), arXiv:2107.07511.
     """
-    from scipy.stats import betabinom
-
     calibration = np.asarray(n_calibration, dtype=float)
     test = np.asarray(n_test, dtype=float)
     n_above = np.floor((calibration + 1) * np.asarray(miscoverage, dtype=float) + 1e-9)
     infinite = n_above < 1
-    beyond = np.where(infinite, 1, n_above)
-    spread = betabinom(test, np.maximum(calibration + 1 - beyond, 1), beyond)
-    lower = np.where(infinite, 1.0, spread.ppf(COVERAGE_TAIL) / test)
-    upper = np.where(infinite, 1.0, spread.ppf(1 - COVERAGE_TAIL) / test)
+    beyond = np.where(infinite, 1, n_above)[..., None]
+    within = np.maximum(calibration[..., None] + 1 - beyond, 1)
+    covered, left = np.arange(test.max() + 1), test[..., None]
+    missed = np.maximum(left - covered, 0)
+    log_chance = betaln(covered + within, missed + beyond) - betaln(within, beyond)
+    log_chance -= betaln(covered + 1, missed + 1) + np.log(left + 1)
+    reached = np.cumsum(np.where(covered <= left, np.exp(log_chance), 0.0), axis=-1)
+    lower, upper = (
+        np.where(infinite, 1.0, (reached < share).sum(axis=-1) / test)
+        for share in (COVERAGE_TAIL, 1 - COVERAGE_TAIL)
+    )
     return lower, upper
 
 

@@ -23,6 +23,7 @@ from judgeline.io.outcome_codes import (
     STATED_AS,
     USUAL,
     ArgumentError,
+    by_value,
     outcomes_by_code,
     outcomes_by_winner,
     parse_codes,
@@ -298,11 +299,10 @@ def _annotations(source: _Source, judge: str | None) -> JudgedBattles:
     battles, quarantine, verdicts = read_softelo([source.path])
     chosen = _choose(judge, sorted(verdicts["judge"].unique()), source.path)
     answers = verdicts[verdicts["judge"].eq(chosen)]
-    judged = battles[battles["battle_id"].isin(answers["battle_id"])]
-    scored = score_battles(judged, answers)
+    scored = score_battles(battles, answers)
     last = int(quarantine["row"].max()) if len(quarantine) else -1
     n_rows = max(len(battles), last + 1)
-    return JudgedBattles(chosen, scored, quarantine, len(judged) - len(scored), n_rows)
+    return JudgedBattles(chosen, scored, quarantine, len(answers) - len(scored), n_rows)
 
 
 def _choose(judge: str | None, known: list[str], path: Path) -> str:
@@ -329,7 +329,7 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     table = table.astype(dict.fromkeys(coded, "str"))
     table = table.assign(
         # blanks around a name would make one model two
-        **{name: table[name].map(_stripped) for name in ("model_a", "model_b")},
+        **{name: by_value(table[name], _stripped) for name in ("model_a", "model_b")},
         **{name: without_blanks(table[name]) for name in (*OUTCOMES, *_TEXTS) if name in table},
     )
     chosen = judge or unpacked(source.path).stem
@@ -414,7 +414,7 @@ def _given(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> pd.Dat
 def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iterator[Fault]:
     """Yield the rules that rows break; the first of a row counts."""
     for side in ("model_a", "model_b"):
-        wrong = [not (isinstance(name, str) and name) for name in table[side]]
+        wrong = by_value(table[side], lambda name: not (isinstance(name, str) and name))
         yield fault(table, wrong, "missing-model", f"{side} is {{{side}!r}}, expected a name")
     same = table["model_a"].eq(table["model_b"])
     yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")

@@ -5,11 +5,11 @@ such codes is refused, and read once its user states them, as in `1/-1/0`: A's, 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 USUAL = "1/0/0.5"
 STATED_AS = "A's code, then B's, then any of ties"
@@ -125,16 +125,24 @@ def code_of(value: Any) -> str:
         return text
 
 
+def by_value(published: pd.Series, function: Callable[[Any], Any]) -> pd.Series:
+    """Return a function of each cell, which is computed once for each distinct value."""
+    codes, values = pd.factorize(published, use_na_sentinel=False)
+    found = pd.Series([function(value) for value in values.tolist()])
+    return found.take(codes).set_axis(published.index)
+
+
 def without_blanks(published: pd.Series) -> pd.Series:
     """Return outcomes in which a blank text is null, as the empty field of a CSV file is."""
-    is_blank = [isinstance(one, str) and not one.strip() for one in published]
-    return published.mask(np.array(is_blank, dtype=bool))
+    if is_numeric_dtype(published):
+        return published
+    return published.mask(by_value(published, lambda one: isinstance(one, str) and not one.strip()))
 
 
 def outcomes_by_code(published: pd.Series, codes: Mapping[str, float]) -> pd.Series:
     """Return A's share of the win by stated codes, null for any other code and without a vote."""
-    shares = [codes.get(code_of(value)) for value in published]
-    return pd.Series(shares, index=published.index, dtype="float64").where(published.notna())
+    shares = by_value(published, lambda value: codes.get(code_of(value)))
+    return shares.astype("float64").where(published.notna())
 
 
 def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
@@ -142,8 +150,8 @@ def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
 
     `sides` has the columns model_a and model_b; any other name gives null.
     """
-    small = published.map(lambda name: code_of(name).casefold(), na_action="ignore")
-    shares = small.map(WINNERS).astype("float64")
+    shares = by_value(published, lambda name: WINNERS.get(code_of(name).casefold()))
+    shares = shares.astype("float64").where(published.notna())
     by_name = [published.eq(sides[side]) for side in ("model_a", "model_b")]
     for is_side, share in zip(by_name, (1.0, 0.0), strict=True):
         shares = shares.mask(shares.isna() & is_side & ~(by_name[0] & by_name[1]), share)
@@ -156,12 +164,12 @@ def scores_of_verdicts(published: pd.Series) -> pd.Series:
     A text may stand in double brackets, as judges are asked to write it: ``[[A>>B]]``. ``[[C]]`` is
     MT-bench's tie. A bare ``C`` is one beside A and B, unless the column has another code of ties.
     """
-    texts = [code_of(value).upper() for value in published]
-    found = {text.strip("[]") for text in texts}
+    texts = by_value(published, lambda value: code_of(value).upper())
+    found = {text.strip("[]") for text in texts.unique()}
     known = VERDICTS | {f"[[{text}]]": level for text, level in (VERDICTS | {"C": 0}).items()}
     if found >= {"A", "B", "C"} and found.isdisjoint(VERDICTS.keys() - {"A", "B"}):
         known["C"] = 0
-    return pd.Series([known.get(text) for text in texts], index=published.index, dtype="float64")
+    return by_value(texts, known.get).astype("float64")
 
 
 def require_known_codes(

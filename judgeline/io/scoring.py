@@ -196,8 +196,8 @@ def as_coded(
             f"the first is {battle!r}; set 'hard_outcome: derived' for this corpus"
         )
     coded = code_battles(
-        scored_battles["model_a"],
-        scored_battles["model_b"],
+        scored_battles["model_a"].astype("category"),
+        scored_battles["model_b"].astype("category"),
         human_outcome=as_numbers(scored_battles["human_outcome"]),
         judge_outcome=outcome,
         score_difference=as_numbers(scored_battles["score_difference"]),

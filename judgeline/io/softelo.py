@@ -205,11 +205,19 @@ def _parsed(published: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 
 _UNREAD = (math.nan,) * len(CRITERIA)
 
+_POINTS = r"([1-9](?:\.[0-9]{1,20})?|10(?:\.0{1,20})?)"
+_USUAL = re.compile(
+    r"\{(['\"])" + r", ?\1".join(rf"{name}\1: ?{_POINTS}" for name in CRITERIA) + r"\}"
+)
+"""Scores on the scale as both releases write them; other JSON and literals are parsed as such."""
+
 
 def _read_scores(text: Any) -> tuple[tuple[float, ...], str]:
     """Return the scores of a text in the order of the criteria, or NaN and the reason."""
     if not isinstance(text, str) or text.strip() in ("", "{}"):
         return _UNREAD, "no-scores"
+    if usual := _USUAL.fullmatch(text):
+        return tuple(map(float, usual.groups()[1:])), ""
     scores = _literal(text)
     if not isinstance(scores, dict):
         found_nan = re.search(r"\bnan\b", text, re.IGNORECASE)
@@ -254,5 +262,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _identities(rows: pd.DataFrame) -> list[str]:
     """Return a hash of all that was published of each verdict."""
-    parts = rows[["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]].fillna("")
-    return [text_hash("\x1f".join(row)) for row in parts.astype("str").itertuples(index=False)]
+    names = ["judge", "battle_id", "scores_a", "scores_b", "judge_pref"]
+    parts = (rows[name].fillna("").astype("str").tolist() for name in names)
+    return [text_hash("\x1f".join(row)) for row in zip(*parts, strict=True)]

@@ -5,7 +5,6 @@ The report of a corpus and the report of `judgeline rank` are the same page with
 
 from judgeline.report.battles import MOST_PER_SIDE, Evidence, Reading, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
-from judgeline.report.figures import leaderboard_figure_png
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
 from judgeline.report.page import write_report
@@ -23,7 +22,6 @@ __all__ = [
     "in_json",
     "in_markdown",
     "inert",
-    "leaderboard_figure_png",
     "shortened",
     "strongest",
     "with_texts",

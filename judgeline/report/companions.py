@@ -245,15 +245,27 @@ def companions_of(
     shown = [section for section in SECTIONS if not (withheld and section.places_models)]
     made = [(section, _tables(section.parts, tables, key)) for section in shown]
     return [
-        Companion(section.title, [section.sentence, *_particulars(section, tables)], grids)
+        Companion(
+            section.title,
+            [section.sentence, *_missing(section, tables), *_particulars(section, tables)],
+            grids,
+        )
         for section, grids in made
         if grids
     ]
 
 
+def _missing(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return which tables a section lacks, though it has others."""
+    missing = dict.fromkeys(part.asset for part in section.parts if part.asset not in tables)
+    return [f"Not here, since not made or deleted: {', '.join(missing)}."] if missing else []
+
+
 def _particulars(section: _Section, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Return what has to be said of this corpus: to whom gaps are, how predictions fared."""
     asset = section.parts[0].asset
+    if asset not in tables:
+        return []
     if asset == "reference_ratings":
         names = ", ".join(tables[asset]["reference_model"].unique())
         return [f"The reference is {names}; another one gives other gaps."]

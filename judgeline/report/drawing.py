@@ -1,67 +1,37 @@
-"""Drawing without a screen: one figure in, theme-aware inline SVG or a PNG out.
+"""Drawing without a library: lines and marks on two axes, as SVG in the colours of the page.
 
-Charts are drawn in sentinel colours. In SVG each becomes a CSS variable of the page, so one
-drawing serves the light and the dark scheme; a PNG takes the light values at once. Matplotlib
-is imported only when something is drawn, and never through its global state.
+Colours are CSS variables of the page, so that one drawing serves the light and the dark scheme.
+Text is set in the reader's own font: margins are those of a wide one.
 """
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
+from unicodedata import east_asian_width
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-Palette = Mapping[str, str]
-Chart = Callable[["Axes", Palette], None]
+from judgeline.report.wording import number
 
-WIDTH = 5.0
-"""Inches of every figure: 360 units, the width of a telephone, so text stays legible there."""
+ROLES = ("ink", "muted", "grid", "hard", "soft", "headline", "new", "missed")
+"""Colours of the style sheet, ``--fig-ROLE``."""
 
-_ROLES = ("ink", "muted", "grid", "surface", "hard", "soft", "headline", "new", "missed")
+_WIDTH = 360.0  # of a telephone, so text stays legible there
+_FONT, _LETTER = 9.0, 4.9  # height of the text, and a letter's width
+_ROW = 15.0
+_MOST_TICKS = 6
 
-# Colours that no chart would choose by accident, one per role.
-SENTINELS: Palette = {role: f"#01fe{place:02x}" for place, role in enumerate(_ROLES)}
+_OUTLINES = {
+    "s": (4, 45, 1.0), "D": (4, 0, 1.0), "^": (3, -90, 1.0), "v": (3, 90, 1.0), ">": (3, 0, 1.0),
+    "<": (3, 180, 1.0), "*": (10, -90, 0.45), "X": (8, 45, 0.4), "P": (8, 0, 0.4),
+}  # fmt: skip
+"""Marks beside ``o``: corners, where the first one lies in degrees, and every second one's share
+of the radius."""
 
-# Okabe and Ito's colours for marks; the page's style sheet holds the dark values.
-LIGHT: Palette = {
-    "ink": "#1c2430",
-    "muted": "#5d6875",
-    "grid": "#dfe3e8",
-    "surface": "#ffffff",
-    "hard": "#d55e00",
-    "soft": "#0072b2",
-    "headline": "#8a3b8f",
-    "new": "#009e73",
-    "missed": "#c4161c",
-}
-
-_NOT_IN_PAGE = re.compile(
-    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style.*?</style>|"
-    r"font-family: [^;\"]*;? ?|\sxmlns(:\w+)?=\"[^\"]*\"",
-    re.DOTALL,
-)
-
-
-def draw_svg(chart: Chart, *, key: str, title: str, description: str, height: float) -> str:
-    """Return a chart, `height` inches high, as an inline SVG element in the page's colours."""
-    with _figure(chart, SENTINELS, key, height) as figure:
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return _embed(out.getvalue(), key, title, description)
-
-
-def draw_png(chart: Chart, *, key: str, height: float) -> bytes:
-    """Return a chart as the bytes of a PNG file in the light colours, 1100 pixels wide."""
-    with _figure(chart, LIGHT, key, height) as figure:
-        out = io.BytesIO()
-        figure.savefig(out, format="png", dpi=220, metadata={"Software": None})
-    return out.getvalue()
+Floats = NDArray[np.float64]
 
 
 def printable(text: str) -> str:
@@ -69,63 +39,187 @@ def printable(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-@contextmanager
-def _figure(chart: Chart, palette: Palette, key: str, height: float) -> "Iterator[Figure]":
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+class _Shape(NamedTuple):
+    """Lines through points, or marks at them, of coordinates (n, k); `mark` is a mark's outline."""
 
-    with rc_context(_settings(palette, key)), warnings.catch_warnings():
-        # The page sets names in the reader's own fonts, not in the one that measures them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        chart(figure.add_subplot(), palette)
-        yield figure
+    x: Floats
+    y: Floats
+    style: str
+    mark: str
+    label: str
 
-
-def _settings(palette: Palette, key: str) -> dict[str, Any]:
-    ink, muted, grid, surface = (palette[role] for role in ("ink", "muted", "grid", "surface"))
-    return {
-        "axes.axisbelow": True,
-        "axes.edgecolor": grid,
-        "axes.facecolor": "none",
-        "axes.grid": True,
-        "axes.labelcolor": muted,
-        "axes.labelsize": 9,
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlecolor": ink,
-        "axes.titlelocation": "left",
-        "axes.titlesize": 10,
-        "figure.facecolor": surface if palette is LIGHT else "none",
-        "font.family": "DejaVu Sans",  # ships with matplotlib: the same layout everywhere
-        "font.size": 9,
-        "grid.color": grid,
-        "grid.linewidth": 0.6,
-        "legend.fontsize": 9,
-        "legend.frameon": False,
-        "legend.labelcolor": ink,
-        "svg.fonttype": "none",
-        "svg.hashsalt": key,
-        "text.color": ink,
-        "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
-        "xtick.color": grid,
-        "xtick.labelcolor": muted,
-        "ytick.color": grid,
-        "ytick.labelcolor": muted,
-    }
+    def path(self, x: Floats, y: Floats) -> str:
+        """Return the SVG path through, or at, these places of the page."""
+        rows = zip(x.tolist(), y.tolist(), strict=True)
+        lines = (
+            "L".join(f"{one:.2f} {other:.2f}{self.mark}" for one, other in zip(*row, strict=True))
+            for row in rows
+        )
+        return f'<path d="M{"M".join(lines)}" style="{self.style}"/>'
 
 
-def _embed(svg: str, key: str, title: str, description: str) -> str:
-    """Turn a stand-alone drawing into an element of a page, with its own names and no links."""
-    svg = _NOT_IN_PAGE.sub("", svg).strip()
-    for role, colour in SENTINELS.items():
-        svg = svg.replace(colour, f"var(--fig-{role})")
-    svg = re.sub(r'\bid="', f'id="{key}-', svg)
-    svg = re.sub(r'xlink:href="#', f'href="#{key}-', svg)
-    svg = svg.replace("url(#", f"url(#{key}-")
-    svg = re.sub(r'(<svg) width="[^"]*" height="[^"]*"', r"\1", svg)
-    opening = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'
-    names = f'<title id="{key}-title">{escape(printable(title))}</title>'
-    names += f'<desc id="{key}-desc">{escape(printable(description))}</desc>'
-    head, body = svg.removeprefix("<svg").split(">", 1)
-    return f"{opening}{head}>{names}{body}"
+class _Scale(NamedTuple):
+    """Values, and the places of the page where their ends are drawn."""
+
+    values: tuple[float, float]
+    ends: tuple[float, float]
+
+    def __call__(self, value: ArrayLike) -> Floats:
+        """Return the places of values."""
+        (low, high), (first, last) = self.values, self.ends
+        share = (np.asarray(value, dtype=float) - low) / (high - low)
+        place: Floats = first + share * (last - first)
+        return place
+
+
+@dataclass
+class Chart:
+    """Lines and marks in data units; along the left a scale, or a name for each row.
+
+    `names` stand from the top, row 0, in the colour of `name_roles`; `height` is that of a chart
+    without names, in units of which a drawing is 360 wide. The x axis spans `x_range`, or all that
+    is drawn.
+    """
+
+    x_label: str
+    y_label: str = ""
+    height: float = 288.0
+    names: Sequence[str] = ()
+    name_roles: Mapping[int, str] = field(default_factory=dict)
+    x_range: tuple[float, float] | None = None
+    _shapes: list[_Shape] = field(default_factory=list)
+
+    def lines(
+        self, x: ArrayLike, y: ArrayLike, role: str, *,
+        width: float = 1.2, dash: str = "", opacity: float = 1.0, label: str = "",
+    ) -> None:  # fmt: skip
+        """Draw a line through the points of each row of `x` and `y`, (k,) or (n, k)."""
+        style = f"fill:none;stroke:var(--fig-{role});stroke-width:{width:g};opacity:{opacity:g}"
+        if dash:
+            style += f";stroke-dasharray:{dash}"
+        self._add(*np.atleast_2d(*np.broadcast_arrays(x, y)), style, "", label)
+
+    def marks(
+        self, x: ArrayLike, y: ArrayLike, role: str, mark: str = "o", *,
+        size: float = 5.5, hollow: bool = False, label: str = "",
+    ) -> None:  # fmt: skip
+        """Draw a mark at each point; `size` is its width."""
+        style = f"fill:var(--fig-{role})"
+        if hollow:
+            style = f"fill:none;stroke:var(--fig-{role});stroke-width:1.1"
+        columns = (np.asarray(values, dtype=float).reshape(-1, 1) for values in (x, y))
+        self._add(*columns, style, _outline(mark, size), label)
+
+    def _add(self, x: ArrayLike, y: ArrayLike, style: str, mark: str, label: str) -> None:
+        points = np.array([x, y], dtype=float)
+        points = points[:, np.isfinite(points).all(axis=(0, 2))]
+        if points.size:
+            self._shapes.append(_Shape(*points, style, mark, label))
+
+    def svg(self, *, key: str, title: str, description: str) -> str:
+        """Return the chart as an element of a page, with ids that begin with its key."""
+        legend, ceiling = self._legend()
+        floor = ceiling + _ROW * len(self.names) if self.names else self.height - 32
+        x_range = self.x_range or _range([shape.x for shape in self._shapes])
+        if self.names:
+            y_range = len(self.names) - 0.4, -0.6
+            rows = [(float(row), _short(name)) for row, name in enumerate(self.names)]
+        else:
+            y_range = _range([shape.y for shape in self._shapes])
+            rows = ticks(*y_range)
+        left = 8 + 13 * bool(self.y_label) + max(_text_width(text) for _, text in rows)
+        across = _Scale(x_range, (min(left, _WIDTH / 2), _WIDTH - 10))
+        down = _Scale(y_range, (floor, ceiling))
+        drawn = [shape.path(across(shape.x), down(shape.y)) for shape in self._shapes]
+        body = "".join([self._axes(across, down, rows), *drawn, *legend])
+        return (
+            f'<svg role="img" aria-labelledby="{key}-title {key}-desc" '
+            f'viewBox="0 0 {_WIDTH:g} {floor + 32:g}"><title id="{key}-title">'
+            f'{escape(printable(title))}</title><desc id="{key}-desc">'
+            f"{escape(printable(description))}</desc>{body}</svg>"
+        )
+
+    def _axes(self, across: "_Scale", down: "_Scale", rows: list[tuple[float, str]]) -> str:
+        """Return the grid, the numbers or names beside it, and what the axes are."""
+        (left, right), (floor, ceiling) = across.ends, down.ends
+        edges, words = [f"M{left:.2f} {floor:.2f}H{right:.2f}"], []
+        for value, text in ticks(*across.values):
+            x = float(across(value))
+            edges.append(f"M{x:.2f} {ceiling:.2f}V{floor + 3:.2f}")
+            words.append(_text(x, floor + 13, text, anchor="middle"))
+        for row, (value, text) in enumerate(rows):
+            y = float(down(value))
+            edges += [] if self.names else [f"M{left:.2f} {y:.2f}H{right:.2f}"]
+            role = self.name_roles.get(row, "muted")
+            words.append(_text(left - 5, y + 3.2, text, role, anchor="end"))
+        words.append(_text((left + right) / 2, floor + 27, self.x_label, anchor="middle"))
+        if self.y_label:
+            y = (floor + ceiling) / 2
+            turned = f' transform="rotate(-90 10 {y:.2f})"'
+            words.append(_text(10, y, self.y_label, anchor="middle", more=turned))
+        style = "stroke:var(--fig-grid);stroke-width:0.6"
+        return "".join([f'<path d="{"".join(edges)}" style="{style}"/>', *words])
+
+    def _legend(self) -> tuple[list[str], float]:
+        """Return the labelled shapes beside their labels, and where the drawing begins below."""
+        parts: list[str] = []
+        x, y = 8.0, 10.0
+        for shape in self._shapes:
+            if not shape.label:
+                continue
+            if x > 8 and x + 18 + _text_width(shape.label) > _WIDTH:
+                x, y = 8.0, y + 14
+            ends = [[x + 6.0]] if shape.mark else [[x, x + 13.0]]
+            parts.append(shape.path(np.array(ends), np.full_like(ends, y)))
+            parts.append(_text(x + 18, y + 3.2, shape.label, "ink"))
+            x += 32 + _text_width(shape.label)
+        return parts, y + 14 if parts else 6.0
+
+
+def _short(name: str) -> str:
+    text = printable(name)
+    return text if len(text) <= 30 else text[:29] + "…"
+
+
+def _text_width(text: str) -> float:
+    return _LETTER * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _text(
+    x: float, y: float, text: str, role: str = "muted", *, anchor: str = "start", more: str = ""
+) -> str:
+    return (
+        f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}"{more} '
+        f'style="font-size:{_FONT:g}px;fill:var(--fig-{role})">{escape(printable(text))}</text>'
+    )
+
+
+def _outline(mark: str, size: float) -> str:
+    """Return the path of a mark around the point where the pen is."""
+    if mark == "o":
+        arc = f"a{size / 2:g} {size / 2:g} 0 1 0 "
+        return f"m{-size / 2:g} 0{arc}{size:g} 0{arc}{-size:g} 0"
+    n, turn, inner = _OUTLINES[mark]
+    corner = np.arange(n)
+    radius = 0.65 * size * np.where(corner % 2, inner, 1.0)
+    angle = np.radians(turn + 360 / n * corner)
+    corners = np.array([radius * np.cos(angle), radius * np.sin(angle)])
+    steps = np.diff(corners, axis=1, prepend=0.0).T.tolist()
+    return "m" + "l".join(f"{x:.2f} {y:.2f}" for x, y in steps) + "z"
+
+
+def _range(values: Sequence[Floats]) -> tuple[float, float]:
+    """Return the ends of a scale that holds all values, with some room on either side."""
+    low, high = min(float(one.min()) for one in values), max(float(one.max()) for one in values)
+    room = 0.04 * (high - low) or max(0.05 * abs(high), 1e-3)
+    return low - room, high + room
+
+
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return round numbers between two ends, with their texts."""
+    rough = (high - low) / _MOST_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(part * power for part in (1, 2, 2.5, 5, 10) if part * power >= rough)
+    digits = next(n for n in range(12) if math.isclose(round(step, n), step, rel_tol=1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [(step * k, number(step * k, digits)) for k in range(first, last + 1)]

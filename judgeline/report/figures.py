@@ -5,10 +5,7 @@ dots, the headline in triangles, human ratings in hollow diamonds, models withou
 missed ones in crosses, so that none depends on colour. Ratings and residuals are in Elo points.
 """
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,17 +15,11 @@ from scipy.special import ndtri
 from judgeline.diagnostics import expected_calibration_error, reliability_curve
 from judgeline.elo import HEADLINE, fit_beta
 from judgeline.intervals import missed
-from judgeline.report.drawing import Chart, Palette, draw_png, draw_svg, printable
+from judgeline.report.drawing import Chart
 from judgeline.report.wording import method_words, number, status_words
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RULERS = {"hard": ("hard", "s"), "soft": ("soft", "o"), HEADLINE: ("headline", "^")}
 """The methods that figures compare, with their colours and markers."""
-
-_ROW_INCHES = 0.21
-_NAME_LENGTH = 30
 
 
 def straight_line(rated: pd.DataFrame, column: str) -> tuple[float, float] | None:
@@ -40,107 +31,49 @@ def straight_line(rated: pd.DataFrame, column: str) -> tuple[float, float] | Non
     return float(slope), float(intercept - slope * x.mean())
 
 
-def rows_height(n_rows: int) -> float:
-    """Return the height of a chart with one row per name, in inches."""
-    return 1.05 + _ROW_INCHES * n_rows
-
-
-def _short(name: Any) -> str:
-    text = printable(str(name))
-    return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"
-
-
-def name_rows(axes: "Axes", names: pd.Series) -> None:
-    """Give a chart one row per name, the first on top."""
-    axes.set_yticks(range(len(names)), [_short(name) for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-
-
-def _legend(axes: "Axes", columns: int, heading: str | None = None) -> None:
-    axes.figure.legend(
-        loc="outside upper left",
-        ncol=columns,
-        handletextpad=0.4,
-        columnspacing=1.4,
-        title=heading,
-        title_fontproperties={"weight": "bold", "size": 11},
-        alignment="left",
-    )
-
-
-def draw_intervals(
-    axes: "Axes", palette: Palette, leaderboard: pd.DataFrame, heading: str | None = None
-) -> None:
+def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
     """Draw ratings with their intervals, best on top, and human ratings; dashed if unbounded."""
     table = leaderboard.reset_index(drop=True)
     new = table["human_rating"].isna()
     role = np.where(new, "new", np.where(missed(table), "missed", "headline"))
-    _draw_whiskers(axes, [palette[name] for name in role], table)
-    for name, marker, size, label in (
-        ("headline", "o", 5, "judge"),
-        ("missed", "X", 7, "judge, missed"),
-        ("new", "*", 9, "judge, no votes"),
-    ):
-        group = table[role == name]
-        if len(group):
-            colour = palette[name]
-            axes.plot(
-                group["rating"], group.index, marker, color=colour, ms=size, mew=0, label=label
-            )
-    if not new.all():
-        _draw_human(axes, palette, table[~new])
-    name_rows(axes, table["model"])
-    for place in np.flatnonzero(new):
-        axes.get_yticklabels()[place].set_color(palette["new"])
-    axes.set_xlabel("rating (Elo points)")
-    _legend(axes, 4, heading)
-
-
-def _draw_human(axes: "Axes", palette: Palette, rated: pd.DataFrame) -> None:
-    axes.plot(
-        rated["human_rating"],
-        rated.index,
-        "D",
-        mfc="none",
-        mec=palette["ink"],
-        ms=4.5,
-        mew=0.9,
-        label="human",
-    )
-
-
-def _draw_whiskers(axes: "Axes", colours: Sequence[str], table: pd.DataFrame) -> None:
     ends = table[["lower", "upper"]].to_numpy(float)
     bounded = np.isfinite(ends).all(axis=1)
     shown = table[["lower", "upper", "rating", "human_rating"]].to_numpy(float)
     shown = shown[np.isfinite(shown)]
     margin = 0.04 * max(float(np.ptp(shown)), 50.0)
     limits = float(shown.min()) - margin, float(shown.max()) + margin
-    axes.set_xlim(limits)
-    for row, (colour, (low, high)) in enumerate(zip(colours, ends, strict=True)):
-        if bounded[row]:
-            axes.plot([low, high], [row, row], color=colour, lw=2.2, alpha=0.45)
-        else:
-            axes.plot(limits, [row, row], color=colour, lw=1.0, ls=(0, (3, 3)), alpha=0.7)
+    names = table["model"].astype(str).tolist()
+    chart = Chart(
+        "rating (Elo points)",
+        names=names,
+        name_roles=dict.fromkeys(np.flatnonzero(new).tolist(), "new"),
+        x_range=limits,
+    )
+    rows = np.arange(len(table))[:, None].repeat(2, axis=1)
+    for name in ("headline", "missed", "new"):
+        held, open_ended = (role == name) & bounded, (role == name) & ~bounded
+        chart.lines(ends[held], rows[held], name, width=2.2, opacity=0.45)
+        whole = np.tile(limits, (int(open_ended.sum()), 1))
+        chart.lines(whole, rows[open_ended], name, width=1.0, dash="3 3", opacity=0.7)
+    for name, mark, size, label in (
+        ("headline", "o", 5, "judge"),
+        ("missed", "X", 8, "judge, missed"),
+        ("new", "*", 8, "judge, no votes"),
+    ):
+        group = table[role == name]
+        chart.marks(group["rating"], group.index, name, mark, size=size, label=label)
+    rated = table[~new]
+    chart.marks(
+        rated["human_rating"], rated.index, "ink", "D", size=5.5, hollow=True, label="human"
+    )
+    return chart
 
 
-def _draw_marks(axes: "Axes", palette: Palette, rated: pd.DataFrame, column: str) -> None:
-    for method, (role, marker) in RULERS.items():
+def _draw_marks(chart: Chart, rated: pd.DataFrame, column: str) -> None:
+    for method, (role, mark) in RULERS.items():
         group = rated[rated["method"] == method]
-        if group.empty:
-            continue
-        axes.plot(
-            group["human_rating"],
-            group[column],
-            marker,
-            color=palette[role],
-            ms=5.5,
-            mew=0,
-            label=method_words(method),
-        )
+        label = method_words(method)
+        chart.marks(group["human_rating"], group[column], role, mark, label=label)
 
 
 class Illustration(NamedTuple):
@@ -151,10 +84,8 @@ class Illustration(NamedTuple):
     svg: str
 
 
-def _drawn(
-    chart: Chart, key: str, title: str, caption: str, description: str, height: float
-) -> Illustration:
-    svg = draw_svg(chart, key=key, title=title, description=description, height=height)
+def _drawn(chart: Chart, key: str, title: str, caption: str, description: str) -> Illustration:
+    svg = chart.svg(key=key, title=title, description=description)
     return Illustration(title, caption, svg)
 
 
@@ -176,31 +107,7 @@ def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Il
         f"{len(leaderboard)} models from {best['model']} at {number(best['rating'])} Elo down to "
         f"{worst['model']} at {number(worst['rating'])} Elo."
     )
-    return _drawn(
-        lambda axes, palette: draw_intervals(axes, palette, leaderboard),
-        key,
-        title,
-        caption,
-        description,
-        rows_height(len(leaderboard)),
-    )
-
-
-def leaderboard_figure_png(leaderboard: pd.DataFrame, path: Path, title: str) -> Path:
-    """Write the leaderboard's interval plot as a PNG file, atomically, and return its path.
-
-    ValueError if no model of the leaderboard has a rating.
-    """
-    if leaderboard["rating"].isna().all():
-        raise ValueError(f"leaderboard has no rating: nothing to draw in {path}")
-    content = draw_png(
-        lambda axes, palette: draw_intervals(axes, palette, leaderboard, printable(title)),
-        key="leaderboard",
-        height=rows_height(len(leaderboard)) + 0.3,
-    )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(content)
-    return partial.replace(path)
+    return _drawn(draw_intervals(leaderboard), key, title, caption, description)
 
 
 def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
@@ -214,24 +121,14 @@ def ruler_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
         "and where the headline does. On the line, judge and humans agree."
     )
 
-    def draw(axes: "Axes", palette: Palette) -> None:
-        ends = rated.groupby("human_rating")["rating"].agg(["min", "max"])
-        axes.vlines(ends.index, ends["min"], ends["max"], color=palette["grid"], lw=1.2)
-        edges = [rated["human_rating"].min(), rated["human_rating"].max()]
-        axes.plot(edges, edges, color=palette["muted"], lw=1, ls=(0, (4, 3)), label="agreement")
-        _draw_marks(axes, palette, rated, "rating")
-        axes.set_xlabel("human rating (Elo points)")
-        axes.set_ylabel("judge rating (Elo points)")
-        _legend(axes, 4)
-
-    return _drawn(
-        draw,
-        key,
-        title,
-        caption,
-        f"Scatter of judge rating against human rating. {_slopes(rated, 'rating')}",
-        4.4,
-    )
+    chart = Chart("human rating (Elo points)", "judge rating (Elo points)", height=317)
+    ends = rated.groupby("human_rating")["rating"].agg(["min", "max"])
+    chart.lines(np.column_stack([ends.index, ends.index]), ends, "grid")
+    edges = [rated["human_rating"].min(), rated["human_rating"].max()]
+    chart.lines(edges, edges, "muted", width=1, dash="4 3", label="agreement")
+    _draw_marks(chart, rated, "rating")
+    description = f"Scatter of judge rating against human rating. {_slopes(rated, 'rating')}"
+    return _drawn(chart, key, title, caption, description)
 
 
 def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
@@ -246,27 +143,17 @@ def residual_figure(heldout: pd.DataFrame, *, key: str) -> Illustration:
         f"a compressed scale. {slopes}"
     )
 
-    def draw(axes: "Axes", palette: Palette) -> None:
-        axes.axhline(0, color=palette["muted"], lw=1, ls=(0, (4, 3)))
-        _draw_marks(axes, palette, rated, "residual")
-        for method, (role, _) in RULERS.items():
-            group = rated[rated["method"] == method]
-            line = straight_line(group, "residual")
-            if line is not None:
-                x = np.array([group["human_rating"].min(), group["human_rating"].max()])
-                axes.plot(x, line[0] * x + line[1], color=palette[role], lw=1.2, alpha=0.6)
-        axes.set_xlabel("human rating (Elo points)")
-        axes.set_ylabel("residual (Elo points)")
-        _legend(axes, 3)
-
-    return _drawn(
-        draw,
-        key,
-        title,
-        caption,
-        f"Scatter of residuals around zero with straight lines. {slopes}",
-        3.6,
-    )
+    chart = Chart("human rating (Elo points)", "residual (Elo points)", height=259)
+    ends = np.array([rated["human_rating"].min(), rated["human_rating"].max()])
+    chart.lines(ends, 0, "muted", width=1, dash="4 3")
+    for method, (role, _) in RULERS.items():
+        group = rated[rated["method"] == method]
+        if line := straight_line(group, "residual"):
+            x = np.array([group["human_rating"].min(), group["human_rating"].max()])
+            chart.lines(x, line[0] * x + line[1], role, opacity=0.6)
+    _draw_marks(chart, rated, "residual")
+    description = f"Scatter of residuals around zero with straight lines. {slopes}"
+    return _drawn(chart, key, title, caption, description)
 
 
 def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustration:
@@ -290,28 +177,11 @@ def reliability_figure(scored_battles: pd.DataFrame, *, key: str) -> Illustratio
     )
     bounds = wilson_interval(bins.mean_y, bins.n)
 
-    def draw(axes: "Axes", palette: Palette) -> None:
-        axes.plot(
-            [0.5, 1], [0.5, 1], color=palette["muted"], lw=1, ls=(0, (4, 3)), label="agreement"
-        )
-        axes.errorbar(
-            bins.mean_x,
-            bins.mean_y,
-            yerr=np.abs(bounds - bins.mean_y),
-            fmt="o",
-            color=palette["soft"],
-            ecolor=palette["soft"],
-            elinewidth=1,
-            ms=5.5,
-            mew=0,
-            label="votes",
-        )
-        axes.set_xlabel("predicted share of votes with the judge")
-        axes.set_ylabel("observed share")
-        axes.set_xlim(0.48, 1.02)
-        _legend(axes, 2)
-
-    return _drawn(draw, key, title, caption, caption, 4.0)
+    chart = Chart("predicted share of votes with the judge", "observed share", x_range=(0.48, 1.02))
+    chart.lines([0.5, 1], [0.5, 1], "muted", width=1, dash="4 3", label="agreement")
+    chart.lines(np.column_stack([bins.mean_x, bins.mean_x]), bounds.T, "soft", width=1)
+    chart.marks(bins.mean_x, bins.mean_y, "soft", label="votes")
+    return _drawn(chart, key, title, caption, caption)
 
 
 def wilson_interval(
@@ -339,36 +209,20 @@ def beta_figure(beta_folds: pd.DataFrame, *, key: str) -> Illustration:
     if failed:
         caption += f" Crosses: {failed} of {len(beta_folds)} folds have no slope."
     low, high = usable["beta"].min(), usable["beta"].max()
-
-    def draw(axes: "Axes", palette: Palette) -> None:
-        table = beta_folds.sort_values("held_out_model").reset_index(drop=True)
-        fitted = table["status"] == "ok"
-        usable = table[fitted]
-        axes.axvline(usable["beta"].median(), color=palette["muted"], lw=1, ls=(0, (4, 3)))
-        axes.errorbar(
-            usable["beta"],
-            usable.index,
-            xerr=usable["std_error"],
-            fmt="o",
-            color=palette["soft"],
-            ecolor=palette["soft"],
-            elinewidth=1,
-            ms=5,
-            mew=0,
-        )
-        left = np.full(int((~fitted).sum()), axes.get_xlim()[0])
-        axes.plot(left, table.index[~fitted], "x", color=palette["hard"], ms=6)
-        name_rows(axes, table["held_out_model"])
-        axes.set_xlabel("beta (logits per rubric point)")
-
-    return _drawn(
-        draw,
-        key,
-        title,
-        caption,
-        f"{len(usable)} slopes from {number(low, 3)} to {number(high, 3)} logits per rubric point.",
-        rows_height(len(beta_folds)),
+    table = beta_folds.sort_values("held_out_model").reset_index(drop=True)
+    fitted = table[table["status"] == "ok"]
+    chart = Chart("beta (logits per rubric point)", names=table["held_out_model"].tolist())
+    chart.lines(usable["beta"].median(), [-0.6, len(table) - 0.4], "muted", width=1, dash="4 3")
+    beta, error = fitted[["beta", "std_error"]].to_numpy(float).T
+    rows = np.column_stack([fitted.index, fitted.index])
+    chart.lines(np.column_stack([beta - error, beta + error]), rows, "soft", width=1)
+    chart.marks(beta, fitted.index, "soft", size=5)
+    without = table.index[table["status"] != "ok"]
+    chart.marks(np.full(len(without), (beta - error).min()), without, "hard", "X", size=7)
+    description = (
+        f"{len(usable)} slopes from {number(low, 3)} to {number(high, 3)} logits per rubric point."
     )
+    return _drawn(chart, key, title, caption, description)
 
 
 def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Illustration:
@@ -385,26 +239,16 @@ def error_figure(summary: pd.DataFrame, *, key: str, ranking_method: str) -> Ill
         f"{method_words(row.method)} {number(row.mae, 1)}" for row in table.itertuples()
     )
 
-    def draw(axes: "Axes", palette: Palette) -> None:
-        ranking = (table["method"] == ranking_method).to_numpy()
-        axes.hlines(table.index, 0, table["mae"], color=palette["grid"], lw=1.2)
-        colour = palette["headline"]
-        for rows, fill in ((ranking, colour), (~ranking, "none")):
-            axes.plot(
-                table["mae"][rows], table.index[rows], "o", mfc=fill, mec=colour, ms=6, mew=1.1
-            )
-        axes.set_xlim(0, 1.08 * table["mae"].max())
-        name_rows(axes, table["method"].map(method_words))
-        axes.set_xlabel("mean absolute error (Elo points)")
-
-    return _drawn(
-        draw,
-        key,
-        title,
-        caption,
-        f"Mean absolute error in Elo points: {said}.",
-        rows_height(len(table)),
-    )
+    worst = float(table["mae"].max())
+    names = table["method"].map(method_words).tolist()
+    chart = Chart("mean absolute error (Elo points)", names=names, x_range=(0, 1.08 * worst or 1.0))
+    ends = np.column_stack([np.zeros(len(table)), table["mae"]])
+    chart.lines(ends, np.column_stack([table.index, table.index]), "grid")
+    ranking = table["method"] == ranking_method
+    for rows, hollow in ((ranking, False), (~ranking, True)):
+        group = table[rows]
+        chart.marks(group["mae"], group.index, "headline", size=6, hollow=hollow)
+    return _drawn(chart, key, title, caption, f"Mean absolute error in Elo points: {said}.")
 
 
 def _rated(heldout: pd.DataFrame) -> pd.DataFrame:

@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from judgeline.report.companions import Companion, Table
-from judgeline.report.drawing import Palette, draw_svg
-from judgeline.report.figures import Illustration, name_rows, rows_height
+from judgeline.report.drawing import Chart
+from judgeline.report.figures import Illustration
 from judgeline.report.grid import make_grid
 from judgeline.report.wording import count, method_words, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MEANINGS: dict[str, str] = {
     "hard": "rubric: who scored higher in both orders",
@@ -87,13 +83,11 @@ def _figure(rated: pd.DataFrame) -> Illustration:
     order = {method: place for place, method in enumerate(MEANINGS)}
     table = rated.assign(order=rated["method"].map(order)).sort_values(["order", "named"])
     best = rated.iloc[0]
-    svg = draw_svg(
-        lambda axes, palette: draw_method_errors(axes, palette, table),
+    svg = draw_method_errors(table).svg(
         key="methods-figure",
         title=title,
         description=f"Mean absolute error of {len(rated)} judges by methods, smallest "
         f"{_one(best['mae'])} Elo ({best['named']}, {best['method']}).",
-        height=rows_height(table["method"].nunique()) + 0.3,
     )
     caption = (
         "One row per scoring method, one mark per judge: the mean absolute difference between its "
@@ -102,26 +96,21 @@ def _figure(rated: pd.DataFrame) -> Illustration:
     return Illustration(title, caption, svg)
 
 
-_MARKERS = "osDv^<>PX*"
+_MARKS, _ROLES = "osDv^<>PX*", ("soft", "hard", "new", "ink")
 
 
-def draw_method_errors(axes: "Axes", palette: Palette, table: pd.DataFrame) -> None:
-    """Draw the error of each method in a row, a marker for each judge."""
+def draw_method_errors(table: pd.DataFrame) -> Chart:
+    """Draw the error of each method in a row, with a mark of its own for each judge."""
     methods = list(dict.fromkeys(table["method"]))
     place = {method: row for row, method in enumerate(methods)}
-    worst = table.groupby("method")["mae"].max()
-    axes.hlines(range(len(methods)), 0, worst.reindex(methods), color=palette["grid"], lw=1.2)
-    colours = (palette["soft"], palette["hard"], palette["new"], palette["ink"])
+    reach = 0.0, 1.08 * float(table["mae"].max()) or 1.0
+    names = list(map(method_words, methods))
+    chart = Chart("mean absolute error (Elo points)", names=names, x_range=reach)
+    for method, worst in table.groupby("method")["mae"].max().items():
+        chart.lines([0.0, worst], place[method], "grid")
     for turn, (judge, own) in enumerate(table.groupby("named", sort=True)):
-        _marks(axes, own, place, _MARKERS[turn % len(_MARKERS)], colours[turn % 4], str(judge))
-    axes.set_xlim(0, 1.08 * table["mae"].max())
-    name_rows(axes, pd.Series(methods).map(method_words))
-    axes.set_xlabel("mean absolute error (Elo points)")
-    axes.figure.legend(loc="outside upper left", ncol=2, handletextpad=0.4, columnspacing=1.4)
-
-
-def _marks(
-    axes: "Axes", own: pd.DataFrame, place: Mapping[str, int], marker: str, colour: Any, name: str
-) -> None:
-    rows = [place[method] for method in own["method"]]
-    axes.plot(own["mae"], rows, marker, color=colour, mfc="none", ms=6, mew=1.3, label=name)
+        mark, role = _MARKS[turn % len(_MARKS)], _ROLES[turn % len(_ROLES)]
+        chart.marks(
+            own["mae"], own["method"].map(place), role, mark, size=6, hollow=True, label=str(judge)
+        )
+    return chart

@@ -121,6 +121,7 @@ def _bound_sentences(bounds: pd.DataFrame | None) -> list[str]:
 
 def _bound_grid(bounds: pd.DataFrame) -> Grid:
     def outweighs(row: Any) -> bool:
+        """Return whether the missing battles may move a model further than its interval reaches."""
         return bool(np.isnan(row.width) or row.width > row.limit)
 
     return make_grid(

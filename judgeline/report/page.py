@@ -98,7 +98,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Only drawings pass unescaped; matplotlib escapes the names it writes into them.
+    # Only drawings pass unescaped; they escape the names that they hold.
     environment.filters["drawing"] = lambda svg: Markup(svg)  # noqa: S704
     return environment
 

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, score_battles
+from judgeline.io.softelo import _read_scores as read_scores
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
@@ -310,6 +311,41 @@ def test_many_annotations_keep_their_scores_and_order(tmp_path: Path) -> None:
     found = read_files("softelo-annotations", [tmp_path / "big.csv"])
     sides = [found.verdicts[[f"{one}_{side}" for one in CRITERIA]].to_numpy() for side in "ab"]
     assert (sides == halves).all()
+
+
+SIX = dict(zip(CRITERIA, (1, 9.5, 10, 2.25, 10.0, 7), strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        str(SIX),
+        json.dumps(SIX),
+        json.dumps(SIX, separators=(",", ":")),
+        json.dumps(SIX, indent=1),
+        str(dict(reversed(SIX.items()))),
+        f" {SIX} ",
+        str(SIX).replace("'", '"', 2),
+        str(SIX | {"tone": 3}),
+    ],
+)
+def test_six_scores_read_alike_in_every_notation(text: str) -> None:
+    assert read_scores(text) == (tuple(SIX.values()), "")
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        ("10.5", "score-off-scale"), ("0.5", "score-off-scale"), ("11", "score-off-scale"),
+        ("100", "score-off-scale"), ("07", "unreadable-scores"), ("'7'", "unreadable-scores"),
+        ("\u0667", "unreadable-scores"), ("None", "missing-score"), ("nan", "nan-score"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [0, 5])
+def test_five_good_scores_are_none(number: str, reason: str, place: int) -> None:
+    parts = [f"'{name}': 7.0" for name in CRITERIA]
+    parts[place] = f"'{CRITERIA[place]}': {number}"
+    assert read_scores(f"{{{', '.join(parts)}}}")[1] == reason
 
 
 def test_every_reader_has_fixtures() -> None:

@@ -81,6 +81,7 @@ def test_every_form_of_names_gives_the_same_codes(kind: str) -> None:
         ({"model_a": ["owl", "", "owl"]}, "model_a is '' in row 1"),
         ({"model_b": ["elk", None, "yak"]}, "model_b is None in row 1"),
         ({"model_b": ["elk", math.nan, "yak"]}, "model_b is nan in row 1"),
+        ({"model_b": ["elk", {}, "yak"]}, r"model_b is \{\} in row 1"),
         ({"model_b": pd.Categorical(["elk", None, "yak"])}, "model_b is missing in row 1"),
         ({"score_difference": [0.0, math.nan, math.nan]}, r"nan.*row 1.*2 such rows"),
         ({"score_difference": [0.0, 0.0, math.inf]}, "inf.*row 2"),

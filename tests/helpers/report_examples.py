@@ -3,7 +3,6 @@
 import math
 from html.parser import HTMLParser
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -172,10 +171,8 @@ def example_comparison() -> pd.DataFrame:
     return _table("comparison")
 
 
-def write(
-    path: Path, judges: list[JudgeTables] | None = None, *, drawn: bool = False, **changes: object
-) -> str:
-    """Write a report and return it; drawings take seconds, so that they are made where asked."""
+def write(path: Path, judges: list[JudgeTables] | None = None, **changes: object) -> str:
+    """Write a report and return it."""
     arguments: dict[str, object] = {
         "title": "Judges of an example",
         "corpus_name": "Example",
@@ -184,13 +181,7 @@ def write(
         "provenance": {"corpus": "example", "<i>seed</i>": "<img src=x onerror=alert(2)>"},
         "comparison": example_comparison(),
     }
-    if drawn:
-        return write_report(path, **{**arguments, **changes}).read_text(encoding="utf-8")
-    with (
-        patch("judgeline.report.figures.draw_svg", return_value="<svg></svg>"),
-        patch("judgeline.report.methods.draw_svg", return_value="<svg></svg>"),
-    ):
-        return write_report(path, **{**arguments, **changes}).read_text(encoding="utf-8")
+    return write_report(path, **{**arguments, **changes}).read_text(encoding="utf-8")
 
 
 class Page(HTMLParser):

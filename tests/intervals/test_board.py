@@ -13,7 +13,7 @@ from ratings_by_hand import Rated, heldout_of
 from scipy.stats import norm, studentized_range
 
 from judgeline.intervals import Leaderboard, join_newcomers, rank_models
-from judgeline.intervals.board import rank_intervals
+from judgeline.intervals.board import range_quantile, rank_intervals
 
 rank = partial(rank_models, method="soft")
 
@@ -78,6 +78,13 @@ def test_ranks_of_three_models_by_hand() -> None:
         ratings = [1500 + gap, 1500.0, 1500 - gap]
         found = rank_intervals(ratings, half_width, miscoverage=0.1)
         assert [side.tolist() for side in found] == [best, worst]
+
+
+@pytest.mark.parametrize("n_models", [2, 3, 14, 55, 1000])
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.999])
+def test_the_quantile_of_a_range_is_scipys(n_models: int, share: float) -> None:
+    expected = studentized_range.ppf(share, n_models, np.inf)
+    assert range_quantile(share, n_models) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.integers(0, 12), st.integers(0, 10_000), st.floats(0.01, 0.5))

@@ -253,6 +253,20 @@ def test_limits_hold_the_coverage_of_simulated_splits() -> None:
     assert np.mean(coverage <= lower[0]) > 0.005 - 0.002  # no wider than need be
 
 
+@pytest.mark.parametrize("miscoverage", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("n_calibration", [2, 9, 30, 59])
+def test_limits_are_scipys_beta_binomial_quantiles(n_calibration: int, miscoverage: float) -> None:
+    n_test = np.arange(1, 60)
+    found = coverage_limits(
+        np.full(59, n_calibration), n_test, miscoverage=np.full(59, miscoverage)
+    )
+    n_above = math.floor(Fraction(str(miscoverage)) * (n_calibration + 1))
+    chance = stats.betabinom(n_test, n_calibration + 1 - n_above, max(n_above, 1))
+    for limit, share in zip(found, (0.005, 0.995), strict=True):
+        expected = chance.ppf(share) / n_test if n_above else np.ones(59)  # no finite threshold
+        assert limit.tolist() == expected.tolist()
+
+
 # ------------------------------------------------------------------ the spread of residuals
 
 

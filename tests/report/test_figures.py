@@ -12,8 +12,7 @@ from report_examples import example_judge
 from scipy.stats import binomtest
 
 from assets import thumbnails as pictures
-from judgeline.report import leaderboard_figure_png
-from judgeline.report.drawing import SENTINELS
+from judgeline.report.drawing import ROLES, Chart, ticks
 from judgeline.report.figures import (
     Illustration,
     beta_figure,
@@ -49,7 +48,7 @@ def test_every_colour_follows_the_scheme(figures: list[Illustration]) -> None:
     for figure in figures:
         assert re.findall(r"#[0-9a-fA-F]{6}|rgb\(", figure.svg) == []
         used = set(re.findall(r"var\(--fig-(\w+)\)", figure.svg))
-        assert used <= set(SENTINELS)
+        assert used <= set(ROLES)
         assert {"ink", "muted", "soft"} & used
     assert "headline" in set(re.findall(r"var\(--fig-(\w+)\)", figures[1].svg))
     assert {"soft", "hard"} & set(re.findall(r"var\(--fig-(\w+)\)", figures[0].svg)) == set()
@@ -57,7 +56,7 @@ def test_every_colour_follows_the_scheme(figures: list[Illustration]) -> None:
 
 def test_every_colour_has_a_value_in_both_schemes() -> None:
     light, dark = STYLE.split("@media (prefers-color-scheme: dark)")
-    for role in SENTINELS:
+    for role in ROLES:
         assert f"--fig-{role}: #" in light
         assert f"--fig-{role}: #" in dark
 
@@ -77,6 +76,57 @@ def test_drawings_are_well_formed_named_and_carry_no_style_of_their_own(
 
 def test_drawings_are_deterministic(figures: list[Illustration]) -> None:
     assert [figure.svg for figure in all_figures()] == [figure.svg for figure in figures]
+
+
+def places(root: ElementTree.Element) -> tuple[dict[str, float], dict[str, float], list[str]]:
+    """Where each text stands, across and down, and what follows each M of the paths drawn."""
+    texts = [
+        (one.text, float(one.attrib["x"]), float(one.attrib["y"])) for one in root.iter("text")
+    ]
+    grid, *drawn = (path.attrib["d"] for path in root.iter("path"))
+    assert "H" in grid
+    return {t: x for t, x, _ in texts}, {t: y for t, _, y in texts}, "".join(drawn).split("M")[1:]
+
+
+def test_marks_stand_where_the_scales_say() -> None:
+    chart = Chart("across", "down", x_range=(0.0, 10.0))
+    chart.marks([2.0, np.nan, 8.0], [-40.0, 0.0, 60.0], "soft")
+    chart.lines([2.0, 8.0], [-40.0, 60.0], "hard")
+    x, y, drawn = places(ElementTree.fromstring(chart.svg(key="k", title="t", description="d")))  # noqa: S314
+    assert [text for text in x if text.isdigit()][:6] == ["0", "2", "4", "6", "8", "10"]
+    low = f"{x['2']:.2f} {y['−40'] - 3.2:.2f}"
+    high = f"{x['8']:.2f} {y['60'] - 3.2:.2f}"
+    assert y["60"] < y["−40"]
+    assert [one.split("m")[0] for one in drawn] == [low, high, f"{low}L{high}"]
+
+
+def test_names_stand_from_the_top_beside_their_marks() -> None:
+    chart = Chart("across", names=["first", "second", "third"], name_roles={1: "new"})
+    chart.marks([1.0, 2.0, 3.0], [0, 1, 2], "soft", "s", label="judge")
+    svg = chart.svg(key="k", title="t", description="d")
+    _, y, drawn = places(ElementTree.fromstring(svg))  # noqa: S314
+    rows = [float(one.split()[1].split("m")[0]) for one in drawn[:3]]
+    assert rows == sorted(rows)
+    assert rows == pytest.approx([y[name] - 3.2 for name in ("first", "second", "third")])
+    assert re.findall(r'fig-(\w+)\)">(first|second|third)</text>', svg) == [
+        ("muted", "first"),
+        ("new", "second"),
+        ("muted", "third"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (0.0, 1.0, "0.0 0.2 0.4 0.6 0.8 1.0"),
+        (1193.0, 1761.0, "1200 1300 1400 1500 1600 1700"),
+        (-0.0031, 0.0042, "−0.002 0.000 0.002 0.004"),
+        (0.793, 0.887, "0.80 0.82 0.84 0.86 0.88"),
+        (2.0, 14.5, "2.5 5.0 7.5 10.0 12.5"),
+    ],
+)
+def test_ticks_are_few_round_numbers_within(low: float, high: float, texts: str) -> None:
+    assert [text for _, text in ticks(low, high)] == texts.split()
 
 
 def test_slopes_are_those_of_the_example(figures: list[Illustration]) -> None:
@@ -126,22 +176,6 @@ def test_wilson_interval_is_scipys(agreed: int, n: int) -> None:
     low, high = wilson_interval(np.array([agreed / n]), np.array([n]))[:, 0]
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert low <= agreed / n <= high
-
-
-def test_the_picture_is_a_png_that_repeats(tmp_path: Path) -> None:
-    board = example_judge().leaderboard
-    first = leaderboard_figure_png(board, tmp_path / "a.png", "Example").read_bytes()
-    second = leaderboard_figure_png(board, tmp_path / "b.png", "Example").read_bytes()
-    assert first == second
-    assert first[:8] == b"\x89PNG\r\n\x1a\n"
-    assert int.from_bytes(first[16:20], "big") == 1100  # width in pixels
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.png", "b.png"]
-
-
-def test_a_picture_needs_a_rating(tmp_path: Path) -> None:
-    board = example_judge().leaderboard.assign(rating=float("nan"))
-    with pytest.raises(ValueError, match=r"no rating: nothing to draw in .*a\.png"):
-        leaderboard_figure_png(board, tmp_path / "a.png", "Example")
 
 
 DRIFT = pd.DataFrame(

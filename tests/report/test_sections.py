@@ -222,6 +222,18 @@ def test_what_there_is_has_a_section_and_of_a_withheld_judge_what_places_no_mode
     ]
 
 
+@pytest.mark.parametrize("section", [one for one in SECTIONS if len({*one.parts}) > 1])
+def test_a_section_without_one_of_its_tables_says_which(section) -> None:
+    assets = {part.asset for part in section.parts} & COMPANION_TABLES.keys()
+    for missing in assets if len(assets) > 1 else ():
+        left = {name: table for name, table in COMPANION_TABLES.items() if name != missing}
+        (shown,) = (one for one in companions_of(left, "j1") if one.title == section.title)
+        assert any(missing in sentence for sentence in shown.sentences[1:])
+        assert shown.tables
+    (whole,) = (one for one in companions_of(COMPANION_TABLES, "j1") if one.title == section.title)
+    assert not any("Not here" in sentence for sentence in whole.sentences)
+
+
 def test_coverage_over_splits_that_an_earlier_release_stored_is_shown_as_a_whole() -> None:
     stored = pd.DataFrame({"grouping": ["all", "model"], "estimator": ["naive", "difference"]})
     (section,) = companions_of({"adjustment_coverage": stored}, "j1")

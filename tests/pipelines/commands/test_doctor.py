@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_rank import simulated_battles
 
 import judgeline
+from judgeline.api import RankSettings
 from judgeline.cli import main
 
 BATTLES = simulated_battles()
@@ -42,7 +44,8 @@ VERDICTS = BATTLES.assign(verdict=["A", "B", "tie"] * 300).drop(columns="score_d
             0,
             [SCALE],
             [FINITE],
-            "9 voted models calibrate them, 6 are there; add votes on 3 more",
+            "9 others calibrate that of a voted model, and 6 models have votes that count; add "
+            "votes on 4 more",
         ),
         (
             pd.concat([BATTLES, ISLAND.assign(model_b="island-1")]).assign(
@@ -91,6 +94,22 @@ def test_counts_of_a_table_and_options_in_the_command() -> None:
     assert found.next.endswith("--judge two --outcomes 1/-1")
     plain = judgeline.doctor(VERDICTS)
     assert plain.layout.startswith("the file holds plain verdicts")
+
+
+@pytest.mark.parametrize("n_models", [9, 10])
+def test_finite_intervals_are_told_where_rank_finds_them(n_models: int) -> None:
+    """Of ten models nine calibrate the tenth; two votes on an eleventh do not count yet."""
+    table = simulated_battles(n_models=n_models)
+    newcomer = table.head(2).assign(model_a="newcomer")
+    table = pd.concat([table, newcomer], ignore_index=True)
+    board = judgeline.rank(table, RankSettings(n_resamples=0)).leaderboard
+    voted = board[board["human_rating"].notna()]
+    assert len(voted) == n_models
+    finite = bool(np.isfinite(voted["lower"]).all())
+    assert finite is (n_models == 10)
+    found = judgeline.doctor(table)
+    assert (FINITE in found.supports) is finite
+    assert any("add votes on 1 more" in words for words in found.missing) is not finite
 
 
 def test_files_that_rank_does_not_read(tmp_path: Path, capsys) -> None:
