@@ -60,7 +60,8 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
         address, workspace = Path(folder, "code"), Path(folder, "workspace.yaml")
         workspace.write_text(_workspace(address), encoding="utf-8")
         try:
-            servers["code server"] = start("dagster", "code-server", "start", *_code(address))
+            server = ("pipelines.instance.codeserver", "code-server", "start")
+            servers["code server"] = start(*server, *_code(address))
             _wait_for(address, servers["code server"])
             using = ("--workspace", str(workspace), "--log-level", "warning")
             serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
