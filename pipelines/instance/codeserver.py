@@ -6,7 +6,6 @@ A worker that starts anew imports for seconds before it does anything.
 """
 
 import multiprocessing
-import sys
 from typing import Any
 
 from dagster._cli import main as dagster_main
