@@ -11,8 +11,15 @@ from typing import Any
 from dagster._cli import main as dagster_main
 from dagster._grpc import server
 
-PRELOADED = ["pipelines.definitions", "great_expectations.expectations"]
-"""What a worker needs: the lineage, and what its first check would import."""
+from pipelines.instance.workers import compute_in_one_thread
+
+PRELOADED = [
+    "pipelines.definitions",
+    "pipelines.instance.storage",
+    "great_expectations.expectations",
+    "matplotlib.figure",
+]
+"""What a worker needs: the lineage, its storage, and what its first check and figure import."""
 _THIS = "pipelines.instance.codeserver"
 
 
@@ -31,6 +38,7 @@ class ForkingServer(server.DagsterApiServer):
 
 def main() -> None:
     """Run a command of Dagster; where that serves code, or starts what does, it is served by us."""
+    compute_in_one_thread()
     server.DagsterApiServer = ForkingServer
     server.get_python_environment_entry_point = lambda python: [python, "-m", _THIS]
     dagster_main()

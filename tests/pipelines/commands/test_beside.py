@@ -25,6 +25,35 @@ with beside([wait]) as results:
 """
 
 
+NARROW = """
+from judgeline.cli import main
+
+main(["run", "--corpus", "nowhere"])  # numpy is there now
+from threadpoolctl import threadpool_info
+
+print(*{it["num_threads"] for it in threadpool_info() if it["internal_api"] == "openblas"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "n_threads"),
+    [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, min(2, os.cpu_count() or 1))],
+)
+def test_a_run_computes_in_one_thread_where_nobody_wants_more(
+    tmp_path: Path, variables: dict[str, str], n_threads: int
+) -> None:
+    others = {name: it for name, it in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", NARROW],
+        cwd=ROOT,
+        env={**others, **variables, "JUDGELINE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[-1] == str(n_threads)
+
+
 def test_results_come_in_the_order_of_the_works_from_other_processes() -> None:
     def slow() -> int:
         time.sleep(0.2)

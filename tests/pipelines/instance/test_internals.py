@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import logging
+import os
 import sys
 import threading
 from pathlib import Path
@@ -67,7 +68,9 @@ def test_workers_are_forked_from_a_process_that_has_imported_all(
     monkeypatch.setattr(codeserver.server, "DagsterApiServer", codeserver.server.DagsterApiServer)
     name = "get_python_environment_entry_point"
     monkeypatch.setattr(codeserver.server, name, getattr(codeserver.server, name))
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     codeserver.main()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
     assert told == [[sys.executable, "-m", codeserver.__name__], "forkserver"]
     for module in codeserver.PRELOADED:
         assert importlib.util.find_spec(module)
