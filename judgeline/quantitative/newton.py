@@ -140,22 +140,25 @@ class _Fits:
         self,
         at: tuple[Floats, Floats],
         step: tuple[Floats, Floats],
+        value: Floats,
         slope: Floats,
         pending: NDArray[np.bool_],
-    ) -> Floats:
-        """Return how much of each step to take (F,), 0 for fits that are finished.
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return coefficients, scores and values (F,) after a part of each step.
 
-        `at` and `step` are coefficients and scores, `slope` that of the values on the way.
+        `at` and `step` are coefficients and scores, `value` those at the beginning, `slope` that of
+        the values on the way. Fits that are finished stay where they are.
         """
-        length, value = pending * 1.0, self.value(*at)
+        length = pending * 1.0
         for _ in range(_HALVINGS):
-            moved = self.value(at[0] + length * step[0], at[1] + length * step[1])
+            moved = at[0] + length * step[0], at[1] + length * step[1]
+            reached = self.value(*moved)
             # rounding in a sum of losses must not stop a step that is all but the last
-            too_far = moved > value + 1e-4 * length * slope + self.slack * np.abs(value)
+            too_far = reached > value + 1e-4 * length * slope + self.slack * np.abs(value)
             if not too_far.any():
                 break
             length = np.where(too_far, length / 2, length)
-        return np.asarray(length)
+        return *moved, reached
 
 
 def fit_many(
@@ -177,6 +180,7 @@ def fit_many(
     fits = _Fits(where, weights, outcome, penalties, base_penalty)
     coefficients = np.zeros_like(fits.penalties)
     scores = np.zeros_like(fits.weights)
+    value = fits.value(coefficients, scores)
     for _ in range(_MAX_STEPS):
         chance = expit(scores)
         gradient = fits.gradient(coefficients, chance)
@@ -185,8 +189,8 @@ def fit_many(
             return scores
         step, along = fits.newton_step(gradient, chance)
         slope = (gradient * step).sum(axis=0)
-        length = fits.damped((coefficients, scores), (step, along), slope, pending)
-        coefficients, scores = coefficients + length * step, scores + length * along
+        at = coefficients, scores
+        coefficients, scores, value = fits.damped(at, (step, along), value, slope, pending)
     raise RuntimeError(
         f"{int(pending.sum())} of {pending.size} logistic regressions did not converge in "
         f"{_MAX_STEPS} Newton steps (smallest penalty {penalties[pending].min():g}); raise the "

@@ -15,6 +15,7 @@ from assets.candidates.choosing import Needs, anchor_answers, questions_to_answe
 from assets.reliability.gate import withheld_judges
 from pipelines.commands.plan import tables_by_judge
 from pipelines.sensors.activity import active_or_why
+from resources.candidates.file import quoted
 from resources.candidates.folder import (
     PATIENCE_SECONDS,
     SETTLED_SECONDS,
@@ -76,66 +77,79 @@ def write_questions(
     return len(chosen), answers["question_id"].nunique()
 
 
+class _AfterDrop(NamedTuple):
+    """The candidates folder as it would be with one more file, or with another in its place."""
+
+    folder: UPath
+    file: UPath
+
+    def __truediv__(self, name: str) -> UPath:
+        return self.file if name == self.file.name else self.folder / name
+
+
 def check_file(file: Path, corpus: str) -> Told:
     """Return what would become of a file in the candidates folder of a corpus."""
     definition, battles = _battles(corpus)
     tables = open_store()
     if not file.is_file():
-        raise FileNotFoundError(
-            f"{file} is a folder; name one of the files in it"
-            if file.is_dir()
-            else f"there is no file {file}; correct the name"
-        )
+        raise _no_file(file)
     if is_passed_over(file.name):
         return Told(False, [f"{file.name!r} is passed over: its name says it is being written."])
-    seen = look(UPath(str(file.resolve())), now=file.stat().st_mtime + PATIENCE_SECONDS)
-    own = [seen] if seen else []
-    files = list_files(folder_of(corpus))
-    staying = [one for one in files if one.name != file.name]
-    found, others = (
-        accept(
-            folder,
-            seen_there,
-            battles,
-            definition.candidates.model_copy(update={"controls": {}}),
-            seed=definition.seed,
-            history=history_in(tables, corpus),
-        )
-        for folder, seen_there in (
-            (UPath(str(file.resolve().parent)), own),
-            (folder_of(corpus), staying),
-        )
+    after = _AfterDrop(folder_of(corpus), UPath(str(file.absolute())))
+    own = look(after.file, now=file.stat().st_mtime + PATIENCE_SECONDS)
+    if own is None:  # gone since
+        raise _no_file(file)
+    files = list_files(after.folder)
+    found = accept(
+        after,
+        [own, *(one for one in files if one.name != own.name)],
+        battles,
+        definition.candidates.model_copy(update={"controls": {}}),
+        seed=definition.seed,
+        history=history_in(tables, corpus),
     )
-    if len(found.refused):
-        row = found.refused.iloc[0]
+    refused, taken = (
+        table[table["content_hash"].eq(own.content_hash)]
+        for table in (found.refused, found.candidates)
+    )
+    if len(refused):
+        row = refused.iloc[0]
         return Told(False, [f"It would be set aside ({row['reason']}): {row['detail']}."])
-    twin = [one.name for one in files if one.content_hash == own[0].content_hash]
-    first = found.candidates.iloc[0]
-    model, content = str(first["model"]), str(first["content_hash"])
-    rivals = others.candidates
-    rivals = rivals[rivals["model"].eq(model) & rivals["content_hash"].ne(content)]
-    if len(rivals):
-        why = f"{rivals['file'].iloc[0]!r} holds other answers of {model!r}"
-        return Told(False, [f"It would be set aside (second-file): {why}."])
-    lines = [f"It would be taken: {len(found.candidates):,} answers of {model!r}.", *found.notes]
-    if file.name in {one.name for one in files} - set(twin):
-        lines.append(
-            f"It would replace {file.name!r}, which is there: its battles are judged anew."
-        )
-    if twin:
-        lines.append(f"Its content is there already, as {twin[0]!r}: nothing would happen.")
-    chosen, needs = _battles_of(definition, battles, tables, found.candidates)
-    lines.append(
+    twins = [one.name for one in files if one.content_hash == own.content_hash]
+    named = tuple(quoted(name) for name in (own.name, *twins))
+    lines = [
+        f"It would be taken: {len(taken):,} answers of {str(taken['model'].iloc[0])!r}.",
+        *(note for note in found.notes if note.startswith(named)),
+    ]
+    if own.name in {one.name for one in files} - {*twins}:
+        lines.append(f"It would replace {own.name!r}, which is there: its battles are judged anew.")
+    if twins:
+        lines.append(f"Its content is there already, as {twins[0]!r}: nothing would happen.")
+    lines += _battle_lines(*_battles_of(definition, battles, tables, taken))
+    lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
+    return Told(True, [*lines, *unasked_notes(definition, tables)])
+
+
+def _no_file(file: Path) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"{file} is a folder; name one of the files in it"
+        if file.is_dir()
+        else f"there is no file {file}; correct the name"
+    )
+
+
+def _battle_lines(chosen: pd.DataFrame, needs: Needs) -> list[str]:
+    """Return how many battles a model gets, and what keeps it from more."""
+    lines = [
         f"{len(chosen):,} battles; {_width_text(needs, len(chosen))}. Each judge is asked "
         f"{2 * len(chosen):,} calls per replicate."
-    )
+    ]
     if len(chosen) < needs.n_battles:
         lines.append(
             f"{needs.n_battles:,} battles would be taken if it answered more questions of those "
             "that `judgeline candidates questions` lists."
         )
-    lines.append(f"A file is read {SETTLED_SECONDS:.0f} s after its last change.")
-    return Told(True, [*lines, *unasked_notes(definition, tables)])
+    return lines
 
 
 def unasked_notes(corpus: CorpusDefinition, tables: ParquetStore) -> list[str]:

@@ -1,9 +1,11 @@
 """Console output of a run: a line per asset and check, a progress bar, and the outcome."""
 
+import io
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +54,34 @@ class RunReporter:
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Move no bar in a block that forks: a thread that draws would hold locks."""
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
+
+    def in_memory(self) -> io.StringIO:
+        """Write to memory from now on, in a process that was forked; return what fills."""
+        shown = self.console
+        memory = io.StringIO()
+        self.console = Console(
+            file=memory,
+            width=shown.width,
+            force_terminal=shown.is_terminal,
+            no_color=shown.no_color,
+            legacy_windows=False,
+        )
+        self._progress = progress_bar(self.console)
+        self._task = self._progress.add_task("starting", total=None)
+        return memory
+
+    def repeat(self, printed: str) -> None:
+        """Print what was written to memory."""
+        self.console.print(Text.from_ansi(printed), soft_wrap=True, end="")
 
     def begin(self, title: str, n_steps: int) -> None:
         """Announce a job on a partition."""

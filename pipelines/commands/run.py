@@ -9,8 +9,10 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -21,6 +23,7 @@ from assets.judging.budgets import require_environment
 from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.cli import COULD_NOT_RUN, OK
+from pipelines.commands.beside import beside, n_processes
 from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
@@ -61,6 +64,7 @@ from resources.tables.store import ParquetStore, ParquetTables
 _Table = tuple[dg.AssetKey, str]
 _REPORT = dg.AssetKey("report")
 _ASKED_ABOUT_THEM = dg.AssetKey("candidate_verdicts")
+_LOCAL = ("builtin", "recorded")  # kinds of judges that no endpoint limits, and nobody waits for
 _STOPS = {signal.SIGINT, signal.SIGTERM}  # Dagster handles both alike
 
 
@@ -109,7 +113,14 @@ def run_lineage(
                 graph = defs.resolve_asset_graph()
                 record = Record(recorded, graph, store, catalog, verdict_store)
                 lineage = _Lineage(
-                    recorded, reporter, defs, store, record, _selected(defs, select), force=force
+                    recorded,
+                    reporter,
+                    defs,
+                    store,
+                    record,
+                    _selected(defs, select),
+                    force=force,
+                    may_fork=budget is None and recorded.is_persistent,
                 )
                 outcome = lineage.run(definition, chosen)
     except dg.DagsterExecutionInterruptedError:
@@ -118,6 +129,26 @@ def run_lineage(
         outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
     print_outcome(outcome, console)
     return outcome
+
+
+@dataclass
+class _Came:
+    """What has come of jobs."""
+
+    failed_checks: list[FailedCheck] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    report: Path | None = None
+    there: set[dg.AssetKey] = field(default_factory=set)
+    made: set[_Table] = field(default_factory=set)
+    up_to_date: set[_Table] = field(default_factory=set)
+
+    def add(self, other: "_Came") -> None:
+        """Take over what has come of further jobs; the report is none of theirs."""
+        self.failed_checks += other.failed_checks
+        self.errors += other.errors
+        self.there |= other.there
+        self.made |= other.made
+        self.up_to_date |= other.up_to_date
 
 
 class _Lineage:
@@ -133,16 +164,13 @@ class _Lineage:
         selected: Set[dg.AssetKey],
         *,
         force: bool,
+        may_fork: bool,
     ) -> None:
+        self._may_fork = may_fork
         self._instance, self._reporter, self._store = instance, reporter, store
         self._defs, self._graph = defs, defs.resolve_asset_graph()
         self._record, self._selected, self._force = record, selected, force
-        self._failed_checks: list[FailedCheck] = []
-        self._errors: list[str] = []
-        self._report: Path | None = None
-        self._there: set[dg.AssetKey] = set()
-        self._made: set[_Table] = set()
-        self._up_to_date: set[_Table] = set()
+        self._came = _Came()
 
     def run(self, definition: CorpusDefinition, chosen: Sequence[JudgeDefinition]) -> RunOutcome:
         """Run the corpus, each judge, the candidates, and the comparison of what got through."""
@@ -152,28 +180,59 @@ class _Lineage:
             parts = {j: supported_part(self._graph, self._store, corpus, j) for j in judges}
             placing = [judge.slug for judge in chosen if judge.kind != "recorded"]
             placing = placing if _ASKED_ABOUT_THEM in self._selected else []
-            done = {
-                judge: self._job(
-                    "judge_job", corpus_judge_key(corpus, judge), part, _tags_of(placing)
-                )
-                for judge, part in parts.items()
-            }
+            work = partial(self._judged, corpus, parts, _tags_of(placing))
+            is_local = all(judge.kind in _LOCAL for judge in chosen)
+            done = self._shared_out(judges, work) if is_local and self._may_fork else work(judges)
             self._place_candidates(definition, [judge for judge in placing if done[judge]])
             part = common_part(parts, done)
-            if part is None and not self._errors:
-                part = methods_part(self._graph, self._there)
+            if part is None and not self._came.errors:
+                part = methods_part(self._graph, self._came.there)
             if part is not None:
                 self._job("comparison_job", corpus, part)
         return RunOutcome(
-            exit_code(self._failed_checks, self._errors),
+            exit_code(self._came.failed_checks, self._came.errors),
             corpus,
             judges,
-            tuple(self._failed_checks),
-            tuple(self._errors),
-            self._report,
-            n_made=len(self._made),
-            n_up_to_date=len(self._up_to_date - self._made),
+            tuple(self._came.failed_checks),
+            tuple(self._came.errors),
+            self._came.report,
+            n_made=len(self._came.made),
+            n_up_to_date=len(self._came.up_to_date - self._came.made),
         )
+
+    def _judged(
+        self,
+        corpus: str,
+        parts: Mapping[str, Part],
+        tags: Mapping[str, str],
+        judges: Sequence[str],
+    ) -> dict[str, bool]:
+        """Run the jobs of judges; return for each whether all of it succeeded."""
+        return {
+            judge: self._job("judge_job", corpus_judge_key(corpus, judge), parts[judge], tags)
+            for judge in judges
+        }
+
+    def _shared_out(
+        self, judges: Sequence[str], work: Callable[[Sequence[str]], dict[str, bool]]
+    ) -> dict[str, bool]:
+        """Share judges out among as many processes as there are cores; print them in order."""
+        size = -(-len(judges) // n_processes())
+        own, *others = (judges[first : first + size] for first in range(0, len(judges), size))
+
+        def apart(part: Sequence[str]) -> tuple[dict[str, bool], _Came, str]:
+            self._came, printed = _Came(), self._reporter.in_memory()
+            return work(part), self._came, printed.getvalue()
+
+        with ExitStack() as stack:
+            with self._reporter.still():
+                results = stack.enter_context(beside([partial(apart, part) for part in others]))
+            done = work(own)
+            for theirs, came, printed in results:
+                done |= theirs
+                self._came.add(came)
+                self._reporter.repeat(printed)
+        return done
 
     def _place_candidates(self, definition: CorpusDefinition, judges: Sequence[str]) -> None:
         """Read what was dropped for new models, and have each judge place it; often, nothing."""
@@ -211,7 +270,7 @@ class _Lineage:
         if not asked:
             return True
         if not keys:
-            self._errors.append(
+            self._came.errors.append(
                 f"{partition}: nothing that --select names can be made ({part.told}); name "
                 "reference_ratings or what precedes it, or leave --select out"
             )
@@ -231,13 +290,15 @@ class _Lineage:
 
     def _take_over(self, keys: Set[dg.AssetKey], partition: str) -> None:
         """Count what is up to date, and say again which of its checks failed."""
-        counted = self._made | self._up_to_date  # by a job before: two share the leaderboard
+        counted = (
+            self._came.made | self._came.up_to_date
+        )  # by a job before: two share the leaderboard
         new = {key for key in keys if (key, partition) not in counted}
-        self._up_to_date |= {(key, partition) for key in new}
-        self._there |= keys
-        self._failed_checks += self._record.failed_checks(new, partition)
+        self._came.up_to_date |= {(key, partition) for key in new}
+        self._came.there |= keys
+        self._came.failed_checks += self._record.failed_checks(new, partition)
         if _REPORT in keys:
-            self._report = Path(self._record.metadata(_REPORT, partition)["path"])
+            self._came.report = Path(self._record.metadata(_REPORT, partition)["path"])
 
     def _execute(
         self, job: dg.JobDefinition, keys: Set[dg.AssetKey], partition: str, tags: Mapping[str, str]
@@ -256,7 +317,7 @@ class _Lineage:
             )
 
     def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
-        self._failed_checks += [
+        self._came.failed_checks += [
             failed_check(evaluation, partition)
             for evaluation in result.get_asset_check_evaluations()
             if not evaluation.passed
@@ -264,18 +325,18 @@ class _Lineage:
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(interrupted(event) for event in failures):
             raise KeyboardInterrupt
-        self._errors += [
+        self._came.errors += [
             f"{event.step_key} of {partition}: {cause(event)}"
             for event in failures
             if not blocked(event)
         ]
         if not result.success and not failures:
-            self._errors.append(f"{partition}: {result.get_run_failure_event().message}")
+            self._came.errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
-            self._there.add(event.asset_key)
-            self._made.add((event.asset_key, partition))
+            self._came.there.add(event.asset_key)
+            self._came.made.add((event.asset_key, partition))
             if event.asset_key == _REPORT:
-                self._report = Path(event.materialization.metadata["path"].value)
+                self._came.report = Path(event.materialization.metadata["path"].value)
 
 
 def _stopped(

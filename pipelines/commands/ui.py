@@ -60,12 +60,13 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
         address, workspace = Path(folder, "code"), Path(folder, "workspace.yaml")
         workspace.write_text(_workspace(address), encoding="utf-8")
         try:
-            servers["code server"] = start("dagster", "code-server", "start", *_code(address))
+            server = ("pipelines.instance.codeserver", "code-server", "start")
+            servers["code server"] = start(*server, *_code(address))
             _wait_for(address, servers["code server"])
             using = ("--workspace", str(workspace), "--log-level", "warning")
             serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
             servers["web server"] = start("pipelines.instance.webserver", *serving, *using)
-            servers["daemon"] = start("dagster._daemon", "run", *using)
+            servers["daemon"] = start("pipelines.instance.daemon", "run", *using)
             yield servers
         finally:
             owned.stop(servers.values(), _PATIENCE_S)

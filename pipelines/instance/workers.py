@@ -21,6 +21,15 @@ class Worker(NamedTuple):
     told_at: float
 
 
+def compute_in_one_thread() -> None:
+    """Have numpy compute in one thread where the environment names no number; before its import.
+
+    The lineage's matrices are narrow: threads would wait for each other, three times as long in
+    all, and the last bits of ratings would depend on the number of cores.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def this_host() -> str:
     """Return the name under which runs of this host are known."""
     return socket.gethostname()

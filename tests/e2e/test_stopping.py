@@ -77,7 +77,12 @@ def begin_a_run(place: Living) -> None:
     assert launched["launchRun"]["__typename"] == "LaunchRunSuccess"
     assert place.server is not None
     owner = place.server.pid
-    place.wait("a run", lambda: any("spawn_main" in command(pid) for pid in below(owner)), 90, 0.1)
+
+    def forked() -> bool:
+        parents = processes()
+        return any("forkserver" in command(parents.get(pid, 0)) for pid in below(owner))
+
+    place.wait("a run", forked, 90, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,8 @@ def test_servers_and_runs_end_with_the_interface(
     assert living.server is not None
     begin_a_run(living)
     started = below(living.server.pid)
-    assert len(started) >= 5  # web server, daemon, code server, the code's process, and the run's
+    # web server, daemon, code server, the code's process, the fork server, and the run's
+    assert len(started) >= 6
     try:
         living.server.send_signal(number)
         assert living.server.wait(seconds) == code, living.told()

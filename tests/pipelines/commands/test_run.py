@@ -81,7 +81,9 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
 
 def test_a_line_is_printed_per_step_and_check(finished):
     printed = finished.printed
-    assert "judge job tiny|careful" in printed
+    jobs = ("judge job tiny|careful", "judge job tiny|hasty", "comparison job tiny")
+    begun = [printed.index(f"\n{job}\n") for job in jobs]
+    assert begun == sorted(begun)
     assert "done verdicts (600 rows)" in printed
     assert "ok   verdicts: both orders are present" in printed
     assert "Traceback" not in printed

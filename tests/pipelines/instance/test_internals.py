@@ -1,12 +1,24 @@
 """The contract with parts of Dagster that are not its public interface: an upgrade shows here."""
 
 import ast
+import importlib.util
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import pytest
+from dagster._core.execution import asset_backfill
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from dagster._core.utils import FuturesAwareThreadPoolExecutor
+from dagster._daemon import backfill, controller
 
 from assets.partitions import CORPUS, corpus_judge_key, register
 from pipelines.definitions import defs
-from pipelines.instance import internals
+from pipelines.instance import codeserver, daemon, internals
 from pipelines.instance.internals import (
     BulkActionStatus,
     backfill_at_work,
@@ -26,7 +38,94 @@ def test_only_the_instance_imports_them() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dagster._")
     }
-    assert found == {"pipelines/instance/internals.py", "pipelines/instance/storage.py"}
+    places = ("codeserver", "daemon", "internals", "storage")
+    assert found == {f"pipelines/instance/{name}.py" for name in places}
+
+
+def test_workers_are_forked_from_a_process_that_has_imported_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "served.py"
+    program.write_text(
+        "import dagster as dg\n@dg.job\ndef nothing(): ...\ndefs = dg.Definitions(jobs=[nothing])\n"
+    )
+    told: list[Any] = []
+
+    def serve() -> None:
+        from dagster._grpc.server import DagsterApiServer, open_server_process
+
+        assert DagsterApiServer is codeserver.ForkingServer
+        names = open_server_process.__globals__
+        told.append(names["get_python_environment_entry_point"](sys.executable))
+        server = DagsterApiServer(
+            threading.Event(),
+            logging.getLogger("test"),
+            FuturesAwareThreadPoolExecutor(max_workers=1),
+            LoadableTargetOrigin(executable_path=sys.executable, python_file=str(program)),
+        )
+        told.append(server._mp_ctx.get_start_method())
+
+    monkeypatch.setattr(codeserver, "dagster_main", serve)
+    monkeypatch.setattr(codeserver.server, "DagsterApiServer", codeserver.server.DagsterApiServer)
+    name = "get_python_environment_entry_point"
+    monkeypatch.setattr(codeserver.server, name, getattr(codeserver.server, name))
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    codeserver.main()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    assert told == [[sys.executable, "-m", codeserver.__name__], "forkserver"]
+    for module in codeserver.PRELOADED:
+        assert importlib.util.find_spec(module)
+
+
+def test_the_daemon_looks_at_backfills_as_often_as_at_sensors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Stopping:
+        def wait(self, seconds: float) -> None:
+            waited.append(seconds)
+
+    waited: list[float] = []
+    often = controller.DEFAULT_DAEMON_INTERVAL_SECONDS
+    monkeypatch.setattr(controller, "DEFAULT_DAEMON_INTERVAL_SECONDS", often)
+    monkeypatch.setattr(backfill, "execute_backfill_iteration", lambda *_, **__: iter(()))
+    monkeypatch.setattr(daemon, "dagster_main", lambda: None)
+    name = "backfill_runs_are_complete"
+    monkeypatch.setattr(asset_backfill, name, getattr(asset_backfill, name))
+    daemon.main()
+    assert getattr(asset_backfill, name) is daemon.runs_were_complete
+    names = asset_backfill.execute_asset_backfill_iteration.__code__.co_names
+    assert name in names  # what Dagster asks before it says how a backfill ended
+    looking = backfill.execute_backfill_iteration_loop(Any, logging.getLogger(), Stopping())
+    while not waited:
+        next(looking)
+    assert 0 < waited[0] <= 5 < often
+
+
+def test_a_backfill_ends_by_a_look_that_began_after_its_retries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @dg.job
+    def nothing() -> None: ...
+
+    def complete() -> bool:
+        return daemon.runs_were_complete("b", instance, logging.getLogger())
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        others, own = {"dagster/backfill": "other"}, {"dagster/backfill": "b"}
+        statuses = dg.DagsterRunStatus
+        instance.create_run_for_job(nothing, tags=others, status=statuses.FAILURE)
+        assert complete()
+        run = instance.create_run_for_job(nothing, tags=own, status=statuses.STARTED)
+        assert not complete()
+        instance.report_run_failed(run)
+        instance.create_run_for_job(nothing, tags=own, status=statuses.SUCCESS)
+        assert not complete()  # the retry may have ended during this look
+        monkeypatch.setattr(daemon, "_LOOK_TAKES_S", -60.0)
+        assert complete()
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.create_run_for_job(nothing, tags=own, status=statuses.SUCCESS)
+        monkeypatch.undo()
+        assert complete()  # nothing was tried again: no look can have missed it
 
 
 def test_a_backfill_is_known_to_the_instance_and_to_its_daemon() -> None:

@@ -1,0 +1,79 @@
+"""Work in processes beside this one, forked from it: they have imported all, and end with it."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import dagster as dg
+
+T = TypeVar("T")
+
+
+def n_processes() -> int:
+    """Return how many processes this machine's cores keep busy; 1 where forking is not safe."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+
+
+@contextmanager
+def beside(works: Sequence[Callable[[], T]]) -> Iterator[Iterator[T]]:
+    """Begin each work in a process of its own; give the results, in order, as they are waited for.
+
+    An error of a work is raised where its result is waited for. A block that fails interrupts all.
+    """
+    started = [_begin(work) for work in works]
+    try:
+        yield (_result(*one) for one in started)
+    except BaseException:
+        for process, _ in started:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGINT)
+        raise
+    finally:
+        for process, _ in started:
+            process.join()
+
+
+def _begin(work: Callable[[], Any]) -> tuple[Any, Any]:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_do, args=(work, sender))
+    process.start()
+    sender.close()
+    return process, receiver
+
+
+def _do(work: Callable[[], Any], sender: Any) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        answer = work(), None
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        answer = None, KeyboardInterrupt()
+    except (ValueError, OSError) as error:
+        answer = None, type(error)(str(error))
+    sender.send(answer)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _result(process: Any, receiver: Any) -> Any:
+    try:
+        value, error = receiver.recv()
+    except EOFError:
+        process.join()
+        raise ChildProcessError(
+            f"a process beside this one ended with code {process.exitcode} before it was done; "
+            "what it made is kept: run the same command again"
+        ) from None
+    if error is not None:
+        raise error
+    return value

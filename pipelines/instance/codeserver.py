@@ -1,0 +1,48 @@
+"""The code server: Dagster's own, whose workers are forked from a process that has imported all.
+
+A worker that starts anew imports for seconds before it does anything.
+
+    python -m pipelines.instance.codeserver api grpc --module-name pipelines.definitions ...
+"""
+
+import multiprocessing
+from typing import Any
+
+from dagster._cli import main as dagster_main
+from dagster._grpc import server
+
+from pipelines.instance.workers import compute_in_one_thread
+
+PRELOADED = [
+    "pipelines.definitions",
+    "pipelines.instance.storage",
+    "great_expectations.expectations",
+    "matplotlib.figure",
+]
+"""What a worker needs: the lineage, its storage, and what its first check and figure import."""
+_THIS = "pipelines.instance.codeserver"
+
+
+class ForkingServer(server.DagsterApiServer):
+    """Dagster's server of definitions and runs; its workers come from Python's fork server.
+
+    The fork server is a process of its own without threads, begun by the first run; a reload of
+    the code begins another.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._mp_ctx = multiprocessing.get_context("forkserver")
+        self._mp_ctx.set_forkserver_preload(PRELOADED)
+
+
+def main() -> None:
+    """Run a command of Dagster; where that serves code, or starts what does, it is served by us."""
+    compute_in_one_thread()
+    server.DagsterApiServer = ForkingServer
+    server.get_python_environment_entry_point = lambda python: [python, "-m", _THIS]
+    dagster_main()
+
+
+if __name__ == "__main__":
+    main()
