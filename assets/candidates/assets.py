@@ -45,7 +45,7 @@ _POOL = (
     "std_error_analytic",
     "vote_std_error",
 )
-_MADE = {**TABLE, "group_name": "candidates", "code_version": "1"}
+_MADE = {**TABLE, "code_version": "1"}
 
 
 # Neither of these has an automation condition: what lies in a folder is no asset, so that the
@@ -118,7 +118,6 @@ def read_candidates(
 
 @dg.asset(
     **OF_CORPUS,
-    group_name="candidates",
     code_version="2",
     ins={
         "sampled_battles": if_there("question_id", "model_a", "model_b"),

@@ -29,7 +29,6 @@ takes one of a hundred controls that stand at their bound so high."""
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="3",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={

@@ -27,7 +27,6 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
 # No automation condition: judging costs money, so somebody has to ask for it by name.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="1",
     ins={"candidate_battles": of_corpus_if_there()},
 )
@@ -78,7 +77,6 @@ def candidate_verdicts(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="1",
     automation_condition=FOLLOWS_CANDIDATE_VERDICTS,
     ins={"candidate_battles": of_corpus_if_there(), "candidate_verdicts": if_there()},

@@ -20,7 +20,7 @@ from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.intervals import CANDIDATE_RATINGS
+from resources.tables.candidates import CANDIDATE_RATINGS
 from resources.tables.judging import MIN_PARSED
 
 CANDIDATE, CONTROL = "candidate", "control"
@@ -32,7 +32,6 @@ FEWEST_BATTLES = 2
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="4",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={

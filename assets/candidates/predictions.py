@@ -35,7 +35,6 @@ SURPRISING = 0.01
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="4",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     ins={"candidate_ratings": if_there("model", "content_hash")},

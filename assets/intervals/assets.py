@@ -65,7 +65,6 @@ _LINEAGE = columns_from(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="uncertainty",
     code_version="3",
     automation_condition=FOLLOWS_RATINGS,
     ins={"battles": of_corpus_if_there("model_a", "model_b", "timestamp")},
@@ -113,7 +112,6 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="uncertainty",
     code_version="4",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],

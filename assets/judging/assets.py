@@ -75,7 +75,6 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
     @dg.asset(
         **OF_CORPUS_AND_JUDGE,
         name=FORM_TABLES[form].name,
-        group_name="judging",
         code_version=_CODE_VERSIONS.get(form, "1"),
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
         ins={"sampled_battles": of_corpus(), **came},
@@ -131,7 +130,6 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="judging",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},

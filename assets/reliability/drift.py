@@ -41,7 +41,6 @@ _OF_ANOTHER = (
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="drift",
     code_version="1",
     ins={
         "sampled_battles": of_corpus(),
@@ -119,7 +118,6 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="drift",
     code_version="2",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"sampled_battles": of_corpus(), "reliability_panel": if_there()},

@@ -27,7 +27,6 @@ _TRIPLES = 3
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"reliability_panel": if_there(), "consistency": if_there()},

@@ -19,8 +19,8 @@ from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_SCORES
-from resources.tables.intervals import CANDIDATE_RATINGS, LEADERBOARD
+from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_SCORES
+from resources.tables.intervals import LEADERBOARD
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

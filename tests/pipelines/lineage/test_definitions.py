@@ -33,38 +33,38 @@ sampled_battles <- battles
 verdicts <- recorded_verdicts sampled_battles
 call_plan <- recorded_verdicts sampled_battles
 scored_battles <- sampled_battles verdicts
-reliability_panel <- recorded_verdicts sampled_battles verdicts
 score_verdicts <- sampled_battles
 choice_verdicts <- recorded_verdicts sampled_battles
-# scoring, by corpus and judge
+# trust, by corpus and judge
 soft_outcomes <- choice_verdicts sampled_battles score_verdicts
+consistency <- sampled_battles soft_outcomes verdicts
+# quantitative, by corpus and judge
 rationale_embeddings <- score_verdicts verdicts
 quantitative_outcomes <- rationale_embeddings sampled_battles score_verdicts scored_battles
     verdicts
 quantitative_judges <- rationale_embeddings sampled_battles score_verdicts scored_battles
     verdicts
+# elo, by corpus and judge
+beta_folds <- scored_battles
+heldout_ratings <- beta_folds scored_battles
 method_ratings <- quantitative_outcomes scored_battles soft_outcomes
 scoring_methods <- choice_verdicts method_ratings quantitative_outcomes score_verdicts
     scored_battles soft_outcomes verdicts
-# diagnostics, by corpus and judge
-consistency <- sampled_battles soft_outcomes verdicts
-judge_diagnostics <- beta_folds heldout_ratings scored_battles
-judge_gate <- consistency judge_diagnostics reliability_panel verdicts
-missingness <- sampled_battles verdicts
-missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
-# calibration, by corpus and judge
-beta_folds <- scored_battles
-# ratings, by corpus and judge
-heldout_ratings <- beta_folds scored_battles
-battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
-    scored_battles
-# uncertainty, by corpus and judge
+# intervals, by corpus and judge
 conformal_calibration <- battles heldout_ratings
 leaderboard <- candidate_ratings conformal_calibration heldout_ratings judge_gate scored_battles
-# drift, by corpus and judge
+# diagnostics, by corpus and judge
+judge_diagnostics <- beta_folds heldout_ratings scored_battles
+missingness <- sampled_battles verdicts
+missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
+battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
+    scored_battles
+# reliability, by corpus and judge
+reliability_panel <- recorded_verdicts sampled_battles verdicts
+judge_gate <- consistency judge_diagnostics reliability_panel verdicts
 drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
 judge_drift <- drift_answers reliability_panel sampled_battles
-# win_rates, by corpus and judge
+# winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
 adjustment_coverage <- scored_battles
 label_plan <- scored_battles
@@ -87,7 +87,7 @@ method_comparison <- leaderboard scoring_methods
 candidates <- battles sampled_battles
 quarantined_candidates <- battles sampled_battles
 candidate_battles <- battles candidates conformal_calibration heldout_ratings sampled_battles
-# placing, by corpus and judge
+# candidates, by corpus and judge
 candidate_verdicts <- candidate_battles
 candidate_scores <- candidate_battles candidate_verdicts
 candidate_ratings <- candidate_battles candidate_scores candidate_verdicts candidates
@@ -304,6 +304,17 @@ def _model(annotation: object) -> object:
     """Return the type of an option that may be left out."""
     alternatives = getattr(annotation, "__args__", (annotation,))
     return next(one for one in alternatives if one is not type(None))
+
+
+def test_the_picture_in_the_readme_is_small_and_true(graph) -> None:
+    (drawn,) = re.findall(r"```mermaid(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    arrows = re.findall(r"(\w+)(?:\[[^\]]*\])? --> (?=(\w+))", drawn)
+    assert len({*sum(arrows, ())}) <= 12
+    assert [f"{a} -> {b}" for a, b in arrows if dg.AssetKey(a) not in parents(graph, b)] == []
+
+
+def parents(graph, name):
+    return graph.get(dg.AssetKey(name)).parent_keys
 
 
 def test_the_table_of_groups_is_true() -> None:
