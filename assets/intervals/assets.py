@@ -33,7 +33,7 @@ from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import evaluate
+from resources.tables.expectations import check_result, evaluate
 from resources.tables.intervals import LEADERBOARD, MORE_MODELS
 from resources.tables.rules import among, holds, n_rows
 
@@ -241,12 +241,7 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         text = "Nothing was tested: no group of models could be set apart from the others. " + (
             f"{why or 'too few models with votes calibrate'}."
         )
-        return dg.AssetCheckResult(
-            passed=True,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=text,
-            metadata={"observed": text, "remedy": ""},
-        )
+        return check_result(text, passed=True)
     return evaluate(
         tried,
         [

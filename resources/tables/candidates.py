@@ -2,7 +2,7 @@
 
 from resources.tables.corpus import SAMPLED_BATTLES
 from resources.tables.intervals import LEADERBOARD
-from resources.tables.judging import SCORED_BATTLES, VERDICTS
+from resources.tables.judging import SCORED_BATTLES, VERDICTS, parse_check
 from resources.tables.rules import cells, holds
 from resources.tables.schema import Check, Table
 
@@ -19,7 +19,18 @@ CANDIDATE_BATTLES = Table(
     f"{SAMPLED_BATTLES.words} candidate opponent control content_hash",
     key=["battle_id"],
 )
-CANDIDATE_VERDICTS = Table("candidate_verdicts", VERDICTS.words, key=VERDICTS.key)
+CANDIDATE_VERDICTS = Table(
+    "candidate_verdicts",
+    VERDICTS.words,
+    key=VERDICTS.key,
+    checks=[
+        parse_check(
+            "nearly_all_candidate_answers_parse",
+            "Battles of a new model without a readable verdict are left out: seldom the easy ones.",
+            asked=False,
+        )
+    ],
+)
 CANDIDATE_SCORES = Table(
     "candidate_scores", f"{SCORED_BATTLES.words} candidate control content_hash", key=["battle_id"]
 )

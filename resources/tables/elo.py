@@ -1,6 +1,5 @@
 """Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
 
-from resources.method_table import SUMMARY_COLUMNS
 from resources.tables.rules import among, known, n_rows, within
 from resources.tables.schema import Check, Table
 
@@ -55,6 +54,10 @@ _RATINGS = (
 HELDOUT_RATINGS = Table("heldout_ratings", _RATINGS, key=["model", "method"])
 METHOD_RATINGS = Table("method_ratings", _RATINGS, key=["model", "method"])
 
-_SUMMARY = " ".join(SUMMARY_COLUMNS)
-_MAY_BE_NAN = {"prompt_tokens": "float64", "completion_tokens": "float64"}
-SCORING_METHODS = Table("scoring_methods", _SUMMARY, key=["method"], types=_MAY_BE_NAN)
+SCORING_METHODS = Table(
+    "scoring_methods",
+    "method n_models n_battles n_available mae mae_rescaled bias stretch spearman kendall "
+    "mean_beta threshold coverage median_width n_calls prompt_tokens completion_tokens note",
+    key=["method"],
+    types={"prompt_tokens": "float64", "completion_tokens": "float64"},  # may be unknown
+)

@@ -8,7 +8,6 @@ from judgeline.elo.beta import BetaFolds
 from judgeline.winrate import LabelPlans
 from judgeline.winrate.coverage import WinRateCoverage
 from judgeline.winrate.models import ModelWinRates
-from resources.method_table import SUMMARY_COLUMNS
 from resources.tables.declared import TABLES
 from resources.tables.words import WORDS
 
@@ -19,7 +18,6 @@ MADE_BY = {
     "beta_folds": BetaFolds._fields,
     "heldout_ratings": HeldOutRatings._fields,
     "method_ratings": HeldOutRatings._fields,
-    "scoring_methods": SUMMARY_COLUMNS,
 }
 """Columns of what is computed, where a table takes them as they are."""
 RULES = [
