@@ -6,9 +6,7 @@ from pipelines.sensors.upkeep import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
-CANDIDATE_ASSETS = dg.AssetSelection.assets(
-    "candidates", "quarantined_candidates", "candidate_battles"
-)
+CANDIDATE_ASSETS = dg.AssetSelection.assets("candidates", "candidate_battles")
 DRIFT_ASSETS = dg.AssetSelection.assets("drift_answers", "judge_drift")
 PLANNING_ASSETS = dg.AssetSelection.assets("call_plan")
 """For a person who is about to ask; a run that asks says the same in its log."""

@@ -11,9 +11,6 @@ CANDIDATES = Table(
     "model control file content_hash question_id instruction language completion family metadata",
     key=["model", "question_id"],
 )
-QUARANTINED_CANDIDATES = Table(
-    "quarantined_candidates", "file content_hash reason detail", key=["file"]
-)
 CANDIDATE_BATTLES = Table(
     "candidate_battles",
     f"{SAMPLED_BATTLES.words} candidate opponent control content_hash",

@@ -65,7 +65,7 @@ class Lineage:
 
     def make(self, *judges: str) -> None:
         register(self.instance, corpora=["tiny"], judges=judges)
-        self._run(dg.AssetSelection.groups("corpus"), "tiny")
+        self._run(dg.AssetSelection.assets("sampled_battles").upstream(), "tiny")
         for judge in judges:
             self._run(dg.AssetSelection.assets("verdicts", *MADE), corpus_judge_key("tiny", judge))
 

@@ -85,7 +85,6 @@ report <- adjusted_win_rates adjustment_coverage attack_controls battle_influenc
 method_comparison <- leaderboard scoring_methods
 # candidates, by corpus
 candidates <- battles sampled_battles
-quarantined_candidates <- battles sampled_battles
 candidate_battles <- battles candidates conformal_calibration heldout_ratings sampled_battles
 # candidates, by corpus and judge
 candidate_verdicts <- candidate_battles
@@ -130,6 +129,7 @@ beta_folds: beta_is_well_determined
 candidate_battles: candidates_have_enough_battles candidates_meet_all_strengths
     candidates_speak_all_languages
 candidate_ratings: candidates_are_placed
+candidates: candidate_files_are_readable
 candidate_verdicts: nearly_all_candidate_answers_parse
 choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse
 conformal_calibration: coverage_holds_across_groups
@@ -144,7 +144,6 @@ missingness: models_are_missing_alike
 predictions: fresh_residuals_are_exchangeable predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined
-quarantined_candidates: candidate_files_are_readable
 rating_systems: every_system_rates_every_model systems_agree_on_the_order
 rationale_embeddings: most_rationales_are_embedded
 reference_diagnostics: errors_are_those_of_resampling reference_has_reach
@@ -240,7 +239,7 @@ def test_the_jobs_make_every_asset_and_three_of_them_none_twice():
 
 
 def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
-    candidates = {"candidates", "quarantined_candidates", "candidate_battles"}
+    candidates = {"candidates", "candidate_battles"}
     assert made_by("candidate_job") == candidates
     assert "leaderboard" in made_by("placing_job")
     asked = candidates | {"candidate_verdicts"}
