@@ -1,6 +1,6 @@
 """New models of a corpus: the files dropped for them, and their battles against anchors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 import numpy as np
@@ -70,7 +70,7 @@ def candidates(
     battles: pd.DataFrame,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
-) -> dg.MaterializeResult:
+) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
     """A new model's answer to a question that an anchor answered too, or that of an attack control.
 
     As dropped into the candidates folder. A file that fits no rule is set aside whole.
@@ -84,7 +84,7 @@ def candidates(
     for note in notes:
         context.log.warning(note)
     answers = found.candidates["model"].value_counts().sort_index()
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         value=found.candidates,
         metadata={
             CONTENTS: dropped,
