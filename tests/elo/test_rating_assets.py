@@ -384,7 +384,8 @@ def test_a_withheld_judge_keeps_its_price_and_no_figure(made, battles, choices):
     assert notes["hard"].startswith("withheld: kappa 0.05 < 0.20")
     assert "; no embedded rationales" in notes["btl"]
     pd.testing.assert_frame_equal(without_figures(both, {}), both)
-    assert METHOD_COMPARISON.check("methods_have_figures", hidden).passed
+    for compared, passed in ((hidden, True), (both.assign(spearman=1.5), False)):
+        assert METHOD_COMPARISON.check("methods_have_figures", compared).passed is passed
 
 
 def test_without_votes_there_is_nothing_to_hold_methods_against(made, battles, choices):
