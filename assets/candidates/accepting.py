@@ -9,7 +9,6 @@ from upath import UPath
 
 from assets.candidates.choosing import AnchorAnswers, anchor_answers, rated_models
 from assets.candidates.controls import content_of_control, make_control
-from judgeline.io import typed
 from judgeline.verdict import identity_hash
 from resources.candidates.file import (
     Answered,
@@ -200,7 +199,7 @@ class _Corpus:
         self._require_new(name, found.model)
         answers = self._matched(name, found)
         rows = self._asked.loc[list(answers)].reset_index()
-        return typed(
+        return CANDIDATES.filled(
             rows.assign(
                 model=found.model,
                 file=file,
@@ -208,8 +207,7 @@ class _Corpus:
                 completion=[answer.completion for answer in answers.values()],
                 family=found.family,
                 metadata=dumps(found.metadata, sort_keys=True),
-            ),
-            CANDIDATES.dtypes,
+            )
         )
 
     def require_texts(self) -> None:
