@@ -27,7 +27,7 @@ from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.tables.expectations import evaluate
+from resources.tables.expectations import check_result, evaluate
 from resources.tables.rules import Rule, different, holds, known, unique, within
 from resources.tables.store import ParquetStore
 
@@ -234,12 +234,13 @@ def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
     failed = [line for line, row in zip(lines, rows, strict=True) if row.reason != HAS_VOTES_NOW]
     n_files = "1 file was" if len(failed) == 1 else f"{len(failed)} files were"
     summary = f"{n_files} set aside." if failed else "Every complete file could be read."
-    return dg.AssetCheckResult(
-        check_name=READABLE.name,
+    return check_result(
+        " ".join([summary, *(failed or lines)]),
         passed=not failed,
-        description=" ".join([summary, *(failed or lines)]),
-        metadata={"n_set_aside": len(failed), "n_with_votes_now": len(lines) - len(failed)},
-    )
+        warns=False,
+        n_set_aside=len(failed),
+        n_with_votes_now=len(lines) - len(failed),
+    )._replace(check_name=READABLE.name)
 
 
 @corpus_check(candidate_battles, blocking=True, battles=dg.AssetIn("battles"))

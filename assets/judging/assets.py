@@ -19,6 +19,7 @@ from resources.judges.forms.registered import FORM_TABLES
 from resources.judges.ledger import models_named, several_models_message
 from resources.judges.recorded import recorded_choices, recorded_marks
 from resources.store.resource import StoredVerdicts
+from resources.tables.expectations import check_result
 from resources.tables.judging import SCORED_BATTLES, said_in_both_orders
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
@@ -120,12 +121,9 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
     named = models_named(verdicts)
     note = several_models_message(named)
-    return dg.AssetCheckResult(
-        passed=not note,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=note or "No answer names another model than the others.",
-        metadata={name: dg.MetadataValue.json(counts) for name, counts in named.items()},
-    )
+    counted = {name: dg.MetadataValue.json(counts) for name, counts in named.items()}
+    observed = note or "No answer names another model than the others."
+    return check_result(observed, passed=not note, **counted)
 
 
 @dg.asset(
