@@ -62,7 +62,8 @@ class Lineage:
 
     def make(self, *judges: str) -> None:
         register(self.instance, corpora=["tiny"], judges=judges)
-        self._run(dg.AssetSelection.assets("sampled_battles").upstream(), "tiny")
+        of_corpus = dg.AssetSelection.assets("sampled_battles").upstream()
+        self._run(of_corpus.required_multi_asset_neighbors(), "tiny")
         for judge in judges:
             self._run(dg.AssetSelection.assets("verdicts", *MADE), corpus_judge_key("tiny", judge))
 
