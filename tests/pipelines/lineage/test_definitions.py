@@ -5,6 +5,7 @@ import re
 import dagster as dg
 import pytest
 
+from assets import check_results
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
@@ -211,6 +212,18 @@ def test_checks_are_pinned(graph):
         for is_blocking in (True, False)
     }
     assert found == {True: pinned_checks(BLOCKING), False: pinned_checks(WARNING)}
+
+
+def test_checks_of_new_models_and_of_drift_settle_no_judge(graph):
+    """A judge is compared by what its tables of the corpus' own models say."""
+    judged = {
+        key.asset_key
+        for key in graph.asset_check_keys
+        if graph.get_check_spec(key).partitions_def == CORPUS_JUDGE
+    }
+    apart = {key for key in judged if graph.get(key).group_name == "candidates"}
+    settling = {spec.asset_key for spec in check_results._specs()}
+    assert settling == judged - apart - {dg.AssetKey("judge_drift")}
 
 
 def test_every_asset_and_check_says_what_it_is(graph):
