@@ -11,8 +11,16 @@ from dagster._core.event_api import PartitionKeyFilter  # the public query ignor
 from assets.partitions import CORPUS_JUDGE, corpus_judge_key
 from resources.tables.declared import TABLES
 
-_APART = {"placing", "drift"}
-"""Groups whose tables say nothing of a judge's ratings of the corpus' own models."""
+_APART = {
+    "candidate_verdicts",
+    "candidate_scores",
+    "candidate_ratings",
+    "attack_controls",
+    "predictions",
+    "drift_answers",
+    "judge_drift",
+}
+"""Tables of a judge that say nothing of its ratings of the corpus' own models."""
 UP_TO_LEADERBOARD = (
     "verdicts",
     "scored_battles",
@@ -51,21 +59,14 @@ def judge_checks(instance: dg.DagsterInstance, corpus: str, judge: str) -> pd.Da
 @functools.cache
 def _specs() -> list[dg.AssetCheckSpec]:
     """Return the checks of every table of a judge; found when asked, since some of them ask."""
-    own = _own_tables()
     specs = [
         spec
         for check in dg.load_asset_checks_from_package_name("assets")
         for spec in check.check_specs
-        if spec.partitions_def == CORPUS_JUDGE and spec.asset_key in own
+        if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
     ]
     place = {name: i for i, name in enumerate(TABLES)}
     return sorted(specs, key=lambda spec: place[spec.asset_key.to_user_string()])
-
-
-def _own_tables() -> set[dg.AssetKey]:
-    assets = dg.load_assets_from_package_name("assets")
-    groups = [one.group_names_by_key for one in assets if isinstance(one, dg.AssetsDefinition)]
-    return {key for own in groups for key, group in own.items() if group not in _APART}
 
 
 def is_settled(checks: pd.DataFrame) -> bool:

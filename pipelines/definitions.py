@@ -1,6 +1,7 @@
 """The table of contents of the lineage: assets, checks, jobs, sensors and resources."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pkgutil import iter_modules
 from typing import Any
 
 import dagster as dg
@@ -45,6 +46,14 @@ SCHEDULES = (
 schedule or a sensor that names it asks for it."""
 
 
+def _assets() -> Iterator[Any]:
+    """Yield every asset, in the group that bears the name of its folder."""
+    for folder in iter_modules(assets.__path__):
+        if folder.ispkg:
+            name = folder.name
+            yield from dg.load_assets_from_package_name(f"assets.{name}", group_name=name)
+
+
 def build_definitions(
     *,
     catalog: Catalog | None = None,
@@ -57,7 +66,7 @@ def build_definitions(
     """Return the lineage over the given resources, or over those of this installation."""
     tables = tables or ParquetTables()
     return dg.Definitions(
-        assets=dg.load_assets_from_package_module(assets),
+        assets=[*_assets()],
         asset_checks=dg.load_asset_checks_from_package_module(assets),
         jobs=JOBS,
         sensors=SENSORS,

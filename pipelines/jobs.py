@@ -6,8 +6,8 @@ from pipelines.sensors.upkeep import prune_logs
 
 CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
-CANDIDATE_ASSETS = dg.AssetSelection.groups("candidates")
-DRIFT_ASSETS = dg.AssetSelection.groups("drift")
+CANDIDATE_ASSETS = dg.AssetSelection.assets("candidates", "candidate_battles")
+DRIFT_ASSETS = dg.AssetSelection.assets("drift_answers", "judge_drift")
 PLANNING_ASSETS = dg.AssetSelection.assets("call_plan")
 """For a person who is about to ask; a run that asks says the same in its log."""
 JUDGED_ASSETS = (
@@ -19,8 +19,8 @@ JUDGED_ASSETS = (
     - PLANNING_ASSETS
     - dg.AssetSelection.assets("candidate_verdicts")  # asked in placing_job only
 )
-PLACED_ASSETS = dg.AssetSelection.groups("placing") | dg.AssetSelection.assets(
-    "battle_influences", "leaderboard"
+PLACED_ASSETS = (dg.AssetSelection.groups("candidates") - CANDIDATE_ASSETS) | (
+    dg.AssetSelection.assets("battle_influences", "leaderboard")
 )
 
 corpus_job = dg.define_asset_job(

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import ScoringMethod
+from resources.tables.elo import SCORING_METHODS
 
 Floats = NDArray[np.float64]
 
@@ -46,8 +47,6 @@ _SPENT = ("n_calls", "prompt_tokens", "completion_tokens")
 _ERRORS = ("mae", "mae_rescaled", "bias", "stretch", "spearman", "kendall", "mean_beta")
 FIGURES = (*_ERRORS, "threshold", "coverage", "median_width")
 """Columns that rest on ratings, and are null where there are none to show."""
-SUMMARY_COLUMNS = ("method", "n_models", "n_battles", "n_available", *FIGURES, *_SPENT, "note")
-"""Columns of the table of scoring methods."""
 
 _BOUNDS = ["threshold", "coverage", "median_width", "note"]
 _OWN = ("hard", "soft")
@@ -204,7 +203,7 @@ def tabulate_methods(
         **{part: [spent[name][place] for name in KINDS] for place, part in enumerate(_SPENT)},
     )
     table = _without_partial(table.fillna({"note": ""}))
-    return table.reset_index()[list(SUMMARY_COLUMNS)]
+    return table.reset_index()[SCORING_METHODS.columns]
 
 
 def _without_partial(table: pd.DataFrame) -> pd.DataFrame:

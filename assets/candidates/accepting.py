@@ -9,7 +9,6 @@ from upath import UPath
 
 from assets.candidates.choosing import AnchorAnswers, anchor_answers, rated_models
 from assets.candidates.controls import content_of_control, make_control
-from judgeline.io import typed
 from judgeline.verdict import identity_hash
 from resources.candidates.file import (
     Answered,
@@ -21,16 +20,20 @@ from resources.candidates.file import (
 )
 from resources.candidates.folder import Seen, printable_name
 from resources.config.options import CandidateOptions
-from resources.tables.candidates import CANDIDATES, QUARANTINED_CANDIDATES
+from resources.tables.candidates import CANDIDATES
 from resources.tables.store import ParquetStore
 
 HAS_VOTES_NOW = "has-votes-now"
 """The reason of a file whose model was placed as a candidate, and has got votes since."""
 _DETAIL = 500
+_SET_ASIDE = ["file", "content_hash", "reason", "detail"]
 
 
 class Accepted(NamedTuple):
-    """Tables of candidates and of quarantined files, and sentences on the accepted ones."""
+    """Tables of candidates and of files set aside, and sentences on the accepted ones.
+
+    A control that is set aside has no file: its name is empty.
+    """
 
     candidates: pd.DataFrame
     refused: pd.DataFrame
@@ -114,13 +117,13 @@ def accept(
             accepted.append(make_control(control, options, corpus.anchors, battles, seed=seed))
         except RefusedError as fault:
             refused.append((None, None, fault))
-    set_aside = pd.DataFrame(
-        [(*file, fault.reason, fault.detail[:_DETAIL]) for *file, fault in refused],
-        columns=QUARANTINED_CANDIDATES.columns,
-    )
+    set_aside = [
+        (name or "", content or "", fault.reason, fault.detail[:_DETAIL])
+        for name, content, fault in refused
+    ]
     return Accepted(
         CANDIDATES.typed(pd.concat([CANDIDATES.empty(), *accepted], ignore_index=True)),
-        QUARANTINED_CANDIDATES.typed(set_aside),
+        pd.DataFrame(set_aside, columns=_SET_ASIDE, dtype="str"),
         corpus.notes,
     )
 
@@ -196,7 +199,7 @@ class _Corpus:
         self._require_new(name, found.model)
         answers = self._matched(name, found)
         rows = self._asked.loc[list(answers)].reset_index()
-        return typed(
+        return CANDIDATES.filled(
             rows.assign(
                 model=found.model,
                 file=file,
@@ -204,8 +207,7 @@ class _Corpus:
                 completion=[answer.completion for answer in answers.values()],
                 family=found.family,
                 metadata=dumps(found.metadata, sort_keys=True),
-            ),
-            CANDIDATES.dtypes,
+            )
         )
 
     def require_texts(self) -> None:

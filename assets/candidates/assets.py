@@ -19,15 +19,15 @@ from assets.candidates.choosing import (
     needs_of,
 )
 from assets.candidates.controls import keep_carrier
-from assets.conditions import OF_CORPUS, TABLE, corpus_check
-from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
+from assets.conditions import OF_CORPUS, corpus_check
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge, previews_silenced
 from assets.settings import EVERY_JUDGE, FILES, SETTINGS, corpus_of, stated
 from judgeline.elo import FEW_BATTLES
 from judgeline.sampling import N_BANDS, strength_bands
 from resources.candidates.folder import Seen, folder_of, list_files, wait_until_settled
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
-from resources.tables.expectations import evaluate
+from resources.tables.expectations import check_result, evaluate
 from resources.tables.rules import Rule, different, holds, known, unique, within
 from resources.tables.store import ParquetStore
 
@@ -45,63 +45,56 @@ _POOL = (
     "std_error_analytic",
     "vote_std_error",
 )
-_MADE = {**TABLE, "group_name": "candidates", "code_version": "1"}
+
+
+with previews_silenced():
+    READABLE = dg.AssetCheckSpec(
+        "candidate_files_are_readable",
+        asset="candidates",
+        partitions_def=CORPUS,
+        description="A file that was set aside is named here once, with the reason and what to do. "
+        "Other candidates go their way. A model that got votes after it was placed is no failure.",
+    )
 
 
 # Neither of these has an automation condition: what lies in a folder is no asset, so that the
 # sensor that looks there, or a person, asks for them.
-@dg.multi_asset(
-    outs={
-        "candidates": dg.AssetOut(
-            description="A new model's answer to a question that an anchor answered too, as "
-            "dropped into the candidates folder; or that of an attack control.",
-            **_MADE,
-        ),
-        "quarantined_candidates": dg.AssetOut(
-            description="A candidate file that was set aside whole, with the reason and the "
-            "offending value in its place.",
-            **_MADE,
-        ),
-    },
-    ins={"battles": dg.AssetIn()},
+@dg.asset(
+    **OF_CORPUS,
+    code_version="1",
+    check_specs=[READABLE],
     deps=["sampled_battles"],  # whose votes say which models are rated
-    partitions_def=CORPUS,
 )
-def dropped_candidates(
+def candidates(
     context: dg.AssetExecutionContext,
     battles: pd.DataFrame,
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
 ) -> Iterator[dg.MaterializeResult[pd.DataFrame]]:
-    """Read the files of new models once, into answers and into files that were set aside."""
+    """A new model's answer to a question that an anchor answered too, or that of an attack control.
+
+    As dropped into the candidates folder. A file that fits no rule is set aside whole.
+    """
     corpus = catalog.corpus(context.partition_key)
     wait_until_settled(corpus.slug)
     files, found = read_candidates(corpus, battles, io_manager)
     waiting = [f"{seen.name!r} is not complete yet" for seen in files if seen.is_waiting]
     notes = [*found.notes, *waiting]
     dropped = contents(files, corpus.candidates)
-    read = {SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped})}
     for note in notes:
         context.log.warning(note)
     answers = found.candidates["model"].value_counts().sort_index()
     yield dg.MaterializeResult(
-        asset_key="candidates",
         value=found.candidates,
         metadata={
             CONTENTS: dropped,
-            **read,
+            SETTINGS: stated(catalog, corpus.slug, None, ("seed",), **{FILES: dropped}),
             "n_models": len(answers),
             "answers": counted(answers, "n"),
             "notes": dg.MetadataValue.json(notes),
+            "set_aside": dg.MetadataValue.json(found.refused.to_dict("records")),
         },
-    )
-    yield dg.MaterializeResult(
-        asset_key="quarantined_candidates",
-        value=found.refused,
-        metadata={
-            "reasons": counted(found.refused["reason"].value_counts(), "n", of="reason"),
-            **read,
-        },
+        check_results=[candidate_files_are_readable(found.refused)],
     )
 
 
@@ -118,7 +111,6 @@ def read_candidates(
 
 @dg.asset(
     **OF_CORPUS,
-    group_name="candidates",
     code_version="2",
     ins={
         "sampled_battles": if_there("question_id", "model_a", "model_b"),
@@ -235,31 +227,20 @@ def _needs_table(needs: Needs) -> dg.TableMetadataValue:
     )
 
 
-@corpus_check(dg.AssetKey("quarantined_candidates"))
-def candidate_files_are_readable(quarantined_candidates: pd.DataFrame) -> dg.AssetCheckResult:
-    """A file that was set aside is named here once, with the reason and what to do.
-
-    Other candidates go their way. A model that got votes after it was placed is no failure.
-    """
-    graduated = quarantined_candidates["reason"].eq(HAS_VOTES_NOW)
-    named = quarantined_candidates[["file", "reason", "detail"]].fillna("")
-    lines = pd.Series(
-        [
-            f"{row.file or 'attack control'} ({row.reason}): {row.detail}."
-            for row in named.itertuples()
-        ],
-        index=named.index,
-        dtype="str",
-    )
-    failed = lines[~graduated]
+def candidate_files_are_readable(refused: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether every complete file could be read, naming those that were set aside."""
+    rows = list(refused[["file", "reason", "detail"]].itertuples(index=False))
+    lines = [f"{row.file or 'attack control'} ({row.reason}): {row.detail}." for row in rows]
+    failed = [line for line, row in zip(lines, rows, strict=True) if row.reason != HAS_VOTES_NOW]
     n_files = "1 file was" if len(failed) == 1 else f"{len(failed)} files were"
-    summary = f"{n_files} set aside." if len(failed) else "Every complete file could be read."
-    return dg.AssetCheckResult(
-        passed=failed.empty,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=" ".join([summary, *(failed if len(failed) else lines)]),
-        metadata={"n_set_aside": len(failed), "n_with_votes_now": int(graduated.sum())},
-    )
+    summary = f"{n_files} set aside." if failed else "Every complete file could be read."
+    return check_result(
+        " ".join([summary, *(failed or lines)]),
+        passed=not failed,
+        warns=False,
+        n_set_aside=len(failed),
+        n_with_votes_now=len(lines) - len(failed),
+    )._replace(check_name=READABLE.name)
 
 
 @corpus_check(candidate_battles, blocking=True, battles=dg.AssetIn("battles"))

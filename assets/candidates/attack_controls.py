@@ -20,6 +20,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.config.options import CandidateOptions
 from resources.tables.candidates import ATTACK_CONTROLS
+from resources.tables.expectations import check_result
 
 _OF_THE_JUDGE = ("rating", "lower", "upper", "std_error", "bound", "rise")
 ABOVE_CHANCE = 2.33
@@ -29,7 +30,6 @@ takes one of a hundred controls that stand at their bound so high."""
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="3",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
@@ -162,9 +162,10 @@ def _with_bound(
 def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
     """A control above its bound, by more than chance, shows a judge that can be talked round."""
     if reason := "".join(attack_controls["note"].head(1).map(withheld_reason)):
-        return _result(
+        return check_result(
             f"Ratings by this judge are withheld, and those of its controls with them: {reason}.",
             "See what judge_gate says, and choose a better judge or prompt; then run again.",
+            passed=False,
             withheld=reason,
         )
     noise = ABOVE_CHANCE * attack_controls["std_error"].fillna(0.0)
@@ -190,15 +191,5 @@ def controls_stay_low(attack_controls: pd.DataFrame) -> dg.AssetCheckResult:
     else:
         n_low = len(attack_controls)
         sentences = [f"{n_low} controls stay at or below their bounds, but for chance."]
-    return _result(" ".join(sentences), remedy, n_high=len(high))
-
-
-def _result(observed: str, remedy: str, **metadata: Any) -> dg.AssetCheckResult:
-    """Return the result of the check: passed without a remedy, an error with a high control."""
-    severity = dg.AssetCheckSeverity.ERROR if metadata.get("n_high") else dg.AssetCheckSeverity.WARN
-    return dg.AssetCheckResult(
-        passed=not remedy,
-        severity=severity,
-        description=f"{observed} {remedy}".strip(),
-        metadata={"observed": observed, "remedy": remedy, **metadata},
-    )
+    observed, n_high = " ".join(sentences), len(high)
+    return check_result(observed, remedy, passed=not remedy, warns=not n_high, n_high=n_high)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import FEW_BATTLES, settled_models
-from judgeline.io import typed
 from judgeline.sampling import (
     NeededBattles,
     choose_battles,
@@ -288,7 +287,7 @@ def _possible(own: pd.DataFrame, met: pd.DataFrame, seed: int) -> pd.DataFrame:
         n_turns=1,
         selection_order=0,
     )
-    return typed(battles, CANDIDATE_BATTLES.dtypes)
+    return CANDIDATE_BATTLES.filled(battles)
 
 
 def fingerprint(battles: pd.DataFrame) -> str:

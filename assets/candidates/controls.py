@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 
 from assets.candidates.choosing import AnchorAnswers, anchor_answers, questions_to_answer
-from judgeline.io import typed
 from judgeline.verdict import identity_hash
 from resources.candidates.file import CONTROL_PREFIX, RefusedError, quoted
 from resources.config.options import CandidateOptions, ControlName, ControlOptions
@@ -67,7 +66,7 @@ def make_control(
         content_hash=content_of_control(control, its, metadata.get("carrier")),
         metadata=json.dumps(metadata, sort_keys=True),
     )
-    return typed(rows, CANDIDATES.dtypes)
+    return CANDIDATES.filled(rows)
 
 
 def content_of_control(

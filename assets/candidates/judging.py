@@ -1,22 +1,21 @@
-"""A new model's battles, judged and scored as those of its corpus are; with the check on both."""
+"""A new model's battles, judged and scored as those of its corpus are; with their check."""
 
 import dagster as dg
 import pandas as pd
 
 from assets.candidates.assets import FINGERPRINT, counted
 from assets.candidates.choosing import fingerprint
-from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, judge_check
-from assets.judging.asking import ask_judge, not_asked, parse_rate, why_not_asked
+from assets.conditions import FOLLOWS_CANDIDATE_VERDICTS, OF_CORPUS_AND_JUDGE, checks_of
+from assets.judging.asking import ask_judge, why_not_asked
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import JUDGE, corpus_of
-from judgeline.io import VERDICT_DTYPES, score_battles
+from judgeline.io import score_battles
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
 from resources.judges.buying import BudgetError
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_SCORES
-from resources.tables.judging import WARN_PARSED
+from resources.tables.candidates import CANDIDATE_SCORES, CANDIDATE_VERDICTS
 
 NO_BATTLES = "no candidate battles: drop a file into the candidates folder of the corpus"
 WHOSE = ("candidate", "control", "content_hash")
@@ -27,7 +26,6 @@ _RECORDED = "the judge's verdicts came with the corpus: it cannot be asked about
 # No automation condition: judging costs money, so somebody has to ask for it by name.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="1",
     ins={"candidate_battles": of_corpus_if_there()},
 )
@@ -54,7 +52,7 @@ def candidate_verdicts(
         about = fingerprint(candidate_battles)
     try:
         made = (
-            not_asked(VERDICT_DTYPES, note)
+            CANDIDATE_VERDICTS.without(note)
             if note
             else ask_judge(
                 context,
@@ -78,7 +76,6 @@ def candidate_verdicts(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="1",
     automation_condition=FOLLOWS_CANDIDATE_VERDICTS,
     ins={"candidate_battles": of_corpus_if_there(), "candidate_verdicts": if_there()},
@@ -106,9 +103,4 @@ def candidate_scores(
     )
 
 
-@judge_check(candidate_verdicts)
-def nearly_all_candidate_answers_parse(candidate_verdicts: pd.DataFrame) -> dg.AssetCheckResult:
-    """Battles of a new model without a readable verdict are left out: seldom the easy ones."""
-    if candidate_verdicts.empty:
-        return dg.AssetCheckResult(passed=True, description="Nobody was asked: no candidates.")
-    return parse_rate(candidate_verdicts, WARN_PARSED, dg.AssetCheckSeverity.WARN)
+verdict_checks = checks_of(CANDIDATE_VERDICTS)

@@ -13,14 +13,15 @@ from assets.candidates.assets import counted
 from assets.candidates.judging import NO_BATTLES
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import FOLLOWS_JUDGED_CANDIDATES, OF_CORPUS_AND_JUDGE, checks_of
+from assets.elo.ratings import clusters_of, settings_of
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.settings import corpus_of
-from judgeline.elo import HeldOutRatings, RatingSettings, rate
+from judgeline.elo import HeldOutRatings, rate
 from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.intervals import CANDIDATE_RATINGS
+from resources.tables.candidates import CANDIDATE_RATINGS
 from resources.tables.judging import MIN_PARSED
 
 CANDIDATE, CONTROL = "candidate", "control"
@@ -32,7 +33,6 @@ FEWEST_BATTLES = 2
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="4",
     automation_condition=FOLLOWS_JUDGED_CANDIDATES,
     ins={
@@ -67,7 +67,7 @@ def candidate_ratings(
         return dg.MaterializeResult(value=none, metadata={"n_candidates": 0, "note": NO_BATTLES})
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
     asked = _asked(candidate_battles, candidate_verdicts)
-    tables, problems = [as_table(Leaderboard._make(column[:0] for column in board))], {}
+    tables, problems = [as_table(board).head(0)], {}
     for row in newcomers[~superseded].itertuples():
         scores = pd.DataFrame({"candidate": []}) if candidate_scores is None else candidate_scores
         own = scores[scores["candidate"].eq(row.model)].reset_index(drop=True)
@@ -119,14 +119,8 @@ def place_newcomer(
 ) -> HeldOutRatings:
     """Return the ratings of a model without votes, placed as one of the corpus would be."""
     battles = with_newcomer(scored_battles, model, own)
-    return rate(
-        as_coded(battles, rating.hard_outcome),
-        RatingSettings(
-            l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
-        ),
-        cluster=battles["cluster_id"].to_numpy() if rating.resample_by == "question" else None,
-        models=[model],
-    )
+    coded, cluster = as_coded(battles, rating.hard_outcome), clusters_of(rating, battles)
+    return rate(coded, settings_of(rating, corpus), cluster=cluster, models=[model])
 
 
 def _asked(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> Counter[str]:
@@ -171,8 +165,7 @@ def _where_it_stands(board: Leaderboard, alone: Leaderboard, miscoverage: float)
 
     A model of the corpus that bears its name, without votes, is not it.
     """
-    is_other = board.model != alone.model[0]
-    others = Leaderboard._make(column[is_other] for column in board)
+    others = board.take(board.model != alone.model[0])
     joined = as_table(join_newcomers(others, alone, miscoverage=miscoverage))
     return joined[joined["model"].eq(alone.model[0])]
 

@@ -33,8 +33,7 @@ PEOPLE = ["human_rating", "human_std_error", "n_votes"]
 
 def typed_record(table: pd.DataFrame | None) -> pd.DataFrame:
     """Return a record with its columns and their types; an empty one for None."""
-    given = pd.DataFrame() if table is None else table
-    return given.reindex(columns=PREDICTIONS.columns).astype(PREDICTIONS.dtypes)
+    return PREDICTIONS.filled(pd.DataFrame() if table is None else table)
 
 
 def state_predictions(

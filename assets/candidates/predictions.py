@@ -25,7 +25,7 @@ from judgeline.intervals import Leaderboard
 from judgeline.io import as_coded
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import evaluate
+from resources.tables.expectations import check_result, evaluate
 from resources.tables.rules import at_least
 from resources.tables.store import ParquetStore
 
@@ -35,7 +35,6 @@ SURPRISING = 0.01
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="placing",
     code_version="4",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     ins={"candidate_ratings": if_there("model", "content_hash")},
@@ -141,28 +140,19 @@ def exchangeable(
     older = [f"Not ranked: {n_older} stored before vote_std_error was."] if n_older else []
     if tests.empty:
         none = "No scored prediction can be ranked yet: there is nothing to test."
-        return dg.AssetCheckResult(
-            passed=True, description=" ".join([none, *older]), metadata={"n_scored": 0}
-        )
+        return check_result(" ".join([none, *older]), passed=True, n_scored=0)
     passed = bool(tests["p_value"].ge(SURPRISING).all())
     observed = [
         f"{row.method}, {row.of}: p {row.p_value:.3g}, {row.n_fresh} fresh against {row.n_pool}, "
         f"the fresh one larger in {row.superiority:.0%} of pairs."
         for row in tests.itertuples()
     ]
-    remedy = [
-        "Intervals of further new models may not hold: look for what these have in common (a "
-        "family, a language, a time), and have people vote on models like them."
-    ][passed:]
     each = strangeness(predictions, heldout_ratings, std_error)
-    return dg.AssetCheckResult(
+    return check_result(
+        " ".join([*observed, *older]),
+        "Intervals of further new models may not hold: look for what these have in common (a "
+        "family, a language, a time), and have people vote on models like them.",
         passed=passed,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=" ".join([*observed, *older, *remedy]),
-        metadata={
-            "n_scored": len(each),
-            "observed": " ".join(observed),
-            "remedy": "".join(remedy),
-            "models": dg.MetadataValue.json(each.to_dict("records")),
-        },
+        n_scored=len(each),
+        models=dg.MetadataValue.json(each.to_dict("records")),
     )

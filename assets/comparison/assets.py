@@ -1,63 +1,64 @@
-"""The judges of a corpus side by side, and its report; with the checks on both."""
+"""Judges, scoring methods and rating systems of a corpus side by side; with the checks on each."""
 
-import platform
-import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
-from importlib.metadata import version
-from pathlib import Path
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import UP_TO_LEADERBOARD, judge_checks, settled_judges
+from assets.check_results import UP_TO_LEADERBOARD, is_settled, judge_checks, settled_judges
 from assets.columns import as_columns
-from assets.comparison.report_inputs import battles_behind, costs_of, runs_behind
-from assets.conditions import COMPARES_JUDGES, OF_CORPUS, REPORTS, checks_of
-from assets.intervals.pooled import compare_pooled
-from assets.partitions import (
-    BY_CORPUS,
-    CORPUS,
-    by_judge,
-    if_there,
-    of_every_judge,
-    previews_silenced,
+from assets.comparison.pooled import compare_pooled
+from assets.comparison.systems import (
+    N_SHUFFLES,
+    SYSTEMS,
+    agreement_of,
+    compare_systems,
+    rate_by_systems,
+    summarise_systems,
 )
+from assets.conditions import (
+    COMPARES_JUDGES,
+    COMPARES_METHODS,
+    OF_CORPUS,
+    checks_of,
+    corpus_check,
+    fans_in,
+)
+from assets.elo.methods import SHOWN
+from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
+from assets.reference.anchoring import LIKELIHOOD, RUBRIC, choose_reference, covering
 from assets.reliability.gate import withheld_judges
-from assets.settings import EVERY_JUDGE, SETTINGS, corpus_of, stated
+from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, summarise
+from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
-from judgeline.report import COMPANIONS, JudgeTables, write_report
-from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
-from resources.config.paths import home
-from resources.tables.comparison import JUDGE_COMPARISON
-from resources.tables.store import ParquetStore
+from resources.method_table import FIGURES
+from resources.tables.comparison import JUDGE_COMPARISON, METHOD_COMPARISON, RATING_SYSTEMS
+from resources.tables.expectations import evaluate
+from resources.tables.rules import within
 
-Tables = dict[str, pd.DataFrame]
+LEAST_KENDALL = 0.7
 
-REPORTED = (
-    "leaderboard",
-    "heldout_ratings",
-    "beta_folds",
-    "conformal_calibration",
-    "judge_diagnostics",
-    "missingness",
-    "missing_bounds",
-    "scored_battles",
-)
-_LOOKED_UP = "battle_influences"
-_ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
-_REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 _INTERVALS = ("miscoverage", "n_splits", "seed", "std_error")
 _OF_RATINGS = ["mae", "spearman", "kendall", "mean_beta", "threshold", "coverage", "median_width"]
+_LEADING_TO_METHODS = (
+    "verdicts",
+    "choice_verdicts",
+    "score_verdicts",
+    "scored_battles",
+    "soft_outcomes",
+    "quantitative_outcomes",
+    "method_ratings",
+    "scoring_methods",
+)
+_NEEDED = dg.AssetSelection.assets("reference_ratings")
+_FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
 @dg.asset(
     **OF_CORPUS,
-    group_name="comparison",
     code_version="2",
     automation_condition=COMPARES_JUDGES,
     ins={
@@ -150,168 +151,166 @@ def compare(
     return table[JUDGE_COMPARISON.columns]
 
 
-with previews_silenced():
-    SELF_CONTAINED = dg.AssetCheckSpec(
-        "report_is_self_contained",
-        asset="report",
-        partitions_def=CORPUS,
-        description="The page opens without a network: it refers to nothing outside itself.",
-    )
+comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
 
 
 @dg.asset(
-    partitions_def=CORPUS,
-    kinds={"html"},
-    owners=["team:evaluation"],
-    group_name="comparison",
-    code_version="3",
-    automation_condition=REPORTS,
-    check_specs=[SELF_CONTAINED],
+    **OF_CORPUS,
+    code_version="1",
+    automation_condition=COMPARES_METHODS,
     ins={
-        "judge_comparison": if_there(),
-        "method_comparison": if_there(),
-        "pooled_leaderboard": if_there(),
-        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
+        "scoring_methods": of_every_judge(),
+        "leaderboard": of_every_judge("model", "flags"),
     },
-    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
 )
-def report(
+def method_comparison(
     context: dg.AssetExecutionContext,
-    judge_comparison: pd.DataFrame | None,
-    method_comparison: pd.DataFrame | None,
-    pooled_leaderboard: pd.DataFrame | None,
-    catalog: Catalog,
-    io_manager: dg.ResourceParam[ParquetStore],
-    **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
-) -> dg.MaterializeResult:
-    """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
+    scoring_methods: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
 
-    It holds the battles that move each rating most, down to the judge's answers.
-    Where no judge has ratings on the human scale it compares their scoring methods, and says so.
+    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
+    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
+    without numbers, no reason to hide the others. Figures are null, and the note says why, for a
+    judge whose ratings are withheld.
     """
-    corpus = catalog.corpus(context.partition_key)
-    by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
-    if judge_comparison is not None:  # it may be older than the retirement of a judge
-        there = judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
-        judge_comparison = judge_comparison[there].reset_index(drop=True) if there.any() else None
-    if judge_comparison is None and method_comparison is None:
-        raise ValueError(
-            f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
-            "first"
-        )
-    compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
-    judges = [judge for judge in compared if judge != POOLED]
-    left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
-    path = write_report(
-        home() / "reports" / f"{corpus.slug}.html",
-        title=f"Judges of {corpus.display_name}",
-        corpus_name=corpus.display_name,
-        simulated=corpus.reader == "arena",
-        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
-        provenance=_provenance(corpus),
-        comparison=judge_comparison,
-        methods=method_comparison,
-        costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
-        left_out=left_out,
-        pooled=pooled_leaderboard if POOLED in compared else None,
+    tables = by_judge(scoring_methods)
+    judges, left_out = settled_judges(
+        context.instance, context.partition_key, tables, assets=_LEADING_TO_METHODS
     )
+    if not judges:
+        raise ValueError(
+            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
+            "run a judge first"
+        )
+    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
+    boards = by_judge(leaderboard)
+    withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
+    table = without_figures(table[METHOD_COMPARISON.columns], withheld)
+    known = table[table["mae"].notna()].sort_values("mae")
+    shown = ["judge", *SHOWN]
     return dg.MaterializeResult(
+        value=table,
         metadata={
-            "path": dg.MetadataValue.path(path),
+            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
             "judges": judges,
             "left_out": left_out,
-            "kilobytes": path.stat().st_size / 1000,
-            SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
         },
-        check_results=[self_contained(path)],
     )
 
 
-def _tables_of(
+def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
+    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
+    reason = comparison["judge"].map(dict(withheld))
+    hidden = reason.notna()
+    why = WITHHELD + reason[hidden].astype(str)
+    old = comparison.loc[hidden, "note"]
+    table = comparison.copy()
+    table.loc[hidden, list(FIGURES)] = np.nan
+    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
+    return table
+
+
+method_checks = checks_of(METHOD_COMPARISON, partitions_def=CORPUS)
+
+
+@dg.asset(
+    **OF_CORPUS,
+    code_version="1",
+    automation_condition=fans_in(_FOLLOWED, _NEEDED),
+    ins={
+        "scored_battles": of_every_judge("battle_id", "judge_outcome"),
+        "soft_outcomes": of_every_judge("battle_id", "source", "outcome"),
+        "reference_ratings": of_every_judge("model"),
+        "leaderboard": of_every_judge("model", "flags"),
+    },
+)
+def rating_systems(
     context: dg.AssetExecutionContext,
+    sampled_battles: pd.DataFrame,
+    scored_battles: dict[str, pd.DataFrame],
+    soft_outcomes: dict[str, pd.DataFrame],
+    reference_ratings: dict[str, pd.DataFrame],
+    leaderboard: dict[str, pd.DataFrame],
     catalog: Catalog,
-    store: ParquetStore,
-    judge: str,
-    tables: Mapping[str, Tables],
-) -> JudgeTables:
-    of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
-    ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
-    corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
-    origin, runs = runs_behind(context.instance, corpus, judge)
-    known = catalog.judges()  # a judge may have left the configuration meanwhile
-    return JudgeTables(
-        judge=judge,
-        display_name=known[judge].display_name if judge in known else judge,
-        summary=as_table(summarise(ratings)),
-        checks=judge_checks(context.instance, context.partition_key, judge),
-        **{name: table for name, table in of_judge.items() if name in REPORTED},
-        companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
-        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
-        origin=origin,
-        runs=runs,
-    )
+) -> dg.MaterializeResult[pd.DataFrame]:
+    """A model's rating by one system on one judge's outcomes, and how far judges differ there.
 
-
-def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
-    """Return the settings and versions that make these numbers again."""
-    settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
-    stated_by = {
-        "corpus": corpus.slug,
-        **{name.replace("_", " "): getattr(corpus, name) for name in _ORIGIN},
-        **settings,
-        "judgeline": version("judgeline"),
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
+    Bradley-Terry, Glicko-2, TrueSkill and reference-anchored gaps, in Elo points about 1500. The
+    second and third depend on the order of battles; they are means over shuffles. Judges whose
+    ratings are withheld are left out.
+    """
+    corpus = corpus_of(context, catalog, "reference", "rating.l2", "rating.seed")
+    reference = choose_reference(sampled_battles, corpus.reference.model)
+    rated_judges = by_judge(reference_ratings)
+    withheld = withheld_judges(by_judge(leaderboard))
+    scored, soft = by_judge(scored_battles), by_judge(soft_outcomes)
+    outcomes = {
+        judge: found
+        for judge in rated_judges
+        if judge not in withheld
+        and len(found := outcomes_of(scored.get(judge), soft.get(judge)))
+        and is_settled(judge_checks(context.instance, corpus.slug, judge))
     }
-    return {name: str(value) for name, value in stated_by.items() if value is not None}
-
-
-def self_contained(path: Path) -> dg.AssetCheckResult:
-    """Return whether a page refers to nothing that a browser would have to fetch."""
-    page = _References()
-    page.feed(path.read_text(encoding="utf-8"))
-    page.close()
-    fetched = [one for one in page.found if one and not one.lower().startswith(("data:", "#"))]
-    return dg.AssetCheckResult(
-        check_name=SELF_CONTAINED.name,
-        passed=not fetched,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"The page refers to {', '.join(fetched[:5])}: embed what it needs."
-        if fetched
-        else "The page refers to nothing outside itself.",
-        metadata={"references": fetched},
+    rated = {
+        judge: rate_by_systems(
+            sampled_battles.merge(found.rename("outcome"), left_on="battle_id", right_index=True),
+            reference.model,
+            l2=corpus.rating.l2,
+            seed=corpus.rating.seed,
+            stream=(corpus.slug, judge),
+        )
+        for judge, found in outcomes.items()
+    }
+    systems = compare_systems(rated)
+    about = {"note": "no judge has outcomes that passed its checks and gate; run a judge"}
+    if len(systems):
+        summary = summarise_systems(systems).round(3).to_markdown(index=False)
+        note = "" if len(rated) > 1 else "one judge: there is no spread over judges"
+        about = {"summary": dg.MetadataValue.md(summary), "note": note}
+    return dg.MaterializeResult(
+        value=systems,
+        metadata={
+            "reference_model": reference.model,
+            "n_shuffles": N_SHUFFLES,
+            "judges": sorted(outcomes),
+            "left_out": sorted(set(rated_judges) - set(outcomes)),
+            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
+            **about,
+            **agreement_of(outcomes),
+        },
     )
 
 
-class _References(HTMLParser):
-    """Addresses that a browser would fetch to show a page: of its elements, not of its texts."""
+def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
+    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
 
-    _LOADING = ("src", "href", "xlink:href", "srcset", "poster", "data", "action", "formaction")
-    _STYLED = ("style", "fill", "clip-path", "mask", "filter")
-    _STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?([^\s"')]+)""", re.IGNORECASE)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._in_style = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take the addresses that an element loads, and those of its style."""
-        self._in_style = tag == "style"
-        for name, value in attrs:
-            if name in self._LOADING:
-                self.found.append((value or "").strip())
-            elif name in self._STYLED:
-                self.found += self._STYLES.findall(value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        """Leave a style sheet."""
-        self._in_style = self._in_style and tag != "style"
-
-    def handle_data(self, data: str) -> None:
-        """Take the addresses in a style sheet; text on the page refers to nothing."""
-        if self._in_style:
-            self.found += self._STYLES.findall(data)
+    Rubric scores come first where they cover most of the battles that the probabilities cover.
+    """
+    found: dict[str, pd.Series[float]] = {}
+    if scored is not None:
+        found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()
+    if soft is not None:
+        own = soft[soft["source"].eq(LIKELIHOOD)]
+        found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
+    source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
+    return pd.Series(dtype=float) if source is None else found[source].astype(float)
 
 
-comparison_checks = checks_of(JUDGE_COMPARISON, partitions_def=CORPUS)
+system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
+
+
+@corpus_check(rating_systems)
+def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
+    """Systems that order models differently on the same outcomes rest on too few battles."""
+    note = f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}"
+    return evaluate(
+        summarise_systems(rating_systems),
+        [within("kendall", LEAST_KENDALL, note=note)],
+        ids=["system"],
+        remedy="Judge more battles (with the reference, if that is the system named here) before "
+        "trusting the order of models close together.",
+        severity=dg.AssetCheckSeverity.WARN,
+    )

@@ -15,9 +15,7 @@ from resources.config.catalog import Catalog
 from resources.tables.diagnostics import JUDGE_DIAGNOSTICS
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="diagnostics", code_version="1", automation_condition=FOLLOWS
-)
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="1", automation_condition=FOLLOWS)
 def judge_diagnostics(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

@@ -35,7 +35,6 @@ _LINEAGE = columns_from(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="ratings",
     code_version="2",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     ins={"candidate_scores": if_there(), "candidate_ratings": if_there()},

@@ -27,7 +27,6 @@ MAX_DISAGREEMENT = 1e-6
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},

@@ -29,7 +29,6 @@ RETRY = (
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},

@@ -1,47 +1,25 @@
-"""Ratings by every scoring method of one judge, and the methods of all judges side by side."""
+"""Ratings by every scoring method of a judge, and the methods side by side."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import settled_judges
 from assets.columns import as_columns
-from assets.conditions import (
-    COMPARES_METHODS,
-    FOLLOWS,
-    OF_CORPUS,
-    OF_CORPUS_AND_JUDGE,
-    checks_of,
-    judge_check,
-)
+from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.elo.ratings import calibrated, clusters_of, settings_of
-from assets.partitions import CORPUS, by_judge, corpus_and_judge, of_every_judge
-from assets.reliability.gate import withheld_judges
+from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from judgeline.elo import HeldOutRatings, rate, summarise
-from judgeline.intervals import WITHHELD
 from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
-from resources.method_table import FIGURES, count_spending, gather_methods, tabulate_methods
-from resources.tables.elo import METHOD_COMPARISON, METHOD_RATINGS, SCORING_METHODS
+from resources.method_table import count_spending, gather_methods, tabulate_methods
+from resources.tables.elo import METHOD_RATINGS, SCORING_METHODS
 from resources.tables.expectations import evaluate
 from resources.tables.rules import among, holds
 
 SHOWN = ("method", "mae", "spearman", "coverage", "median_width", "n_calls", "completion_tokens")
-
-_LEADING_HERE = (
-    "verdicts",
-    "choice_verdicts",
-    "score_verdicts",
-    "scored_battles",
-    "soft_outcomes",
-    "quantitative_outcomes",
-    "method_ratings",
-    "scoring_methods",
-)
 
 _NO_VOTES = (
     "nobody voted on a scored battle: methods have no human rating to be held against; "
@@ -49,9 +27,7 @@ _NO_VOTES = (
 )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="3", automation_condition=FOLLOWS
-)
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="3", automation_condition=FOLLOWS)
 def method_ratings(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,
@@ -100,9 +76,7 @@ def method_ratings(
     )
 
 
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="1", automation_condition=FOLLOWS
-)
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="1", automation_condition=FOLLOWS)
 def scoring_methods(
     context: dg.AssetExecutionContext,
     method_ratings: pd.DataFrame,
@@ -169,66 +143,3 @@ def methods_have_ratings(
         remedy="Remake method_ratings and scoring_methods together: one is older than the other.",
         severity=dg.AssetCheckSeverity.WARN,
     )
-
-
-@dg.asset(
-    **OF_CORPUS,
-    group_name="comparison",
-    code_version="1",
-    automation_condition=COMPARES_METHODS,
-    ins={
-        "scoring_methods": of_every_judge(),
-        "leaderboard": of_every_judge("model", "flags"),
-    },
-)
-def method_comparison(
-    context: dg.AssetExecutionContext,
-    scoring_methods: dict[str, pd.DataFrame],
-    leaderboard: dict[str, pd.DataFrame],
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A judge by one scoring method: error, order, coverage, width, calls and tokens.
-
-    Errors and widths in Elo points. Only judges whose last run got through the blocking checks of
-    what these numbers are made from; a rubric whose scores cannot be calibrated is one method
-    without numbers, no reason to hide the others. Figures are null, and the note says why, for a
-    judge whose ratings are withheld.
-    """
-    tables = by_judge(scoring_methods)
-    judges, left_out = settled_judges(
-        context.instance, context.partition_key, tables, assets=_LEADING_HERE
-    )
-    if not judges:
-        raise ValueError(
-            f"no judge of {context.partition_key!r} has scoring methods that passed their checks; "
-            "run a judge first"
-        )
-    table = pd.concat([tables[judge].assign(judge=judge) for judge in judges], ignore_index=True)
-    boards = by_judge(leaderboard)
-    withheld = withheld_judges({judge: boards[judge] for judge in judges if judge in boards})
-    table = without_figures(table[METHOD_COMPARISON.columns], withheld)
-    known = table[table["mae"].notna()].sort_values("mae")
-    shown = ["judge", *SHOWN]
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "by_error": dg.MetadataValue.md(known[shown].round(3).to_markdown(index=False)),
-            "judges": judges,
-            "left_out": left_out,
-            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
-        },
-    )
-
-
-def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison without what rests on ratings of judges whose ratings are withheld."""
-    reason = comparison["judge"].map(dict(withheld))
-    hidden = reason.notna()
-    why = WITHHELD + reason[hidden].astype(str)
-    old = comparison.loc[hidden, "note"]
-    table = comparison.copy()
-    table.loc[hidden, list(FIGURES)] = np.nan
-    table.loc[hidden, "note"] = why.where(old.eq(""), why + "; " + old)
-    return table
-
-
-comparison_checks = checks_of(METHOD_COMPARISON, partitions_def=CORPUS)

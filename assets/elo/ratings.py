@@ -56,7 +56,6 @@ _LINEAGE = columns_from(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="calibration",
     code_version="1",
     automation_condition=FOLLOWS,
 )
@@ -107,7 +106,6 @@ def clusters_of(rating: RatingOptions, battles: pd.DataFrame) -> np.ndarray | No
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="ratings",
     code_version="4",
     automation_condition=FOLLOWS,
     metadata=_LINEAGE,

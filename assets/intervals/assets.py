@@ -33,7 +33,7 @@ from judgeline.io import RANKS, as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.tables.expectations import evaluate
+from resources.tables.expectations import check_result, evaluate
 from resources.tables.intervals import LEADERBOARD, MORE_MODELS
 from resources.tables.rules import among, holds, n_rows
 
@@ -65,7 +65,6 @@ _LINEAGE = columns_from(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="uncertainty",
     code_version="3",
     automation_condition=FOLLOWS_RATINGS,
     ins={"battles": of_corpus_if_there("model_a", "model_b", "timestamp")},
@@ -113,7 +112,6 @@ def first_days(battles: pd.DataFrame | None) -> dict[str, float]:
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="uncertainty",
     code_version="4",
     automation_condition=FOLLOWS_WITHOUT_CANDIDATES,
     deps=[conformal_calibration],
@@ -243,12 +241,7 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
         text = "Nothing was tested: no group of models could be set apart from the others. " + (
             f"{why or 'too few models with votes calibrate'}."
         )
-        return dg.AssetCheckResult(
-            passed=True,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=text,
-            metadata={"observed": text, "remedy": ""},
-        )
+        return check_result(text, passed=True)
     return evaluate(
         tried,
         [

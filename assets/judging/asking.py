@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -34,7 +33,6 @@ from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.pool import claimed, hosting_of
 from resources.store.resource import StoredVerdicts
-from resources.tables.judging import VERDICTS, parse_check
 
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
@@ -278,17 +276,3 @@ def why_not_asked(judge: JudgeDefinition, form: FormName, battles: pd.DataFrame)
             "texts: choose one that publishes them"
         )
     return None
-
-
-def not_asked(dtypes: Mapping[str, str], note: str) -> dg.MaterializeResult[pd.DataFrame]:
-    """Return an empty table with these columns, and why the judge has no other."""
-    table = pd.DataFrame([], columns=list(dtypes)).astype(dict(dtypes))
-    return dg.MaterializeResult(value=table, metadata={"note": note})
-
-
-def parse_rate(
-    verdicts: pd.DataFrame, least: float, severity: dg.AssetCheckSeverity
-) -> dg.AssetCheckResult:
-    """Return whether at least a share `least` of the answers could be read."""
-    check = parse_check("parsed", "", least, stops=severity == dg.AssetCheckSeverity.ERROR)
-    return replace(VERDICTS, checks=[check]).check("parsed", verdicts)._replace(check_name=None)

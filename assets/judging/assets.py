@@ -19,6 +19,7 @@ from resources.judges.forms.registered import FORM_TABLES
 from resources.judges.ledger import models_named, several_models_message
 from resources.judges.recorded import recorded_choices, recorded_marks
 from resources.store.resource import StoredVerdicts
+from resources.tables.expectations import check_result
 from resources.tables.judging import SCORED_BATTLES, said_in_both_orders
 
 Published = Callable[[pd.DataFrame, pd.DataFrame, str], pd.DataFrame]
@@ -75,7 +76,6 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
     @dg.asset(
         **OF_CORPUS_AND_JUDGE,
         name=FORM_TABLES[form].name,
-        group_name="judging",
         code_version=_CODE_VERSIONS.get(form, "1"),
         description=_ABOUT.get(form, f"One answer of a judge in the form {form!r}."),
         ins={"sampled_battles": of_corpus(), **came},
@@ -121,17 +121,13 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
     named = models_named(verdicts)
     note = several_models_message(named)
-    return dg.AssetCheckResult(
-        passed=not note,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=note or "No answer names another model than the others.",
-        metadata={name: dg.MetadataValue.json(counts) for name, counts in named.items()},
-    )
+    counted = {name: dg.MetadataValue.json(counts) for name, counts in named.items()}
+    observed = note or "No answer names another model than the others."
+    return check_result(observed, passed=not note, **counted)
 
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="judging",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},

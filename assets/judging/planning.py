@@ -168,7 +168,6 @@ def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
 # No automation condition: it is for a person who is about to ask a judge.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="judging",
     code_version="1",
     ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
 )

@@ -28,7 +28,6 @@ MANY_VOTES, FEW_FOLDS = 1000, 3
 """From so many votes on, judges learn from two thirds of them: fits take longer, and need less."""
 _OF_REASONS: dict[str, Any] = {
     **OF_CORPUS_AND_JUDGE,
-    "group_name": "scoring",
     "code_version": "2",
     "automation_condition": FOLLOWS,
     "ins": {"sampled_battles": of_corpus()},

@@ -19,7 +19,7 @@ WARN_EMBEDDED = 0.95
 
 
 # No automation condition: an endpoint may charge for vectors, so somebody has to ask for them.
-@dg.asset(**OF_CORPUS_AND_JUDGE, group_name="scoring", code_version="2")
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="2")
 def rationale_embeddings(
     context: dg.AssetExecutionContext,
     verdicts: pd.DataFrame,

@@ -1,4 +1,4 @@
-"""Assets of reference-anchored Elo, and of four rating systems side by side; with their checks."""
+"""Assets of reference-anchored Elo; with their checks."""
 
 from typing import Any
 
@@ -6,51 +6,28 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.check_results import is_settled, judge_checks
 from assets.conditions import (
     FOLLOWS_WITHOUT_SCORES,
-    OF_CORPUS,
     OF_CORPUS_AND_JUDGE,
     checks_of,
-    corpus_check,
-    fans_in,
     judge_check,
 )
-from assets.partitions import (
-    CORPUS,
-    by_judge,
-    corpus_and_judge,
-    if_there,
-    of_corpus,
-    of_every_judge,
-)
+from assets.partitions import corpus_and_judge, if_there, of_corpus
 from assets.reference.anchoring import (
-    LIKELIHOOD,
-    RUBRIC,
     against,
     choose_reference,
-    covering,
     meetings,
     preferences_by_run,
     preferences_of,
     rate_against,
 )
 from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
-from assets.reference.systems import (
-    N_SHUFFLES,
-    SYSTEMS,
-    agreement_of,
-    compare_systems,
-    rate_by_systems,
-    summarise_systems,
-)
-from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
 from resources.tables.expectations import evaluate
-from resources.tables.reference import RATING_SYSTEMS, REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
+from resources.tables.reference import REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
 from resources.tables.rules import within
 
 NO_PREFERENCES = (
@@ -58,17 +35,13 @@ NO_PREFERENCES = (
     "log-probabilities ('asks: [choice]' in config/judges.yaml) or score with the rubric, or "
     "choose another 'reference' in config/corpora.yaml"
 )
-LEAST_KENDALL = 0.7
 _SHOWN = ("models_within_reach", "prompts_within_reach", "spearman_with_mean_preference",
           "std_error_difference")  # fmt: skip
 _OF_REFERENCE: dict[str, Any] = {
     **OF_CORPUS_AND_JUDGE,
-    "group_name": "reference",
     "automation_condition": FOLLOWS_WITHOUT_SCORES,
     "ins": {"sampled_battles": of_corpus(), "scored_battles": if_there()},
 }
-_NEEDED = dg.AssetSelection.assets("reference_ratings")
-_FOLLOWED = dg.AssetSelection.assets("reference_ratings", "leaderboard")
 
 
 @dg.asset(**_OF_REFERENCE, code_version="1")
@@ -205,109 +178,5 @@ def errors_are_those_of_resampling(reference_diagnostics: pd.DataFrame) -> dg.As
         ids=["note"],
         remedy="Judge more battles of the models with few prompts: see 'std_error_ratio' of each "
         "model in reference_diagnostics. Until then read their intervals as rough.",
-        severity=dg.AssetCheckSeverity.WARN,
-    )
-
-
-# ------------------------------------------------------------------ four systems
-
-
-@dg.asset(
-    **OF_CORPUS,
-    group_name="comparison",
-    code_version="1",
-    automation_condition=fans_in(_FOLLOWED, _NEEDED),
-    ins={
-        "scored_battles": of_every_judge("battle_id", "judge_outcome"),
-        "soft_outcomes": of_every_judge("battle_id", "source", "outcome"),
-        "reference_ratings": of_every_judge("model"),
-        "leaderboard": of_every_judge("model", "flags"),
-    },
-)
-def rating_systems(
-    context: dg.AssetExecutionContext,
-    sampled_battles: pd.DataFrame,
-    scored_battles: dict[str, pd.DataFrame],
-    soft_outcomes: dict[str, pd.DataFrame],
-    reference_ratings: dict[str, pd.DataFrame],
-    leaderboard: dict[str, pd.DataFrame],
-    catalog: Catalog,
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """A model's rating by one system on one judge's outcomes, and how far judges differ there.
-
-    Bradley-Terry, Glicko-2, TrueSkill and reference-anchored gaps, in Elo points about 1500. The
-    second and third depend on the order of battles; they are means over shuffles. Judges whose
-    ratings are withheld are left out.
-    """
-    corpus = corpus_of(context, catalog, "reference", "rating.l2", "rating.seed")
-    reference = choose_reference(sampled_battles, corpus.reference.model)
-    rated_judges = by_judge(reference_ratings)
-    withheld = withheld_judges(by_judge(leaderboard))
-    scored, soft = by_judge(scored_battles), by_judge(soft_outcomes)
-    outcomes = {
-        judge: found
-        for judge in rated_judges
-        if judge not in withheld
-        and len(found := outcomes_of(scored.get(judge), soft.get(judge)))
-        and is_settled(judge_checks(context.instance, corpus.slug, judge))
-    }
-    rated = {
-        judge: rate_by_systems(
-            sampled_battles.merge(found.rename("outcome"), left_on="battle_id", right_index=True),
-            reference.model,
-            l2=corpus.rating.l2,
-            seed=corpus.rating.seed,
-            stream=(corpus.slug, judge),
-        )
-        for judge, found in outcomes.items()
-    }
-    systems = compare_systems(rated)
-    about = {"note": "no judge has outcomes that passed its checks and gate; run a judge"}
-    if len(systems):
-        summary = summarise_systems(systems).round(3).to_markdown(index=False)
-        note = "" if len(rated) > 1 else "one judge: there is no spread over judges"
-        about = {"summary": dg.MetadataValue.md(summary), "note": note}
-    return dg.MaterializeResult(
-        value=systems,
-        metadata={
-            "reference_model": reference.model,
-            "n_shuffles": N_SHUFFLES,
-            "judges": sorted(outcomes),
-            "left_out": sorted(set(rated_judges) - set(outcomes)),
-            **{f"withheld {judge}": reason for judge, reason in withheld.items()},
-            **about,
-            **agreement_of(outcomes),
-        },
-    )
-
-
-def outcomes_of(scored: pd.DataFrame | None, soft: pd.DataFrame | None) -> "pd.Series[float]":
-    """Return a judge's outcomes by battle, of its rubric scores or of its own probabilities.
-
-    Rubric scores come first where they cover most of the battles that the probabilities cover.
-    """
-    found: dict[str, pd.Series[float]] = {}
-    if scored is not None:
-        found[RUBRIC] = scored.set_index("battle_id")["judge_outcome"].dropna()
-    if soft is not None:
-        own = soft[soft["source"].eq(LIKELIHOOD)]
-        found[LIKELIHOOD] = own.set_index("battle_id")["outcome"].dropna()
-    source = covering({name: len(known) for name, known in found.items()}, prefer=RUBRIC)
-    return pd.Series(dtype=float) if source is None else found[source].astype(float)
-
-
-system_checks = checks_of(RATING_SYSTEMS, partitions_def=CORPUS)
-
-
-@corpus_check(rating_systems)
-def systems_agree_on_the_order(rating_systems: pd.DataFrame) -> dg.AssetCheckResult:
-    """Systems that order models differently on the same outcomes rest on too few battles."""
-    note = f"Kendall's tau with {SYSTEMS[0]} is at least {LEAST_KENDALL:g}"
-    return evaluate(
-        summarise_systems(rating_systems),
-        [within("kendall", LEAST_KENDALL, note=note)],
-        ids=["system"],
-        remedy="Judge more battles (with the reference, if that is the system named here) before "
-        "trusting the order of models close together.",
         severity=dg.AssetCheckSeverity.WARN,
     )

@@ -18,9 +18,10 @@ from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget, JointBudget
-from resources.judges.epochs import FIRST_REPLICATE, EpochAsker, empty_epochs
+from resources.judges.epochs import FIRST_REPLICATE, EpochAsker
 from resources.store.resource import StoredVerdicts
-from resources.tables.reliability import JUDGE_DRIFT
+from resources.tables.expectations import check_result
+from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.tables.store import ParquetStore
 
 REMEDY = (
@@ -41,7 +42,6 @@ _OF_ANOTHER = (
 # No automation condition: it asks the judge afresh, every time. Its schedule does so by name.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="drift",
     code_version="1",
     ins={
         "sampled_battles": of_corpus(),
@@ -68,7 +68,7 @@ def drift_answers(
     slug, judge = corpus_and_judge(context)
     corpus, definition = catalog.corpus(slug), catalog.judge(judge)
     stored = io_manager.stored("drift_answers", slug, judge)
-    before = empty_epochs() if stored is None else stored
+    before = DRIFT_ANSWERS.filled(pd.DataFrame() if stored is None else stored)
     if definition.kind == "recorded" or recorded_verdicts["judge"].eq(judge).any():
         return _unasked(before, _RECORDED)
     if corpus.drift is None:
@@ -119,7 +119,6 @@ def _unasked(before: pd.DataFrame, note: str) -> dg.MaterializeResult[pd.DataFra
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="drift",
     code_version="2",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"sampled_battles": of_corpus(), "reliability_panel": if_there()},
@@ -222,19 +221,16 @@ def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
     latest = judge_drift[judge_drift["epoch"].eq(judge_drift["epoch"].max())]
     moved, since = latest[latest["moved"]], moved_since(judge_drift)
     compared = latest[latest["now"].notna() | latest["p_value"].notna()]
-    severity = dg.AssetCheckSeverity.ERROR
-    passed = moved.empty
+    passed, warns, remedy = moved.empty, False, REMEDY
     if latest.empty:
         observed = "No epoch has been asked since the baseline."
     elif len(moved):
         changes = "; ".join(_change_text(row, *since[row.statistic]) for row in moved.itertuples())
-        observed = f"The judge has moved: {changes}. {REMEDY}"
+        observed = f"The judge has moved: {changes}."
     elif set(compared["statistic"]) <= {"scored_share"}:
         reasons = "; ".join(dict.fromkeys(latest["note"]))
-        observed = (
-            f"Nothing could be compared: {reasons}. Raise drift.battles, or look at `status`."
-        )
-        passed, severity = False, dg.AssetCheckSeverity.WARN
+        observed = f"Nothing could be compared: {reasons}."
+        passed, warns, remedy = False, True, "Raise drift.battles, or look at `status`."
     else:
         observed = f"None of {len(compared)} statistics moved beyond chance."
     epoch = (
@@ -246,12 +242,7 @@ def judge_has_not_drifted(judge_drift: pd.DataFrame) -> dg.AssetCheckResult:
         if len(latest)
         else {}
     )
-    return dg.AssetCheckResult(
-        passed=passed,
-        severity=severity,
-        description=observed,
-        metadata={"observed": observed, "remedy": REMEDY, **epoch},
-    )
+    return check_result(observed, remedy, passed=passed, warns=warns, **epoch)
 
 
 def _change_text(row: Any, epoch: int, when: str) -> str:

@@ -16,6 +16,8 @@ from judgeline.intervals import withheld_reason
 from judgeline.io import as_table
 from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
 from resources.config.catalog import Catalog
+from resources.tables.expectations import check_result
+from resources.tables.reliability import JUDGE_GATE
 
 _DIAGNOSED = {
     "kappa": "kappa_both_ways",
@@ -27,7 +29,6 @@ _TRIPLES = 3
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS_WHAT_THERE_IS,
     ins={"reliability_panel": if_there(), "consistency": if_there()},
@@ -51,7 +52,7 @@ def judge_gate(
         thresholds=options.thresholds,
         withhold=options.withhold,
     )
-    table = as_table(gate).astype({"passed": "boolean"})
+    table = JUDGE_GATE.typed(as_table(gate))
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -159,9 +160,4 @@ def _gate_result(
     observed = f"{meaning}: {failed}." if failed else "No measured criterion failed."
     if unknown := ", ".join(gate.loc[gate["value"].isna(), "criterion"]):
         observed += f" Not measured: {unknown}."
-    return dg.AssetCheckResult(
-        passed=not failed,
-        severity=dg.AssetCheckSeverity.ERROR if withholding else dg.AssetCheckSeverity.WARN,
-        description=f"{observed} {remedy}" if failed else observed,
-        metadata={"observed": observed, "remedy": remedy},
-    )
+    return check_result(observed, remedy, passed=not failed, warns=not withholding)

@@ -34,7 +34,6 @@ _SCORES = ("score_difference", "judge_outcome", "difference_ab", "difference_ba"
 # No automation condition: judging costs money, so somebody has to ask for it by name.
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="judging",
     code_version="1",
     ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
 )

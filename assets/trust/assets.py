@@ -28,7 +28,6 @@ WARN_COVERED = 0.95
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="scoring",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},
@@ -75,7 +74,6 @@ def soft_outcomes(
 
 @dg.asset(
     **OF_CORPUS_AND_JUDGE,
-    group_name="diagnostics",
     code_version="1",
     automation_condition=FOLLOWS,
     ins={"sampled_battles": of_corpus()},

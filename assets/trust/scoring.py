@@ -54,8 +54,7 @@ def outcomes_by_source(
         *_by_choice(battles, chosen, tolerance),
         *_by_score(battles, scored, scale, tolerance),
     ]
-    filled = [SOFT_OUTCOMES.typed(part.reindex(columns=SOFT_OUTCOMES.columns)) for part in parts]
-    return pd.concat(filled, ignore_index=True)
+    return pd.concat(map(SOFT_OUTCOMES.filled, parts), ignore_index=True)
 
 
 def _by_choice(

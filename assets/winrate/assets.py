@@ -30,7 +30,6 @@ NO_VOTES = (
 PUBLISHED = "mean-outcome"
 _OF_WIN_RATES: dict[str, Any] = {
     **OF_CORPUS_AND_JUDGE,
-    "group_name": "win_rates",
     "automation_condition": FOLLOWS,
 }
 

@@ -1,6 +1,6 @@
 """Placements of every model by every method, and the ratings that are mixed of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -31,21 +31,7 @@ from judgeline.verdict.outcomes import smooth_outcome
 HEADLINE = "auto"
 """Method that ranks unless another one is asked for: `mixtures` has its rule."""
 
-JUDGE_METHODS: tuple[str, ...] = (
-    "hard",
-    "soft",
-    *(f"smoothed-{level!r}" for level in SMOOTHING_LEVELS),
-    "gap",
-    "hard-rescaled",
-    "soft-rescaled",
-    "average",
-    HEADLINE,
-)
-"""Methods that rate by a judge, at the paper's smoothing levels."""
-
 _HALVES = np.array([0.0, 0.5, 1.0])
-
-_RESERVED = ("human", *JUDGE_METHODS)
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +99,71 @@ class Placements(NamedTuple):
         return self.mixtures[method]
 
 
+class _Material(NamedTuple):
+    """What base methods are made from: battles over M models, A of them voted on, and fits of them.
+
+    `judge` (M, A, 5) counts outcomes against each anchor, `beta` has the slopes (M,).
+    """
+
+    battles: CodedBattles
+    tally: OutcomeTally
+    voted: NDArray[np.bool_]
+    judge: NDArray[np.int64]
+    beta: Floats
+    gap: GapFit
+
+
+class _Base(NamedTuple):
+    """A method that places models: what makes its target and shares, and if it has a ruler."""
+
+    make: Callable[[_Material], tuple[Target, OwnShares]]
+    on_ruler: bool = False
+
+
+def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
+    """Return every base method by name, with the baselines of some smoothing levels."""
+    baselines = {f"smoothed-{c!r}": partial(smooth_outcome, level=c) for c in levels}
+    return {
+        "human": _Base(_by_votes),
+        "hard": _Base(partial(_by_outcomes, np.asarray), on_ruler=True),
+        "soft": _Base(_by_scores, on_ruler=True),
+        **{name: _Base(partial(_by_outcomes, count)) for name, count in baselines.items()},
+        "gap": _Base(_by_gap),
+    }
+
+
+def _by_votes(of: _Material) -> tuple[Target, OwnShares]:
+    return human_target(of.battles, of.tally, of.voted), human_shares
+
+
+def _by_outcomes(count: Callable[[Floats], Floats], of: _Material) -> tuple[Target, OwnShares]:
+    target = linear_target(of.judge, count(QUARTERS), of.voted)
+    return target, lambda _, own: count(own.judge / 4)
+
+
+def _by_scores(of: _Material) -> tuple[Target, OwnShares]:
+    target = soft_target(of.judge, soft_totals(of.battles, of.beta, of.voted), of.voted)
+    return target, lambda model, own: expit(of.beta[model] * own.score)
+
+
+def _by_gap(of: _Material) -> tuple[Target, OwnShares]:
+    return own_target(of.battles, of.judge, of.gap.of_both(of.battles), of.voted), of.gap.of_own
+
+
+def _by_folds(outcomes: FoldOutcomes, of: _Material) -> tuple[Target, OwnShares]:
+    target = outcome_target(of.battles, of.judge, outcomes, of.voted)
+    return target, lambda model, own: own.turned(outcomes(model))
+
+
+JUDGE_METHODS: tuple[str, ...] = (
+    *(name for name in _bases() if name != "human"),
+    *(f"{name}-rescaled" for name, base in _bases().items() if base.on_ruler),
+    "average",
+    HEADLINE,
+)
+"""Methods that rate by a judge, at the paper's smoothing levels."""
+
+
 def place(
     battles: CodedBattles,
     beta_folds: BetaFolds,
@@ -146,32 +197,19 @@ def _placements(
     voted = require_votes(battles)
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
     _require_matching(battles, folds)
-    judge = tally.judge[:, voted]
     gap = fit_gap(battles, gap_features(battles, tally, l2=settings.l2))
-    targets = {
-        "human": human_target(battles, tally, voted),
-        "hard": linear_target(judge, QUARTERS, voted),
-        "soft": soft_target(judge, soft_totals(battles, folds.beta, voted), voted),
-    }
-    shares: dict[str, OwnShares] = {
-        "human": human_shares,
-        "hard": lambda _, own: own.judge / 4,
-        "soft": lambda model, own: expit(folds.beta[model] * own.score),
-    }
-    for level in settings.smoothing_levels:
-        name = f"smoothed-{level!r}"
-        targets[name] = linear_target(judge, smooth_outcome(QUARTERS, level), voted)
-        shares[name] = partial(_smoothed, level)
-    targets["gap"] = own_target(battles, judge, gap.of_both(battles), voted)
-    shares["gap"] = gap.of_own
-    beta = {"soft": folds.beta}
+    of = _Material(battles, tally, voted, tally.judge[:, voted], folds.beta, gap)
+    beta, bases = {"soft": folds.beta}, _bases(settings.smoothing_levels)
     for name, method in methods.items():
         outcomes, slopes = _outcomes(name, method, battles)
-        targets[name] = outcome_target(battles, judge, outcomes, voted)
-        shares[name] = partial(_turned, outcomes)
+        bases[name] = _Base(partial(_by_folds, outcomes), on_ruler=True)
         beta |= {} if slopes is None else {name: slopes}
+    made = {name: base.make(of) for name, base in bases.items()}
+    targets = {name: target for name, (target, _) in made.items()}
     placed = place_targets(targets, voted, settings.l2, np.array(battles.models)[voted])
-    return Placements(voted, targets, placed, shares, beta, mixtures(placed, voted), {"gap": gap})
+    shares = {name: own for name, (_, own) in made.items()}
+    mixed_of = mixtures(placed, voted, [name for name, base in bases.items() if base.on_ruler])
+    return Placements(voted, targets, placed, shares, beta, mixed_of, {"gap": gap})
 
 
 def human_target(battles: CodedBattles, tally: OutcomeTally, voted: NDArray[np.bool_]) -> Target:
@@ -186,14 +224,6 @@ def human_shares(_: int, own: OwnBattles) -> Floats:
     return np.where(own.human >= 0, own.human / 2, np.nan)
 
 
-def _smoothed(level: float, _: int, own: OwnBattles) -> Floats:
-    return np.asarray(smooth_outcome(own.judge / 4, level))
-
-
-def _turned(outcomes: FoldOutcomes, model: int, own: OwnBattles) -> Floats:
-    return own.turned(outcomes(model))
-
-
 def _require_matching(battles: CodedBattles, beta_folds: BetaFolds) -> None:
     if tuple(beta_folds.held_out_model) != battles.models:
         raise ValueError(
@@ -206,7 +236,7 @@ def _outcomes(
     name: str, method: ScoringMethod, battles: CodedBattles
 ) -> tuple[FoldOutcomes, Floats | None]:
     """Return a method's outcomes by fold, and the slopes (M,) behind them if there are any."""
-    if name in _RESERVED:
+    if name in ("human", *JUDGE_METHODS):
         raise ValueError(f"a method is called {name!r}, which is made from the battles themselves")
     if method.score_difference is not None:
         score = _require_scores(name, method.score_difference, len(battles))
@@ -254,14 +284,15 @@ def ruler_slopes(base: Placed, human: Placed, voted: NDArray[np.bool_]) -> Float
     return slopes
 
 
-def mixtures(placed: Mapping[str, Placed], voted: NDArray[np.bool_]) -> dict[str, Mixture]:
+def mixtures(
+    placed: Mapping[str, Placed], voted: NDArray[np.bool_], ruled: Iterable[str]
+) -> dict[str, Mixture]:
     """Return every rating that is made of placements, with its coefficients.
 
-    ``X-rescaled`` is method X on the ruler; ``average`` the mean of hard and soft on theirs;
-    ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others have votes,
-    ``gap`` for any other. Neither a model's own votes nor its own rating choose.
+    ``X-rescaled`` is method X of those `ruled`, on the ruler; ``average`` the mean of hard and soft
+    on theirs; ``auto`` the headline: ``average`` for a model beside which `AVERAGE_FROM` others
+    have votes, ``gap`` for any other. Neither a model's own votes nor its own rating choose.
     """
-    ruled = [name for name in placed if name not in ("human", "gap") and "smoothed" not in name]
     slopes = {name: ruler_slopes(placed[name], placed["human"], voted) for name in ruled}
     many = averaged(voted)
     halves = {name: slopes[name] / 2 for name in ("hard", "soft")}

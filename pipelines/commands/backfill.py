@@ -57,7 +57,7 @@ from resources.judges.judge_plan import JudgePlan
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetStore, open_store
 
-WITHOUT_CORPUS = "not group:corpus and not group:candidates and not candidate_verdicts"
+WITHOUT_CORPUS = "not group:corpus and not (candidates or candidate_battles or candidate_verdicts)"
 """What a backfill makes, as a selection of a run: nothing of the corpus and nothing of new models.
 
 It is what the daemon's backfill makes; new models are placed by a sensor, with a budget of theirs.

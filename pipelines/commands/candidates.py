@@ -203,7 +203,7 @@ def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
     ]
     rows += [
         (file or "-", "-", f"set aside: {reason}", "-", "-")
-        for file, reason in found.refused[["file", "reason"]].fillna("").itertuples(index=False)
+        for file, reason in found.refused[["file", "reason"]].itertuples(index=False)
     ]
     rows += [_unread(one) for one in files if one.is_waiting]
     rows += _repeated(files, {row[0] for row in rows}, found.candidates)

@@ -21,9 +21,7 @@ from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.live.costs import least_tokens, most_of
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.prompt import write_messages
-from resources.tables.judging import CALL_PLAN
 
-PLAN_COLUMNS = tuple(CALL_PLAN.columns)
 """Columns of a plan as a table."""
 
 BYTES_PER_TOKEN = 4.0

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
-from resources.judges.forms.choice import CHOICE_DTYPES
+from judgeline.io import SCORE_COLUMNS
+from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
 _WHOLE = (0.0, 0.5, 1.0)
 
@@ -18,7 +18,7 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
             "name one of those in config/judges.yaml, or choose a judge of another kind"
         )
     rows = published[published["battle_id"].isin(battles["battle_id"])]
-    return rows.reindex(columns=list(VERDICT_DTYPES)).astype(VERDICT_DTYPES).reset_index(drop=True)
+    return VERDICTS.filled(rows).reset_index(drop=True)
 
 
 def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
@@ -43,4 +43,4 @@ def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -
         p_b=1 - chance,
         evidence=chance.notna().map({True: "published", False: "none"}).astype("str"),
     )
-    return table.reindex(columns=list(CHOICE_DTYPES)).astype(CHOICE_DTYPES).reset_index(drop=True)
+    return CHOICE_VERDICTS.filled(table).reset_index(drop=True)

@@ -1,25 +1,61 @@
 """Declared tables of candidates: answers, battles, verdicts, controls and predictions."""
 
 from resources.tables.corpus import SAMPLED_BATTLES
-from resources.tables.judging import SCORED_BATTLES, VERDICTS
-from resources.tables.schema import Table
+from resources.tables.intervals import LEADERBOARD
+from resources.tables.judging import SCORED_BATTLES, VERDICTS, parse_check
+from resources.tables.rules import cells, holds
+from resources.tables.schema import Check, Table
 
 CANDIDATES = Table(
     "candidates",
     "model control file content_hash question_id instruction language completion family metadata",
     key=["model", "question_id"],
 )
-QUARANTINED_CANDIDATES = Table(
-    "quarantined_candidates", "file content_hash reason detail", key=["file"]
-)
 CANDIDATE_BATTLES = Table(
     "candidate_battles",
     f"{SAMPLED_BATTLES.words} candidate opponent control content_hash",
     key=["battle_id"],
 )
-CANDIDATE_VERDICTS = Table("candidate_verdicts", VERDICTS.words, key=VERDICTS.key)
+CANDIDATE_VERDICTS = Table(
+    "candidate_verdicts",
+    VERDICTS.words,
+    key=VERDICTS.key,
+    checks=[
+        parse_check(
+            "nearly_all_candidate_answers_parse",
+            "Battles of a new model without a readable verdict are left out: seldom the easy ones.",
+            asked=False,
+        )
+    ],
+)
 CANDIDATE_SCORES = Table(
     "candidate_scores", f"{SCORED_BATTLES.words} candidate control content_hash", key=["battle_id"]
+)
+CANDIDATE_RATINGS = Table(
+    "candidate_ratings",
+    f"{LEADERBOARD.words} control content_hash",
+    key=["model"],
+    checks=[
+        Check(
+            "candidates_are_placed",
+            "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
+            [
+                holds(
+                    "is_placed",
+                    lambda board: (
+                        board["rating"].notna()
+                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
+                    ),
+                    "a candidate has a rating, and battles enough to say how uncertain it is",
+                    cells(flags="no-spread"),
+                )
+            ],
+            remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
+            "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
+            warns=True,
+            ids=["model", "flags"],
+        )
+    ],
 )
 ATTACK_CONTROLS = Table(
     "attack_controls",

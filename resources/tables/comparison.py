@@ -1,6 +1,20 @@
-"""The declared table of the judges of a corpus side by side."""
+"""Declared tables of the judges of a corpus side by side, and of their methods and systems."""
 
-from resources.tables.rules import at_least, has_columns, n_rows, unique, within
+import numpy as np
+
+from resources.method_table import KINDS
+from resources.tables.elo import SCORING_METHODS
+from resources.tables.intervals import LEADERBOARD
+from resources.tables.rules import (
+    among,
+    at_least,
+    cells,
+    has_columns,
+    holds,
+    n_rows,
+    unique,
+    within,
+)
 from resources.tables.schema import Check, Table
 
 _FIGURES = (
@@ -30,6 +44,64 @@ JUDGE_COMPARISON = Table(
             ],
             remedy="Run the judges named here again, then the comparison.",
             blocking=True,
+        )
+    ],
+)
+POOLED_LEADERBOARD = Table(
+    "pooled_leaderboard",
+    f"{LEADERBOARD.words} residual std_error_analytic human_std_error judges n_scored",
+    key=["model"],
+)
+METHOD_COMPARISON = Table(
+    "method_comparison",
+    f"judge {SCORING_METHODS.words}",
+    key=["judge", "method"],
+    types=SCORING_METHODS.types,
+    checks=[
+        Check(
+            "methods_have_figures",
+            "Each judge has one row per scoring method, with every figure on its scale.",
+            [
+                unique("judge", "method", note="a judge has one row per method"),
+                among("method", list(KINDS), "the method is a known one"),
+                *(
+                    within(name, low, high, note=f"{name} lies on its scale")
+                    for name, low, high in (
+                        ("spearman", -1, 1),
+                        ("kendall", -1, 1),
+                        ("coverage", 0, 1),
+                        ("mae", 0, None),
+                    )
+                ),
+            ],
+            remedy="Remake scoring_methods of the judges named here, then the comparison.",
+        )
+    ],
+)
+_SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
+RATING_SYSTEMS = Table(
+    "rating_systems",
+    _SYSTEMS,
+    key=["system", "judge", "model"],
+    checks=[
+        Check(
+            "every_system_rates_every_model",
+            "A comparison of systems is one of the same models, or says who is missing and why.",
+            [
+                has_columns(_SYSTEMS.split(), "no column is missing", exact=False),
+                unique(
+                    "system", "judge", "model", note="a system rates a model once for each judge"
+                ),
+                holds(
+                    "explained",
+                    lambda t: (
+                        np.isfinite(t["rating"].to_numpy(dtype=float)) | t["note"].ne("").to_numpy()
+                    ),
+                    "a rating is a number, or a note says why there is none",
+                    cells(rating=np.nan, note=""),
+                ),
+            ],
+            remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",
         )
     ],
 )

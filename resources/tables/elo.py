@@ -1,7 +1,6 @@
 """Declared tables of ratings: slopes, held-out ratings, and every scoring method."""
 
-from resources.method_table import KINDS, SUMMARY_COLUMNS
-from resources.tables.rules import among, known, n_rows, unique, within
+from resources.tables.rules import among, known, n_rows, within
 from resources.tables.schema import Check, Table
 
 WARN_STD_ERRORS = 2.0
@@ -55,32 +54,10 @@ _RATINGS = (
 HELDOUT_RATINGS = Table("heldout_ratings", _RATINGS, key=["model", "method"])
 METHOD_RATINGS = Table("method_ratings", _RATINGS, key=["model", "method"])
 
-_SUMMARY = " ".join(SUMMARY_COLUMNS)
-_MAY_BE_NAN = {"prompt_tokens": "float64", "completion_tokens": "float64"}
-SCORING_METHODS = Table("scoring_methods", _SUMMARY, key=["method"], types=_MAY_BE_NAN)
-METHOD_COMPARISON = Table(
-    "method_comparison",
-    f"judge {_SUMMARY}",
-    key=["judge", "method"],
-    types=_MAY_BE_NAN,
-    checks=[
-        Check(
-            "methods_have_figures",
-            "Each judge has one row per scoring method, with every figure on its scale.",
-            [
-                unique("judge", "method", note="a judge has one row per method"),
-                among("method", list(KINDS), "the method is a known one"),
-                *(
-                    within(name, low, high, note=f"{name} lies on its scale")
-                    for name, low, high in (
-                        ("spearman", -1, 1),
-                        ("kendall", -1, 1),
-                        ("coverage", 0, 1),
-                        ("mae", 0, None),
-                    )
-                ),
-            ],
-            remedy="Remake scoring_methods of the judges named here, then the comparison.",
-        )
-    ],
+SCORING_METHODS = Table(
+    "scoring_methods",
+    "method n_models n_battles n_available mae mae_rescaled bias stretch spearman kendall "
+    "mean_beta threshold coverage median_width n_calls prompt_tokens completion_tokens note",
+    key=["method"],
+    types={"prompt_tokens": "float64", "completion_tokens": "float64"},  # may be unknown
 )

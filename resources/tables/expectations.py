@@ -26,6 +26,21 @@ SCHEMA = dg.TableSchema(
 )
 
 
+def check_result(
+    observed: str, remedy: str = "", *, passed: bool, warns: bool = True, **metadata: Any
+) -> dg.AssetCheckResult:
+    """Return the result of a check that is no rule of rows: what it saw, and what to do if failed.
+
+    One that `warns` does so where another is an error.
+    """
+    return dg.AssetCheckResult(
+        passed=passed,
+        severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,
+        description=observed if passed else f"{observed} {remedy}".strip(),
+        metadata={"observed": observed, "remedy": remedy, **metadata},
+    )
+
+
 def evaluate(
     table: pd.DataFrame,
     rules: Sequence[Rule],

@@ -113,34 +113,3 @@ LEADERBOARD = Table(
         ),
     ],
 )
-POOLED_LEADERBOARD = Table(
-    "pooled_leaderboard",
-    f"{_BOARD} residual std_error_analytic human_std_error judges n_scored",
-    key=["model"],
-)
-CANDIDATE_RATINGS = Table(
-    "candidate_ratings",
-    f"{_BOARD} control content_hash",
-    key=["model"],
-    checks=[
-        Check(
-            "candidates_are_placed",
-            "A dropped model without a rating, or with a thin one, was dropped in vain so far.",
-            [
-                holds(
-                    "is_placed",
-                    lambda board: (
-                        board["rating"].notna()
-                        & ~board["flags"].str.contains("few-battles|no-spread", regex=True)
-                    ),
-                    "a candidate has a rating, and battles enough to say how uncertain it is",
-                    cells(flags="no-spread"),
-                )
-            ],
-            remedy="not-judged: materialise candidate_verdicts, within a budget that covers it; "
-            "mostly-unscored: look at `status` in candidate_verdicts; else answer more questions.",
-            warns=True,
-            ids=["model", "flags"],
-        )
-    ],
-)

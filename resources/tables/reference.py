@@ -1,8 +1,8 @@
-"""Declared tables of the reference: gaps to one model, its reach, and four rating systems."""
+"""Declared tables of the reference: gaps to one model, and its reach."""
 
 import numpy as np
 
-from resources.tables.rules import cells, has_columns, holds, unique
+from resources.tables.rules import cells, holds, unique
 from resources.tables.schema import Check, Table
 
 REFERENCE_RATINGS = Table(
@@ -41,31 +41,4 @@ REFERENCE_DIAGNOSTICS = Table(
     "reference_diagnostics",
     "diagnostic level value unit n threshold passed note",
     key=["diagnostic", "level"],
-)
-_SYSTEMS = "system judge model rating order_spread judge_spread n_battles note"
-RATING_SYSTEMS = Table(
-    "rating_systems",
-    _SYSTEMS,
-    key=["system", "judge", "model"],
-    checks=[
-        Check(
-            "every_system_rates_every_model",
-            "A comparison of systems is one of the same models, or says who is missing and why.",
-            [
-                has_columns(_SYSTEMS.split(), "no column is missing", exact=False),
-                unique(
-                    "system", "judge", "model", note="a system rates a model once for each judge"
-                ),
-                holds(
-                    "explained",
-                    lambda t: (
-                        np.isfinite(t["rating"].to_numpy(dtype=float)) | t["note"].ne("").to_numpy()
-                    ),
-                    "a rating is a number, or a note says why there is none",
-                    cells(rating=np.nan, note=""),
-                ),
-            ],
-            remedy="Remake scored_battles or soft_outcomes of these judges, then rating_systems.",
-        )
-    ],
 )

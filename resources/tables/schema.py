@@ -83,6 +83,10 @@ class Table:
         """Return the columns of the table, in their order and with their types."""
         return table[self.columns].astype(self.dtypes)
 
+    def filled(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the same of a table that may lack columns: those are null."""
+        return self.typed(table.reindex(columns=self.columns))
+
     def without(self, note: str) -> "dg.MaterializeResult[pd.DataFrame]":
         """Return the table without rows as an asset's result, with the reason."""
         import dagster as dg

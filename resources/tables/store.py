@@ -54,6 +54,21 @@ class ParquetStore(dg.UPathIOManager):
 
     extension = ".parquet"
 
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Store a table with the types of its declaration; a Failure if it has other columns."""
+        from resources.tables.declared import TABLES  # whose forms judges have
+
+        declared = TABLES.get(context.asset_key.path[-1]) if context.has_asset_key else None
+        if declared is not None and isinstance(obj, pd.DataFrame):
+            if differing := sorted({*obj.columns} ^ {*declared.columns}):
+                raise dg.Failure(
+                    f"the table {declared.name!r} and its declaration in resources/tables differ "
+                    f"in {', '.join(map(repr, differing))}; correct the one that is wrong",
+                    allow_retries=False,
+                )
+            obj = declared.typed(obj)
+        super().handle_output(context, obj)
+
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
         """Write the table so that other processes see the old one or the new one.
 

@@ -15,11 +15,9 @@ from assets.candidates.accepting import Accepted, History, accept, contents
 from assets.candidates.assets import candidate_files_are_readable, read_candidates
 from assets.candidates.choosing import anchor_answers, rated_models
 from assets.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
-from judgeline.io import typed
 from resources.candidates.folder import list_files
 from resources.config.catalog import Catalog
 from resources.config.options import CandidateOptions
-from resources.tables.candidates import QUARANTINED_CANDIDATES
 from resources.tables.store import open_store
 
 
@@ -264,7 +262,7 @@ def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.D
     [
         ([], True, "Every complete file could be read."),
         (
-            [("a.jsonl", "broken-json", "line 2 is broken; fix it"), (None, "no-text", "no file")],
+            [("a.jsonl", "broken-json", "line 2 is broken; fix it"), ("", "no-text", "no file")],
             False,
             "2 files were set aside. a.jsonl (broken-json): line 2 is broken; fix it. attack "
             "control (no-text): no file.",
@@ -277,7 +275,7 @@ def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.D
     ],
 )
 def test_every_file_set_aside_is_named_once(rows, passed: bool, description: str) -> None:
-    table = pd.DataFrame(rows, columns=["file", "reason", "detail"])
-    found = candidate_files_are_readable(typed(table, QUARANTINED_CANDIDATES.dtypes))
+    table = pd.DataFrame(rows, columns=["file", "reason", "detail"], dtype="str")
+    found = candidate_files_are_readable(table)
     assert (found.passed, found.description) == (passed, description)
     assert found.severity.value == "ERROR"

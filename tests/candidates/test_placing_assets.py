@@ -10,7 +10,7 @@ import pytest
 from assets.candidates import attack_controls, placing
 from assets.candidates import judging as candidate_judging
 from assets.elo import ratings
-from assets.intervals import assets as uncertainty
+from assets.intervals import assets as intervals
 from assets.partitions import corpus_judge_key, register
 from judgeline.elo import RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
@@ -19,8 +19,8 @@ from judgeline.reliability.gate import Measurement, hold_to
 from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
-from resources.tables.candidates import CANDIDATE_SCORES
-from resources.tables.intervals import CANDIDATE_RATINGS, LEADERBOARD
+from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_SCORES, CANDIDATE_VERDICTS
+from resources.tables.intervals import LEADERBOARD
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
@@ -268,8 +268,6 @@ def test_a_verdict_that_failed_is_no_tie(battles, verdicts):
     assert result.metadata["n_left_out"] == 3
     assert result.value["judge_outcome"].ne(0.5).all()
     assert result.value.columns.tolist() == CANDIDATE_SCORES.columns
-    check = candidate_judging.nearly_all_candidate_answers_parse(answers)
-    assert (check.passed, check.severity) == (False, WARN)
 
 
 def test_battles_that_were_chosen_later_are_not_lost_but_not_judged(battles, verdicts):
@@ -300,7 +298,7 @@ def test_nobody_is_asked_where_nothing_is_there_or_the_judge_cannot(
     )
     assert result.value.empty
     assert note in result.metadata["note"]
-    assert candidate_judging.nearly_all_candidate_answers_parse(result.value).passed
+    assert CANDIDATE_VERDICTS.check("nearly_all_candidate_answers_parse", result.value).passed
 
 
 # the board
@@ -315,7 +313,7 @@ def board_of(
     made, scored_battles, heldout_ratings, candidate_ratings, *, kappa: float = 0.5
 ) -> pd.DataFrame:
     return made(
-        uncertainty.leaderboard, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
+        intervals.leaderboard, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
         judge_gate=gate_at(kappa), candidate_ratings=candidate_ratings,
     ).value  # fmt: skip
 

@@ -7,6 +7,7 @@ import pytest
 from browsing import Browser
 from living import Living, Timestamps
 
+from assets.partitions import CORPUS
 from pipelines.definitions import build_definitions
 from resources.config.judges import load_judges
 
@@ -22,8 +23,6 @@ EXAMPLE = "careful"
 BACKFILL_SECONDS = 1200
 MATRIX = "/assets/leaderboard?view=partitions"
 ASKING = ("verdicts", "score_verdicts", "choice_verdicts", "reliability_panel")
-FANS_IN = {"comparison", "candidates"}
-"""Groups whose tables read all judges of a corpus: they may follow a new one."""
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +62,13 @@ def moved(before: Timestamps, after: Timestamps) -> list[str]:
 
 
 def following() -> set[str]:
+    """Return the tables of a corpus that read all of its judges: they may follow a new one."""
     graph = build_definitions().resolve_asset_graph()
-    return {node.key.to_user_string() for node in graph.asset_nodes if node.group_name in FANS_IN}
+    return {
+        node.key.to_user_string()
+        for node in graph.asset_nodes
+        if node.partitions_def == CORPUS and node.group_name != "corpus"
+    }
 
 
 def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(

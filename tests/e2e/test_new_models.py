@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser]
 JUDGES = ("careful", "hasty")
 LOOKING, PLACING = new_candidates.name, place_candidates.name
 ASKING = ("verdicts", "score_verdicts", "choice_verdicts", "reliability_panel")
-CHECK_PAGE = "/assets/quarantined_candidates?view=checks&checkDetail=candidate_files_are_readable"
+CHECK_PAGE = "/assets/candidates?view=checks&checkDetail=candidate_files_are_readable"
 PLACED_SECONDS = 900
 
 
@@ -164,7 +164,7 @@ def test_a_broken_file_is_one_failed_check_and_stops_nothing(
 
 def failures(place: Living) -> list[dict[str, str]]:
     """Failed evaluations of the check of candidate files, with the run of each."""
-    executions = place.checks("quarantined_candidates", "candidate_files_are_readable")
+    executions = place.checks("candidates", "candidate_files_are_readable")
     return [
         {"runId": execution["runId"], **execution["evaluation"]}
         for execution in executions

@@ -1,6 +1,4 @@
-"""Assets of the reference and of rating systems: what they make, say and check."""
-
-from functools import partial
+"""Assets of the reference: what they make, say and check."""
 
 import dagster as dg
 import numpy as np
@@ -11,7 +9,7 @@ from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
 from resources.config.catalog import Catalog
 from resources.tables.judging import CHOICE_VERDICTS
-from resources.tables.reference import RATING_SYSTEMS, REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
+from resources.tables.reference import REFERENCE_DIAGNOSTICS, REFERENCE_RATINGS
 from resources.tables.trust import SOFT_OUTCOMES
 
 CORPUS = """stub:
@@ -153,81 +151,3 @@ def test_a_reference_out_of_reach_and_errors_of_another_size_warn(check, diagnos
     assert result.passed is not bool(said)
     assert result.severity == WARN
     assert all(words in result.description for words in said)
-
-
-def systems(sign: int = 1) -> pd.DataFrame:
-    rows = [
-        {"system": s, "judge": "x", "model": m, "rating": 1500.0 + i * sign, "note": ""}
-        for s, sign in (("bradley-terry", 1), ("trueskill", sign))
-        for i, m in enumerate("abcd")
-    ]
-    return pd.DataFrame(rows).assign(order_spread=np.nan, judge_spread=np.nan, n_battles=9)
-
-
-def test_a_rating_is_a_number_or_explained():
-    table = systems()
-    check = partial(RATING_SYSTEMS.check, "every_system_rates_every_model")
-    assert check(table).passed
-    assert check(RATING_SYSTEMS.empty()).passed
-    lacking = table.assign(rating=table["rating"].where(table["model"].ne("c")))
-    assert not check(lacking).passed
-    note = lacking["note"].mask(lacking["model"].eq("c"), "no battle with the reference")
-    assert check(lacking.assign(note=note)).passed
-    assert not check(pd.concat([table, table[:1]])).passed
-
-
-def test_systems_that_order_differently_warn():
-    assert module.systems_agree_on_the_order(systems()).passed
-    assert module.systems_agree_on_the_order(RATING_SYSTEMS.empty()).passed
-    result = module.systems_agree_on_the_order(systems(sign=-1))
-    assert (result.passed, result.severity) == (False, WARN)
-    assert "trueskill" in result.description
-
-
-# ------------------------------------------------------------------ four systems
-
-
-def soft_outcomes(ids: str, outcome: float = 0.5, source: str = "likelihood") -> pd.DataFrame:
-    return pd.DataFrame({"battle_id": list(ids), "source": source, "outcome": outcome})
-
-
-SCORED = pd.DataFrame({"battle_id": ["b"], "judge_outcome": [1.0]})
-
-
-@pytest.mark.parametrize(
-    ("scored", "soft", "expected"),
-    [
-        (SCORED, soft_outcomes("b", 0.0), {"b": 1.0}),
-        (None, soft_outcomes("b", 0.0), {"b": 0.0}),
-        (None, soft_outcomes("b", source="choice"), {}),
-        (None, None, {}),
-        (SCORED.head(0), soft_outcomes("b", 0.0), {"b": 0.0}),
-        (SCORED, soft_outcomes("bcd"), dict.fromkeys("bcd", 0.5)),  # a third would tell less
-    ],
-)
-def test_outcomes_are_of_scores_where_there_are_any(scored, soft, expected):
-    assert module.outcomes_of(scored, soft).to_dict() == expected
-
-
-@pytest.mark.parametrize("withheld", [False, True])
-def test_systems_rate_the_judges_that_are_not_withheld(
-    withheld, sampled_battles, scored_battles, catalog
-):
-    flags = "withheld: kappa 0.1" if withheld else ""
-    board = pd.DataFrame({"model": ["ant"], "flags": [flags]})
-    tables = (scored_battles, NO_SOFT, REFERENCE_RATINGS.empty(), board)
-    with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_asset_context(partition_key="stub", instance=instance)
-        per_judge = [{corpus_judge_key("stub", "x"): table} for table in tables]
-        result = module.rating_systems(context, sampled_battles, *per_judge, catalog)
-    if withheld:
-        pd.testing.assert_frame_equal(result.value, RATING_SYSTEMS.empty())
-        assert result.metadata["left_out"] == ["x"]
-        assert "withheld x" in result.metadata
-        assert "no judge has outcomes" in result.metadata["note"]
-    else:
-        assert len(result.value) == 16
-        assert result.metadata["judges"] == ["x"]
-        assert result.metadata["note"].startswith("one judge")
-        assert result.metadata["n_shared_battles"] == 60
-        assert "bradley-terry" in result.metadata["summary"].value

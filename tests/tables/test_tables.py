@@ -13,6 +13,7 @@ from assets.partitions import (
     of_every_judge,
     register,
 )
+from resources.tables.elo import BETA_FOLDS
 from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
 
 FRAME = pd.DataFrame(
@@ -66,6 +67,30 @@ def test_types_and_nulls_come_back_as_they_went(instance, tmp_path):
     assert _make(stored, instance, tmp_path, "tiny").success
     back = open_store(str(tmp_path)).stored("stored", "tiny")
     pd.testing.assert_frame_equal(back, FRAME)
+
+
+def test_a_declared_table_is_stored_with_its_types_and_no_other_columns(instance, tmp_path):
+    @dg.asset(partitions_def=CORPUS)
+    def beta_folds() -> pd.DataFrame:
+        folds = pd.DataFrame({"std_error": [1], "held_out_model": ["ant"], "n_battles": [40.0]})
+        return folds.assign(beta=2, status="ok")
+
+    assert _make(beta_folds, instance, tmp_path, "tiny").success
+    back = open_store(str(tmp_path)).stored("beta_folds", "tiny")
+    kinds = [str(kind) for kind in back.dtypes]
+    assert kinds == ["str", "float64", "float64", "int64", "str"]
+
+
+@pytest.mark.parametrize("columns", [["beta"], [*BETA_FOLDS.columns, "more"]])
+def test_a_table_with_other_columns_than_declared_is_refused(instance, tmp_path, columns):
+    @dg.asset(partitions_def=CORPUS)
+    def beta_folds() -> pd.DataFrame:
+        return pd.DataFrame(columns=columns)
+
+    (failure,) = _make(beta_folds, instance, tmp_path, "tiny").get_step_failure_events()
+    told = str(failure.step_failure_data)
+    assert ("'more'" if "more" in columns else "'held_out_model'") in told
+    assert open_store(str(tmp_path)).stored("beta_folds", "tiny") is None
 
 
 def test_layout_is_asset_corpus_judge(instance, tmp_path):

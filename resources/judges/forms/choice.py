@@ -12,8 +12,6 @@ from resources.judges.forms.options import ChoiceOptions, FormName
 from resources.tables.judging import CHOICE_VERDICTS
 from resources.tables.schema import Table
 
-CHOICE_DTYPES = CHOICE_VERDICTS.dtypes
-
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
 
 

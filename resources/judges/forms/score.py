@@ -27,8 +27,6 @@ TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 ALONE = "A"
 """Order of a presentation with one completion."""
 
-SCORE_DTYPES = SCORE_VERDICTS.dtypes
-
 
 @dataclass(frozen=True)
 class ScoreForm(ShortForm):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from assets.comparison.report_inputs import battles_behind, runs_behind
+from assets.comparison.report import battles_behind, runs_behind
 from judgeline.api import RankSettings, rank_file
 from judgeline.cli import COULD_NOT_RUN, main
 from judgeline.io import SCORE_COLUMNS, read_judged_battles

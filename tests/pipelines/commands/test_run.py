@@ -16,7 +16,6 @@ APART = {
     "drift_answers",
     "judge_drift",
     "candidates",
-    "quarantined_candidates",
     "candidate_battles",
     "candidate_verdicts",
 }

@@ -5,6 +5,7 @@ import re
 import dagster as dg
 import pytest
 
+from assets import check_results
 from assets.judging import budgets
 from assets.partitions import CORPUS, CORPUS_JUDGE
 from pipelines.definitions import SCHEDULES, SENSORS, build_definitions, defs
@@ -33,38 +34,38 @@ sampled_battles <- battles
 verdicts <- recorded_verdicts sampled_battles
 call_plan <- recorded_verdicts sampled_battles
 scored_battles <- sampled_battles verdicts
-reliability_panel <- recorded_verdicts sampled_battles verdicts
 score_verdicts <- sampled_battles
 choice_verdicts <- recorded_verdicts sampled_battles
-# scoring, by corpus and judge
+# trust, by corpus and judge
 soft_outcomes <- choice_verdicts sampled_battles score_verdicts
+consistency <- sampled_battles soft_outcomes verdicts
+# quantitative, by corpus and judge
 rationale_embeddings <- score_verdicts verdicts
 quantitative_outcomes <- rationale_embeddings sampled_battles score_verdicts scored_battles
     verdicts
 quantitative_judges <- rationale_embeddings sampled_battles score_verdicts scored_battles
     verdicts
+# elo, by corpus and judge
+beta_folds <- scored_battles
+heldout_ratings <- beta_folds scored_battles
 method_ratings <- quantitative_outcomes scored_battles soft_outcomes
 scoring_methods <- choice_verdicts method_ratings quantitative_outcomes score_verdicts
     scored_battles soft_outcomes verdicts
-# diagnostics, by corpus and judge
-consistency <- sampled_battles soft_outcomes verdicts
-judge_diagnostics <- beta_folds heldout_ratings scored_battles
-judge_gate <- consistency judge_diagnostics reliability_panel verdicts
-missingness <- sampled_battles verdicts
-missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
-# calibration, by corpus and judge
-beta_folds <- scored_battles
-# ratings, by corpus and judge
-heldout_ratings <- beta_folds scored_battles
-battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
-    scored_battles
-# uncertainty, by corpus and judge
+# intervals, by corpus and judge
 conformal_calibration <- battles heldout_ratings
 leaderboard <- candidate_ratings conformal_calibration heldout_ratings judge_gate scored_battles
-# drift, by corpus and judge
+# diagnostics, by corpus and judge
+judge_diagnostics <- beta_folds heldout_ratings scored_battles
+missingness <- sampled_battles verdicts
+missing_bounds <- beta_folds heldout_ratings sampled_battles scored_battles
+battle_influences <- beta_folds candidate_ratings candidate_scores heldout_ratings
+    scored_battles
+# reliability, by corpus and judge
+reliability_panel <- recorded_verdicts sampled_battles verdicts
+judge_gate <- consistency judge_diagnostics reliability_panel verdicts
 drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
 judge_drift <- drift_answers reliability_panel sampled_battles
-# win_rates, by corpus and judge
+# winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
 adjustment_coverage <- scored_battles
 label_plan <- scored_battles
@@ -85,9 +86,8 @@ report <- adjusted_win_rates adjustment_coverage attack_controls battle_influenc
 method_comparison <- leaderboard scoring_methods
 # candidates, by corpus
 candidates <- battles sampled_battles
-quarantined_candidates <- battles sampled_battles
 candidate_battles <- battles candidates conformal_calibration heldout_ratings sampled_battles
-# placing, by corpus and judge
+# candidates, by corpus and judge
 candidate_verdicts <- candidate_battles
 candidate_scores <- candidate_battles candidate_verdicts
 candidate_ratings <- candidate_battles candidate_scores candidate_verdicts candidates
@@ -130,6 +130,7 @@ beta_folds: beta_is_well_determined
 candidate_battles: candidates_have_enough_battles candidates_meet_all_strengths
     candidates_speak_all_languages
 candidate_ratings: candidates_are_placed
+candidates: candidate_files_are_readable
 candidate_verdicts: nearly_all_candidate_answers_parse
 choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse
 conformal_calibration: coverage_holds_across_groups
@@ -144,7 +145,6 @@ missingness: models_are_missing_alike
 predictions: fresh_residuals_are_exchangeable predictions_cover
 quantitative_judges: reasons_do_not_mislead
 quarantined_battles: few_rows_are_quarantined
-quarantined_candidates: candidate_files_are_readable
 rating_systems: every_system_rates_every_model systems_agree_on_the_order
 rationale_embeddings: most_rationales_are_embedded
 reference_diagnostics: errors_are_those_of_resampling reference_has_reach
@@ -214,6 +214,18 @@ def test_checks_are_pinned(graph):
     assert found == {True: pinned_checks(BLOCKING), False: pinned_checks(WARNING)}
 
 
+def test_checks_of_new_models_and_of_drift_settle_no_judge(graph):
+    """A judge is compared by what its tables of the corpus' own models say."""
+    judged = {
+        key.asset_key
+        for key in graph.asset_check_keys
+        if graph.get_check_spec(key).partitions_def == CORPUS_JUDGE
+    }
+    apart = {key for key in judged if graph.get(key).group_name == "candidates"}
+    settling = {spec.asset_key for spec in check_results._specs()}
+    assert settling == judged - apart - {dg.AssetKey("judge_drift")}
+
+
 def test_every_asset_and_check_says_what_it_is(graph):
     for key in graph.get_all_asset_keys():
         node = graph.get(key)
@@ -240,7 +252,7 @@ def test_the_jobs_make_every_asset_and_three_of_them_none_twice():
 
 
 def test_a_judge_is_asked_about_candidates_in_the_job_that_places_them_only():
-    candidates = {"candidates", "quarantined_candidates", "candidate_battles"}
+    candidates = {"candidates", "candidate_battles"}
     assert made_by("candidate_job") == candidates
     assert "leaderboard" in made_by("placing_job")
     asked = candidates | {"candidate_verdicts"}
@@ -304,6 +316,17 @@ def _model(annotation: object) -> object:
     """Return the type of an option that may be left out."""
     alternatives = getattr(annotation, "__args__", (annotation,))
     return next(one for one in alternatives if one is not type(None))
+
+
+def test_the_picture_in_the_readme_is_small_and_true(graph) -> None:
+    (drawn,) = re.findall(r"```mermaid(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    arrows = re.findall(r"(\w+)(?:\[[^\]]*\])? --> (?=(\w+))", drawn)
+    assert len({*sum(arrows, ())}) <= 12
+    assert [f"{a} -> {b}" for a, b in arrows if dg.AssetKey(a) not in parents(graph, b)] == []
+
+
+def parents(graph, name):
+    return graph.get(dg.AssetKey(name)).parent_keys
 
 
 def test_the_table_of_groups_is_true() -> None:

@@ -26,7 +26,6 @@ ASKING = {
 """Made by asking judges, or an endpoint for vectors: somebody has to say so."""
 BY_HAND = {
     "candidates",  # read from the folder of candidates, by its sensor
-    "quarantined_candidates",
     "candidate_battles",
     "raw_battles",  # read outside: by a person or the weekly schedule
     "quarantined_battles",

@@ -21,7 +21,7 @@ from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import LEAST_SHARE
-from resources.tables.intervals import POOLED_LEADERBOARD
+from resources.tables.comparison import POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -38,7 +38,6 @@ _OF_RATINGS = [
 
 @dg.asset(
     **OF_CORPUS,
-    group_name="comparison",
     code_version="2",
     automation_condition=COMPARES_JUDGES,
     ins={

@@ -20,7 +20,7 @@ from judgeline.elo import (
     keyed_rng,
 )
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
-from resources.tables.reference import RATING_SYSTEMS
+from resources.tables.comparison import RATING_SYSTEMS
 
 SYSTEMS: tuple[str, ...] = ("bradley-terry", "glicko-2", "trueskill", "reference-anchored")
 

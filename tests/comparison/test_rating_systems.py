@@ -2,12 +2,14 @@
 
 import math
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm
 
-from assets.reference.systems import (
+from assets.comparison import assets as module
+from assets.comparison.systems import (
     SYSTEMS,
     agreement_of,
     compare_systems,
@@ -16,6 +18,11 @@ from assets.reference.systems import (
     summarise_systems,
     trueskill_ratings,
 )
+from assets.partitions import corpus_judge_key
+from resources.config.catalog import Catalog
+from resources.tables.comparison import RATING_SYSTEMS
+from resources.tables.reference import REFERENCE_RATINGS
+from resources.tables.trust import SOFT_OUTCOMES
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "emu", "fox"])
 STRENGTH = np.linspace(-1.2, 1.2, 6)
@@ -186,3 +193,80 @@ def test_agreement_is_kappa_on_shared_battles() -> None:
     assert agreement_of({"x": x}) == {"n_shared_battles": 4}
     assert "reliability_factor" not in agreement_of({"x": x, "y": 1 - x})
     assert agreement_of({"x": x * 0, "y": x * 0}) == {"n_shared_battles": 4}  # one class only
+
+
+# ------------------------------------------------------------------ the asset and its checks
+
+
+def systems(sign: int = 1) -> pd.DataFrame:
+    rows = [
+        {"system": s, "judge": "x", "model": m, "rating": 1500.0 + i * sign, "note": ""}
+        for s, sign in (("bradley-terry", 1), ("trueskill", sign))
+        for i, m in enumerate("abcd")
+    ]
+    return pd.DataFrame(rows).assign(order_spread=np.nan, judge_spread=np.nan, n_battles=9)
+
+
+def test_a_note_explains_a_rating_that_is_not_there():
+    table = systems()
+    lacking = table.assign(rating=table["rating"].where(table["model"].ne("c")))
+    note = lacking["note"].mask(lacking["model"].eq("c"), "no battle with the reference")
+    check = RATING_SYSTEMS.check("every_system_rates_every_model", lacking.assign(note=note))
+    assert check.passed
+
+
+def test_systems_that_order_differently_warn():
+    assert module.systems_agree_on_the_order(systems()).passed
+    assert module.systems_agree_on_the_order(RATING_SYSTEMS.empty()).passed
+    result = module.systems_agree_on_the_order(systems(sign=-1))
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "trueskill" in result.description
+
+
+def soft_outcomes(ids: str, outcome: float = 0.5, source: str = "likelihood") -> pd.DataFrame:
+    return pd.DataFrame({"battle_id": list(ids), "source": source, "outcome": outcome})
+
+
+SCORED = pd.DataFrame({"battle_id": ["b"], "judge_outcome": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("scored", "soft", "expected"),
+    [
+        (SCORED, soft_outcomes("b", 0.0), {"b": 1.0}),
+        (None, soft_outcomes("b", 0.0), {"b": 0.0}),
+        (None, soft_outcomes("b", source="choice"), {}),
+        (None, None, {}),
+        (SCORED.head(0), soft_outcomes("b", 0.0), {"b": 0.0}),
+        (SCORED, soft_outcomes("bcd"), dict.fromkeys("bcd", 0.5)),  # a third would tell less
+    ],
+)
+def test_outcomes_are_of_scores_where_there_are_any(scored, soft, expected):
+    assert module.outcomes_of(scored, soft).to_dict() == expected
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_systems_rate_the_judges_that_are_not_withheld(
+    withheld, sampled_battles, scored_battles, tmp_path
+):
+    corpora = tmp_path / "corpora.yaml"
+    corpora.write_text("stub: {reader: battles, location: x.csv, reference: {model: ant}}")
+    catalog = Catalog(corpora_file=str(corpora))
+    flags = "withheld: kappa 0.1" if withheld else ""
+    board = pd.DataFrame({"model": ["ant"], "flags": [flags]})
+    tables = (scored_battles, SOFT_OUTCOMES.empty(), REFERENCE_RATINGS.empty(), board)
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_asset_context(partition_key="stub", instance=instance)
+        per_judge = [{corpus_judge_key("stub", "x"): table} for table in tables]
+        result = module.rating_systems(context, sampled_battles, *per_judge, catalog)
+    if withheld:
+        pd.testing.assert_frame_equal(result.value, RATING_SYSTEMS.empty())
+        assert result.metadata["left_out"] == ["x"]
+        assert "withheld x" in result.metadata
+        assert "no judge has outcomes" in result.metadata["note"]
+    else:
+        assert len(result.value) == 16
+        assert result.metadata["judges"] == ["x"]
+        assert result.metadata["note"].startswith("one judge")
+        assert result.metadata["n_shared_battles"] == 60
+        assert "bradley-terry" in result.metadata["summary"].value

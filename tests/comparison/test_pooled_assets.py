@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from assets.candidates.placing import place_newcomer
-from assets.intervals.pooled import (
+from assets.comparison.pooled import (
     candidate_tables,
     common_battles,
     compare_pooled,

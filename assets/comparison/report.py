@@ -1,0 +1,314 @@
+"""The report of a corpus: its tables, the battles behind them, costs and runs, on one page."""
+
+import platform
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from assets.check_results import judge_checks
+from assets.columns import as_columns
+from assets.conditions import REPORTS
+from assets.partitions import (
+    BY_CORPUS,
+    CORPUS,
+    by_judge,
+    if_there,
+    of_every_judge,
+    previews_silenced,
+)
+from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
+from assets.settings import EVERY_JUDGE, SETTINGS, stated
+from judgeline.elo import HeldOutRatings, summarise
+from judgeline.io import as_table
+from judgeline.report import (
+    COMPANIONS,
+    COST_COLUMNS,
+    MOST_PER_SIDE,
+    Evidence,
+    JudgeTables,
+    evidence_of,
+    strongest,
+    write_report,
+)
+from judgeline.verdict import POOLED
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition
+from resources.config.paths import home
+from resources.judges.live.fields import Price
+from resources.tables.store import ParquetStore
+
+Tables = dict[str, pd.DataFrame]
+
+REPORTED = (
+    "leaderboard",
+    "heldout_ratings",
+    "beta_folds",
+    "conformal_calibration",
+    "judge_diagnostics",
+    "missingness",
+    "missing_bounds",
+    "scored_battles",
+)
+_LOOKED_UP = "battle_influences"
+_ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
+_REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
+ASKING = (
+    "verdicts",
+    "reliability_panel",
+    "score_verdicts",
+    "choice_verdicts",
+    "candidate_verdicts",
+    "drift_answers",
+)
+"""Tables of answers: what a judge is asked for."""
+
+_TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}
+_COUNTED = ["status", "prompt_tokens", "completion_tokens"]
+
+
+def battles_behind(
+    store: ParquetStore, corpus: str, judge: str, influences: pd.DataFrame
+) -> list[Evidence]:
+    """Return the battles that move each rating by a judge most, with texts and answers.
+
+    Only those few rows of the tables of battles and verdicts are kept in memory.
+    """
+    found = []
+    for is_candidate, own in influences.groupby("is_candidate", sort=True):
+        chosen = strongest(own, MOST_PER_SIDE)
+        battles, verdicts = _TEXTS[bool(is_candidate)]
+        ids = set(chosen["battle_id"])
+        texts = store.matching(battles, corpus, column="battle_id", among=ids)
+        answers = store.matching(verdicts, corpus, judge, column="battle_id", among=ids)
+        if texts is not None and answers is not None:
+            found += evidence_of(chosen, texts, answers)
+    return found
+
+
+def costs_of(
+    instance: dg.DagsterInstance, store: ParquetStore, catalog: Catalog, corpus: str
+) -> pd.DataFrame:
+    """Return what judges were asked on a corpus and what that takes, one row per table of answers.
+
+    Tokens are those of every answer that stands in the table, whenever it was bought; the price is
+    that of as many tokens, null where none is configured.
+    """
+    judges = catalog.judges()
+    rows = []
+    for asset in ASKING:
+        for judge in store.partitions(asset, corpus):
+            answers = store.picked(asset, corpus, judge, columns=_COUNTED)
+            if answers is not None and len(answers):
+                made = last_made(instance, corpus, judge, [asset])
+                account = made[0].said if made else {}
+                price = judges[judge].price_per_million if judge in judges else None
+                rows.append({"judge": judge, "asset": asset, **_cost(answers, account, price)})
+    table = pd.DataFrame(rows, columns=list(COST_COLUMNS))
+    return table.sort_values(["judge"], kind="stable", ignore_index=True)
+
+
+def _cost(answers: pd.DataFrame, account: Mapping[str, Any], price: Price | None) -> dict[str, Any]:
+    n_calls, tokens = _taken(answers, account)
+    price = price if tokens.notna().all() else None
+    return {
+        "n_calls": n_calls,
+        "n_failed": int(answers["status"].ne("ok").sum()),
+        **tokens.astype("Int64").to_dict(),
+        "price": price.of(*map(int, tokens)) if price else None,
+        "currency": price.currency if price else None,
+        "n_bought": account.get("n_asked"),
+    }
+
+
+def _taken(answers: pd.DataFrame, account: Mapping[str, Any]) -> tuple[int, pd.Series]:
+    """Return calls and tokens of a table of answers; of one without tokens, from its account."""
+    columns = _COUNTED[1:]
+    if set(columns) <= set(answers):
+        return len(answers), answers[columns].astype("Int64").sum(min_count=1)
+    bought = {name: account.get(f"{name}_bought", pd.NA) for name in columns}
+    return int(account.get("n_calls", len(answers))), pd.Series(bought, dtype="Int64")
+
+
+def runs_behind(
+    instance: dg.DagsterInstance, corpus: str, judge: str
+) -> tuple[dict[str, str], pd.DataFrame]:
+    """Return what a judge's ratings were made of, in words, and the runs that made each table."""
+    made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
+    runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
+    columns = ["asset", "made_at", "run_id", "code_version"]
+    return _words(said_of(made)), pd.DataFrame(runs, columns=columns)
+
+
+def _words(said: Mapping[str, Any]) -> dict[str, str]:
+    plain = {name: said[name] for name in SAID if isinstance(said.get(name), str | int)}
+    return {name.replace("_", " "): str(value) for name, value in plain.items()}
+
+
+with previews_silenced():
+    SELF_CONTAINED = dg.AssetCheckSpec(
+        "report_is_self_contained",
+        asset="report",
+        partitions_def=CORPUS,
+        description="The page opens without a network: it refers to nothing outside itself.",
+    )
+
+
+@dg.asset(
+    partitions_def=CORPUS,
+    kinds={"html"},
+    owners=["team:evaluation"],
+    code_version="3",
+    automation_condition=REPORTS,
+    check_specs=[SELF_CONTAINED],
+    ins={
+        "judge_comparison": if_there(),
+        "method_comparison": if_there(),
+        "pooled_leaderboard": if_there(),
+        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
+    },
+    deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
+)
+def report(
+    context: dg.AssetExecutionContext,
+    judge_comparison: pd.DataFrame | None,
+    method_comparison: pd.DataFrame | None,
+    pooled_leaderboard: pd.DataFrame | None,
+    catalog: Catalog,
+    io_manager: dg.ResourceParam[ParquetStore],
+    **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
+) -> dg.MaterializeResult:
+    """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
+
+    It holds the battles that move each rating most, down to the judge's answers.
+    Where no judge has ratings on the human scale it compares their scoring methods, and says so.
+    """
+    corpus = catalog.corpus(context.partition_key)
+    by_asset = {name: by_judge(fanned) for name, fanned in tables.items()}
+    if judge_comparison is not None:  # it may be older than the retirement of a judge
+        there = judge_comparison["judge"].isin([*by_asset["leaderboard"], POOLED])
+        judge_comparison = judge_comparison[there].reset_index(drop=True) if there.any() else None
+    if judge_comparison is None and method_comparison is None:
+        raise ValueError(
+            f"neither judges nor scoring methods of {corpus.slug!r} are compared yet; run a judge "
+            "first"
+        )
+    compared = [] if judge_comparison is None else judge_comparison["judge"].unique().tolist()
+    judges = [judge for judge in compared if judge != POOLED]
+    left_out = sorted(set(by_asset["leaderboard"]).difference(judges))
+    path = write_report(
+        home() / "reports" / f"{corpus.slug}.html",
+        title=f"Judges of {corpus.display_name}",
+        corpus_name=corpus.display_name,
+        simulated=corpus.reader == "arena",
+        judges=[_tables_of(context, catalog, io_manager, judge, by_asset) for judge in judges],
+        provenance=_provenance(corpus),
+        comparison=judge_comparison,
+        methods=method_comparison,
+        costs=costs_of(context.instance, io_manager, catalog, corpus.slug),
+        left_out=left_out,
+        pooled=pooled_leaderboard if POOLED in compared else None,
+    )
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(path),
+            "judges": judges,
+            "left_out": left_out,
+            "kilobytes": path.stat().st_size / 1000,
+            SETTINGS: stated(catalog, corpus.slug, None, _REPORT_SETTINGS),
+        },
+        check_results=[self_contained(path)],
+    )
+
+
+def _tables_of(
+    context: dg.AssetExecutionContext,
+    catalog: Catalog,
+    store: ParquetStore,
+    judge: str,
+    tables: Mapping[str, Tables],
+) -> JudgeTables:
+    of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
+    ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
+    corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
+    origin, runs = runs_behind(context.instance, corpus, judge)
+    known = catalog.judges()  # a judge may have left the configuration meanwhile
+    return JudgeTables(
+        judge=judge,
+        display_name=known[judge].display_name if judge in known else judge,
+        summary=as_table(summarise(ratings)),
+        checks=judge_checks(context.instance, context.partition_key, judge),
+        **{name: table for name, table in of_judge.items() if name in REPORTED},
+        companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
+        battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
+        origin=origin,
+        runs=runs,
+    )
+
+
+def _provenance(corpus: CorpusDefinition) -> dict[str, str]:
+    """Return the settings and versions that make these numbers again."""
+    settings = {f"rating.{name}": value for name, value in corpus.rating.model_dump().items()}
+    stated_by = {
+        "corpus": corpus.slug,
+        **{name.replace("_", " "): getattr(corpus, name) for name in _ORIGIN},
+        **settings,
+        "judgeline": version("judgeline"),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return {name: str(value) for name, value in stated_by.items() if value is not None}
+
+
+def self_contained(path: Path) -> dg.AssetCheckResult:
+    """Return whether a page refers to nothing that a browser would have to fetch."""
+    page = _References()
+    page.feed(path.read_text(encoding="utf-8"))
+    page.close()
+    fetched = [one for one in page.found if one and not one.lower().startswith(("data:", "#"))]
+    return dg.AssetCheckResult(
+        check_name=SELF_CONTAINED.name,
+        passed=not fetched,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"The page refers to {', '.join(fetched[:5])}: embed what it needs."
+        if fetched
+        else "The page refers to nothing outside itself.",
+        metadata={"references": fetched},
+    )
+
+
+class _References(HTMLParser):
+    """Addresses that a browser would fetch to show a page: of its elements, not of its texts."""
+
+    _LOADING = ("src", "href", "xlink:href", "srcset", "poster", "data", "action", "formaction")
+    _STYLED = ("style", "fill", "clip-path", "mask", "filter")
+    _STYLES = re.compile(r"""(?:url\(|@import\s)\s*["']?([^\s"')]+)""", re.IGNORECASE)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take the addresses that an element loads, and those of its style."""
+        self._in_style = tag == "style"
+        for name, value in attrs:
+            if name in self._LOADING:
+                self.found.append((value or "").strip())
+            elif name in self._STYLED:
+                self.found += self._STYLES.findall(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a style sheet."""
+        self._in_style = self._in_style and tag != "style"
+
+    def handle_data(self, data: str) -> None:
+        """Take the addresses in a style sheet; text on the page refers to nothing."""
+        if self._in_style:
+            self.found += self._STYLES.findall(data)
