@@ -26,7 +26,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
-from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge
 from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
 from resources.judges.ledger import Ledger, models_named, several_models_message

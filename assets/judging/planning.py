@@ -16,8 +16,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import present
-from resources.judges.forms.options import FormName
-from resources.judges.forms.registered import FORM_TABLES
+from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.judges.judge import Presentation
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
 from resources.judges.recorded import recorded_choices

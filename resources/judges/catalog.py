@@ -10,9 +10,7 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
-from resources.judges.forms.registered import FORM_TABLES, form_with
+from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
@@ -67,7 +65,7 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
     judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
     if form == "rubric":
         return judge
-    asked = form_of_definition(definition, form)
+    asked = form_with(form, definition)
     return BuiltinFormJudge(judge, asked, template_of(definition, form))
 
 
@@ -102,7 +100,7 @@ def open_served(
     )
     options: dict[str, Any] = {
         "folder": home() / "batches",
-        "form": form_of_definition(definition, form),
+        "form": form_with(form, definition),
         "warn": on_warning,
     }
     if definition.batch:
@@ -125,14 +123,9 @@ def open_managed(
         definition.vllm or VllmOptions(),
         template_of(definition, form),
         hosting or Hosting(),
-        form_of_definition(definition, form),
+        form_with(form, definition),
         on_warning,
     )
-
-
-def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
-    """Return a form with the options that a judge declares."""
-    return form_with(form, definition)
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
@@ -140,7 +133,7 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
     if form == "rubric":
         return definition
     changes: dict[str, Any] = {"log_probabilities": definition.log_probabilities_of(form)}
-    if form_of_definition(definition, form).response_format is None:
+    if form_with(form, definition).response_format is None:
         changes["structured_output"] = "off"
     return definition.model_copy(update=changes)
 
@@ -149,7 +142,7 @@ def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
     """Return the prompt of a served judge, checked."""
     from resources.judges.live.prompt import require_template
 
-    asked = form_of_definition(definition, form)
+    asked = form_with(form, definition)
     # an absolute path stays itself
     file = config_dir() / "prompts" / (asked.template or definition.template)
     template = read_template(file)
@@ -182,5 +175,5 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
     found = remembered(home() / "endpoints", place, model) if model else None
     if found is None:
         return False
-    needs_more = form_of_definition(definition, form).needs_alternatives and found.log_probabilities
+    needs_more = form_with(form, definition).needs_alternatives and found.log_probabilities
     return not needs_more or found.alternatives is not None

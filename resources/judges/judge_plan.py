@@ -13,9 +13,9 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import n_runs
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
+from resources.judges.catalog import open_judge, template_of, was_probed
 from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FormName, form_with
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.live.costs import least_tokens, most_of
@@ -187,7 +187,7 @@ def expect_calls(
     too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
     others.
     """
-    asked, n_times = form_of_definition(judge, form), n_replicates or judge.replicates
+    asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
     def shown(evidence: Evidence) -> list[Presentation]:
         presentations = asked.present(battles, n_runs(asked, evidence, n_times))

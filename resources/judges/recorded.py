@@ -3,7 +3,7 @@
 import pandas as pd
 
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
-from resources.judges.forms.choice import CHOICE_DTYPES
+from resources.tables.judging import CHOICE_VERDICTS
 
 _WHOLE = (0.0, 0.5, 1.0)
 
@@ -43,4 +43,6 @@ def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -
         p_b=1 - chance,
         evidence=chance.notna().map({True: "published", False: "none"}).astype("str"),
     )
-    return table.reindex(columns=list(CHOICE_DTYPES)).astype(CHOICE_DTYPES).reset_index(drop=True)
+    return CHOICE_VERDICTS.typed(table.reindex(columns=CHOICE_VERDICTS.columns)).reset_index(
+        drop=True
+    )

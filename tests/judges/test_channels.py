@@ -52,6 +52,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_managed
+from resources.judges.forms.form import Reading
 from resources.judges.judge import Answer, Presentation
 from resources.judges.ledger import Ledger
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
@@ -543,7 +544,9 @@ def test_identities_of_older_versions_stay(fields: dict[str, Any], expected: str
 # money
 
 
-def spent(ask: Any, tmp_path: Path, budget: Budget, **fields: Any) -> tuple[dict[int, Answer], Any]:
+def spent(
+    ask: Any, tmp_path: Path, budget: Budget, **fields: Any
+) -> tuple[dict[int, Reading], Any]:
     with serving(BatchServer()) as server:
         return dict(ask(server, tmp_path, **fields).answer(SHOWN, budget)), server
 
@@ -579,7 +582,7 @@ def test_implausible_usage_counts_as_reserved_and_is_said_once(ask, tmp_path: Pa
     budget, warnings = Budget(tokens=60_000), list[str]()
     with serving(replying(stating(usage=stated((1, 1))))) as server:
         judge = ask(server, tmp_path, warn=warnings.append)
-        given = dict(judge.answer(SHOWN, budget))
+        given = {place: one.answer for place, one in judge.answer(SHOWN, budget)}
     assert {(one.prompt_tokens, one.completion_tokens) for one in given.values()} == {(1, 1)}
     assert 0 < len(given) < len(SHOWN)
     assert budget.spent.prompt_tokens + budget.spent.completion_tokens > 1700 * len(given)

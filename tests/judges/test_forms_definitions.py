@@ -11,9 +11,8 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import in_form, open_judge, template_of
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.options import ChoiceOptions, ScoreOptions
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
@@ -78,11 +77,11 @@ def test_forms_have_defaults(tmp_path: Path) -> None:
         "scale": (1, 100),
         "digits_per_token": 3,
         "samples": 10,
-        "template": "score.txt",
+        "template": None,
         "structured": False,
     }
     assert judge.choice.model_dump() == {
-        "tolerance": 0.0, "samples": 10, "template": "choice.txt", "structured": False,
+        "tolerance": 0.0, "samples": 10, "template": None, "structured": False,
     }  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,11 @@ from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
 from resources.judges.annotation import annotate
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.options import ScoreOptions
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.choice import ChoiceForm, choice_chances
+from resources.judges.forms.form import ShortForm
+from resources.judges.forms.score import ScoreForm, ScoreOptions, score_chances
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.forms import BuiltinFormJudge, choice_odds, score_odds
+from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
@@ -336,7 +335,7 @@ def test_identity_tells_forms_apart_and_keeps_the_rubrics(form) -> None:
 
 @given(ahead=st.floats(-9, 9), spread=st.floats(0.05, 5))
 def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: float) -> None:
-    odds, mirrored = choice_odds(ahead, spread), choice_odds(-ahead, spread)
+    odds, mirrored = choice_chances(ahead, spread), choice_chances(-ahead, spread)
     assert odds.probabilities.sum() == pytest.approx(1, abs=1e-12)
     assert odds.probabilities[::-1] == pytest.approx(mirrored.probabilities, abs=1e-12)
     assert (odds.probabilities[0] - odds.probabilities[2]) * ahead >= 0
@@ -344,7 +343,7 @@ def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: fl
 
 @given(points=st.floats(-3, 14), spread=st.floats(0.05, 3))
 def test_score_odds_are_those_of_a_normal_on_the_scale(points: float, spread: float) -> None:
-    odds = score_odds(points, spread, (1, 100))
+    odds = score_chances(points, spread, (1, 100))
     said = np.array([int(word) for word in odds.words])
     centre = np.clip(1 + 11 * (points - 1), 1, 100)
     assert said.min() >= 1
@@ -362,5 +361,8 @@ def test_numbers_longer_than_a_token_are_refused() -> None:
 
 
 def test_a_form_without_odds_of_its_own_is_refused() -> None:
+    class Letters(ShortForm):
+        name = "letters"
+
     with pytest.raises(ValueError, match="not asked in the form 'letters'"):
-        judge(FLAWLESS, SimpleNamespace(name="letters"))
+        judge(FLAWLESS, Letters())

@@ -18,11 +18,11 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.forms.choice import ChoiceForm
+from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Form
-from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields

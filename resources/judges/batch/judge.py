@@ -21,7 +21,8 @@ from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Records
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.judge import Answer, Presentation
+from resources.judges.forms.form import Reading
+from resources.judges.judge import Presentation
 from resources.judges.live.asking import redacted, seeded
 from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import EndpointError
@@ -57,7 +58,7 @@ class LiveJudge(_Recorded):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield what a served judge yields."""
         if presentations:
             self._require_collected(presentations)
@@ -99,7 +100,7 @@ class BatchJudge(_Recorded):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield answers as their batches end, each with the position of its presentation.
 
         Calls that an earlier run submitted are collected, whatever became of that run. Closing
@@ -112,13 +113,13 @@ class BatchJudge(_Recorded):
         for position, shown in enumerate(presentations):
             positions.setdefault(call_identity(self, shown), []).append(position)
         wanted = {identity: presentations[at[0]] for identity, at in positions.items()}
-        for identity, answer in self._answers(wanted, budget):
+        for identity, reading in self._answers(wanted, budget):
             for position in positions[identity]:
-                yield position, answer
+                yield position, reading._replace(shown=presentations[position])
 
     def _answers(
         self, wanted: dict[str, Presentation], budget: Budget
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Iterator[tuple[str, Reading]]:
         """Yield answers by call: batch after batch, for as long as the budget covers another."""
         retries = Retries(self._endpoint, self._policy, self._warn)
         meter = Meter(budget, self._fields.price_per_million, self.counts, self._warn)
@@ -146,9 +147,10 @@ class BatchJudge(_Recorded):
                             if result.hopeless is not None:
                                 problems.append(result.hopeless)
                                 continue
-                            del wanted[identity]
                             answer = redacted(result.answer, self._endpoint)
-                            yield identity, self.as_expected(answer)
+                            status, shown = answer.failure or "ok", wanted.pop(identity)
+                            reading = Reading(shown, answer, status, result.value)
+                            yield identity, self.as_expected(reading)
                     self._require_none(problems)
                     submitter.cover(wanted)
 

@@ -8,7 +8,7 @@ from typing import IO, Any, NamedTuple
 
 from openai.types.chat import ChatCompletion
 
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, Reading
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.replies import MalformedReplyError, read_reply, understood
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of one request.
+    """What came of one request: an answer, and its value if it could be read.
 
     `is_billed` tells whether it was paid for; `hopeless` why the same, asked again, would fail as
     well until somebody mends something. That is then no answer. `is_lost` marks a result that was
@@ -44,6 +44,7 @@ class Result(NamedTuple):
 
     answer: Answer
     is_billed: bool
+    value: Any = None
     hopeless: str | None = None
     is_lost: bool = False
 
@@ -118,10 +119,10 @@ def read_result(
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:
         try:
-            answer = understood(body, lambda found: _answer(found, shown, form))
+            reading = understood(body, lambda found: _reading(found, shown, form))
         except MalformedReplyError as error:
-            answer = replace(NOTHING.answer, said=str(error))
-        return Result(answer, is_billed=True)
+            return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
+        return Result(reading.answer, is_billed=True, value=reading.value)
     error = _mapping(body.get("error") or line.get("error"))
     trouble = _trouble(status, error, policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
@@ -129,8 +130,8 @@ def read_result(
     return Result(answer, is_billed=False, hopeless=stopped)
 
 
-def _answer(body: dict[str, Any], shown: Presentation, form: Form) -> Answer:
-    return read_reply(ChatCompletion.model_construct(**body), shown, form).answer
+def _reading(body: dict[str, Any], shown: Presentation, form: Form) -> Reading:
+    return read_reply(ChatCompletion.model_construct(**body), shown, form)
 
 
 def _trouble(

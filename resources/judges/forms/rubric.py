@@ -1,15 +1,13 @@
 """The form with two completions and six marks for each."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict import Rubric, parse_answer, require_own_scores
 from resources.judges.forms.form import Form, Reading
-from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
 from resources.judges.live.prompt import MARKS_AGAIN, answer_format
 from resources.tables.judging import VERDICTS
-from resources.tables.schema import Table
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 
@@ -17,8 +15,8 @@ _NO_MARKS = (None,) * len(SCORE_COLUMNS)
 class RubricForm(Form):
     """The rubric, the oldest form: it has no part in a judge's identity, and no odds."""
 
-    name: FormName = "rubric"
-    table: ClassVar[Table] = VERDICTS
+    name = "rubric"
+    table = VERDICTS
     again = MARKS_AGAIN
     response_format = answer_format()
     typical_tokens = 110  # twelve keys and scores

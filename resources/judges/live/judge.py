@@ -15,9 +15,9 @@ import openai
 
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, Reading
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Evidence, Presentation
+from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.costs import Meter
@@ -141,7 +141,7 @@ class ServedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
@@ -158,18 +158,18 @@ class ServedJudge:
         given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
         lost = 0
         with contextlib.closing(given):
-            for position, answer in given:
-                if answer is None:  # for want of budget
+            for position, reading in given:
+                if reading is None:  # for want of budget
                     continue
-                answer = self.as_expected(answer)
-                yield position, answer
-                lost = lost + 1 if answer.failure in ("transport", "other_model") else 0
+                reading = self.as_expected(reading)
+                yield position, reading
+                lost = lost + 1 if reading.status in ("transport", "other_model") else 0
                 if lost >= _SILENT:
-                    raise self._gone(answer)
+                    raise self._gone(reading)
 
-    def _gone(self, answer: Answer) -> EndpointError:
+    def _gone(self, last: Reading) -> EndpointError:
         """Return the error that ends asking, after many failed answers and this last one."""
-        failure, said = str(answer.failure), answer.said or ""
+        failure, said = last.status, last.answer.said or ""
         kind = OutOfReachError if may_pass(failure, said) else EndpointError
         return kind(
             f"judge {self._slug!r}: the last {_SILENT} requests to {self._endpoint.url} all failed "
@@ -223,18 +223,19 @@ class ServedJudge:
         wanted = self.form.needs_alternatives and self._has_log_probabilities
         return self.capabilities.alternatives if wanted else None
 
-    def as_expected(self, answer: Answer) -> Answer:
+    def as_expected(self, reading: Reading) -> Reading:
         """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
-        rule, came = self._fields.expect_model, answer.reply_model
+        rule, came = self._fields.expect_model, reading.answer.reply_model
         if rule == "any" or came == self._model:
-            return answer
-        if came is None and answer.failure is not None:  # there was no reply, or it failed anyway
-            return answer
+            return reading
+        if came is None and reading.status != "ok":  # there was no reply, or it failed anyway
+            return reading
         if rule == "prefix" and came is not None and came.startswith(self._model):
-            return answer
+            return reading
         named = "no model" if came is None else f"the model {came!r}"
         said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
-        return replace(answer, failure="other_model", said=said)
+        answer = replace(reading.answer, failure="other_model", said=said)
+        return reading._replace(answer=answer, status="other_model", value=None)
 
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding

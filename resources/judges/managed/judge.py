@@ -9,9 +9,9 @@ from contextlib import closing
 from functools import cached_property
 
 from resources.judges.budget import Budget
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, Reading
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Evidence, Presentation
+from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge
@@ -71,7 +71,7 @@ class ManagedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield what a served judge yields, on a server that runs until then and no longer."""
         if not presentations:
             return
@@ -90,11 +90,11 @@ class ManagedJudge:
             self._last = server
             asked = self._served(server.endpoint)
             asked.counts = self.counts
-            for position, answer in scope.enter_context(
+            for position, reading in scope.enter_context(
                 closing(asked.answer(presentations, budget))
             ):
-                self._require_server(answer, server)
-                yield position, answer
+                self._require_server(reading, server)
+                yield position, reading
 
     def _served(self, endpoint: Endpoint) -> ServedJudge:
         shaping = self._options.shaping()
@@ -122,9 +122,9 @@ class ManagedJudge:
             warn=self._warn,
         )
 
-    def _require_server(self, answer: Answer, server: Server) -> None:
+    def _require_server(self, reading: Reading, server: Server) -> None:
         """Tell a server that died from one battle that got lost: nothing more would come."""
-        if answer.failure == "transport" and server.has_ended():
+        if reading.status == "transport" and server.has_ended():
             raise server.failure(
                 f"judge {self._slug!r}: vLLM stopped with exit code {server.exit_code} while it "
                 "answered; what it had answered is kept"
