@@ -18,9 +18,9 @@ from judgeline.reliability import FALSE_ALARM, Judgement, detect_drift
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget, JointBudget
-from resources.judges.epochs import FIRST_REPLICATE, EpochAsker, empty_epochs
+from resources.judges.epochs import FIRST_REPLICATE, EpochAsker
 from resources.store.resource import StoredVerdicts
-from resources.tables.reliability import JUDGE_DRIFT
+from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT
 from resources.tables.store import ParquetStore
 
 REMEDY = (
@@ -68,7 +68,7 @@ def drift_answers(
     slug, judge = corpus_and_judge(context)
     corpus, definition = catalog.corpus(slug), catalog.judge(judge)
     stored = io_manager.stored("drift_answers", slug, judge)
-    before = empty_epochs() if stored is None else stored
+    before = DRIFT_ANSWERS.empty() if stored is None else stored
     if definition.kind == "recorded" or recorded_verdicts["judge"].eq(judge).any():
         return _unasked(before, _RECORDED)
     if corpus.drift is None:

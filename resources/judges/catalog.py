@@ -10,6 +10,7 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
+from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
@@ -23,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 def open_judge(
     definition: JudgeDefinition,
     corpus: CorpusDefinition,
-    on_news: Callable[[str], None] | None = None,
+    on_news: Callable[[str], None] = _LOG.info,
     hosting: Hosting | None = None,
     form: FormName = "rubric",
     on_warning: Callable[[str], None] = _LOG.warning,
@@ -44,9 +45,18 @@ def open_judge(
         )
     if definition.kind == "openai":
         return open_served(definition, on_news, form, on_warning)
-    if definition.kind == "vllm":
-        return open_managed(definition, hosting, form, on_warning)
-    return _open_builtin(definition, corpus, form)
+    if definition.kind != "vllm":
+        return _open_builtin(definition, corpus, form)
+    from resources.judges.managed.judge import ManagedJudge
+
+    return ManagedJudge(
+        definition.slug,
+        in_form(definition, form),
+        definition.vllm or VllmOptions(),
+        prompt_of(definition, form),
+        hosting or Hosting(),
+        on_warning,
+    )
 
 
 def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:
@@ -65,8 +75,7 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
     judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
     if form == "rubric":
         return judge
-    asked = form_with(form, definition)
-    return BuiltinFormJudge(judge, asked, template_of(definition, form))
+    return BuiltinFormJudge(judge, prompt_of(definition, form))
 
 
 def read_template(path: Path | None = None) -> str:
@@ -82,7 +91,7 @@ def read_template(path: Path | None = None) -> str:
 
 def open_served(
     definition: JudgeDefinition,
-    on_news: Callable[[str], None] | None = None,
+    on_news: Callable[[str], None] = _LOG.info,
     form: FormName = "rubric",
     on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
@@ -90,42 +99,11 @@ def open_served(
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.judge import BatchJudge, LiveJudge
     from resources.judges.live.endpoint import find_endpoint
+    from resources.judges.live.judge import Site
 
-    arguments = (
-        definition.slug,
-        in_form(definition, form),
-        template_of(definition, form),
-        find_endpoint(definition.slug, definition),
-        home() / "endpoints",
-    )
-    options: dict[str, Any] = {
-        "folder": home() / "batches",
-        "form": form_with(form, definition),
-        "warn": on_warning,
-    }
-    if definition.batch:
-        return BatchJudge(*arguments, tell=on_news, **options)
-    return LiveJudge(*arguments, **options)
-
-
-def open_managed(
-    definition: JudgeDefinition,
-    hosting: Hosting | None = None,
-    form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
-) -> Judge:
-    """Return a judge on a vLLM server of our own; the server starts when it is first asked."""
-    from resources.judges.managed.judge import ManagedJudge
-
-    return ManagedJudge(
-        definition.slug,
-        in_form(definition, form),
-        definition.vllm or VllmOptions(),
-        template_of(definition, form),
-        hosting or Hosting(),
-        form_with(form, definition),
-        on_warning,
-    )
+    site = Site(find_endpoint(definition.slug, definition), home(), warn=on_warning)
+    served = (definition.slug, in_form(definition, form), prompt_of(definition, form), site)
+    return BatchJudge(*served, tell=on_news) if definition.batch else LiveJudge(*served)
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
@@ -138,7 +116,7 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
     return definition.model_copy(update=changes)
 
 
-def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
+def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     """Return the prompt of a served judge, checked."""
     from resources.judges.live.prompt import require_template
 
@@ -147,7 +125,7 @@ def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
     file = config_dir() / "prompts" / (asked.template or definition.template)
     template = read_template(file)
     require_template(template, file, asked.wording)
-    return template
+    return Prompt(template, asked)
 
 
 def missing_variable(definition: JudgeDefinition) -> str:

@@ -28,15 +28,6 @@ JUST_NOW = timedelta(days=1)
 last answer is younger than this; an older one is of a table that was lost."""
 
 
-EPOCH_DTYPES = DRIFT_ANSWERS.dtypes
-"""Columns of the answers by epoch, and their types."""
-
-
-def empty_epochs() -> pd.DataFrame:
-    """Return a table of no answers."""
-    return DRIFT_ANSWERS.empty()
-
-
 @dataclass(frozen=True)
 class EpochAsker:
     """Asks for one more epoch of answers; called as `annotate` is.
@@ -133,7 +124,7 @@ class EpochAsker:
             selection_order=answers["battle_id"].map(place),
             run_id=self.run_id,
         )
-        return table.reindex(columns=list(EPOCH_DTYPES)).astype(EPOCH_DTYPES)
+        return DRIFT_ANSWERS.typed(table.reindex(columns=DRIFT_ANSWERS.columns))
 
 
 def _as_first_said(verdicts: pd.DataFrame, first: dict[str, str]) -> pd.DataFrame:

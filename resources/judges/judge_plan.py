@@ -13,14 +13,12 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import n_runs
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import open_judge, template_of, was_probed
-from resources.judges.forms.form import Form
+from resources.judges.catalog import open_judge, prompt_of, was_probed
+from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.live.costs import least_tokens, most_of
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.prompt import write_messages
 from resources.tables.judging import CALL_PLAN
 
 PLAN_COLUMNS = tuple(CALL_PLAN.columns)
@@ -196,7 +194,7 @@ def expect_calls(
     def tokens(answered: Answered | None) -> TokenEstimate | None:
         if not needed or judge.kind not in ("openai", "vllm"):
             return None
-        return estimate_tokens(judge, template_of(judge, form), needed, answered, asked)
+        return estimate_tokens(judge, prompt_of(judge, form), needed, answered)
 
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
@@ -233,10 +231,9 @@ def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer)
 
 def estimate_tokens(
     fields: ServedFields,
-    template: str,
+    prompt: Prompt,
     needed: Sequence[Presentation],
     answered: Answered | None = None,
-    form: Form = RUBRIC,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
@@ -246,14 +243,14 @@ def estimate_tokens(
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
-    n_bytes = sum(_size(template, shown, form) for shown in needed)
-    schema = form.response_format
+    n_bytes = sum(_size(prompt, shown) for shown in needed)
+    schema = prompt.form.response_format
     constraint = {} if schema is None else {"response_format": schema}
     beside = most_of([{"content": ""}], constraint, None).prompt_tokens
-    shown, answers = _counted(answered, template, form)
-    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers), form)
+    shown, answers = _counted(answered, prompt)
+    per_byte, basis = _tokens_per_byte(fields, prompt, needed, (shown, answers))
     is_free = schema is not None and fields.structured_output == "off"
-    guess = _EXPLAINED_ANSWER if is_free else form.typical_tokens
+    guess = _EXPLAINED_ANSWER if is_free else prompt.form.typical_tokens
     completion = float(answers["completion_tokens"].mean()) if shown else guess
     if not shown:
         basis = f"{basis}; {guess} tokens an answer, a guess"
@@ -267,32 +264,28 @@ def estimate_tokens(
 
 
 def _tokens_per_byte(
-    fields: ServedFields,
-    template: str,
-    needed: Sequence[Presentation],
-    answered: Answered,
-    form: Form,
+    fields: ServedFields, prompt: Prompt, needed: Sequence[Presentation], answered: Answered
 ) -> tuple[float, str]:
     shown, answers = answered
     counter = find_tokenizer(fields)
     if counter is not None:
         drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
-        prompts = [_prompt(template, needed[number], form) for number in drawn]
-        seen = sum(len(prompt.encode()) for prompt in prompts)
-        some = f" in {len(prompts):,} prompts" if len(prompts) < len(needed) else ""
+        texts = [_text(prompt, needed[number]) for number in drawn]
+        seen = sum(len(text.encode()) for text in texts)
+        some = f" in {len(texts):,} prompts" if len(texts) < len(needed) else ""
         told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
-        return sum(map(counter, prompts)) / seen, f"counted with the model's tokenizer{some}{told}"
+        return sum(map(counter, texts)) / seen, f"counted with the model's tokenizer{some}{told}"
     if shown:
-        seen = sum(_size(template, one, form) for one in shown)
+        seen = sum(_size(prompt, one) for one in shown)
         told = f"estimated from {len(answers):,} answers of this judge"
         return float(answers["prompt_tokens"].sum()) / seen, told
     return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
 
 
-def _counted(answered: Answered | None, template: str, form: Form) -> Answered:
+def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
     """Return the answers with plausible usage; servers that state none are stored as zero."""
     shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
-    least = [max(1, least_tokens(_size(template, one, form))) for one in shown]
+    least = [max(1, least_tokens(_size(prompt, one))) for one in shown]
     counted = answers["prompt_tokens"].ge(np.array(least, dtype=float))
     return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
 
@@ -330,10 +323,9 @@ def _tokenizer_file(fields: ServedFields) -> Path | None:
     return Path(cached) if isinstance(cached, str) else None
 
 
-def _size(template: str, shown: Presentation, form: Form) -> int:
-    return len(_prompt(template, shown, form).encode())
+def _size(prompt: Prompt, shown: Presentation) -> int:
+    return len(_text(prompt, shown).encode())
 
 
-def _prompt(template: str, shown: Presentation, form: Form) -> str:
-    messages = write_messages(template, shown, wording=form.wording)
-    return "".join(message["content"] for message in messages)
+def _text(prompt: Prompt, shown: Presentation) -> str:
+    return "".join(message["content"] for message in prompt.messages(shown))

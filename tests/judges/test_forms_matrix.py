@@ -23,7 +23,7 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
-from resources.judges.forms.form import Reading, read
+from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
 from resources.judges.simulated.forms import BuiltinFormJudge
@@ -88,7 +88,8 @@ class Recorded:
 
 def simulated(form: str, **traits: float) -> Judge:
     judge = BuiltinJudge(TRAITS.model_copy(update=traits), "cedar", PROMPTS, "Grade both.")
-    return judge if form == "rubric" else BuiltinFormJudge(judge, form_with(form), "A word.")
+    asked = Prompt("A word.", form_with(form))
+    return judge if form == "rubric" else BuiltinFormJudge(judge, asked)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
 from resources.judges.annotation import annotate
 from resources.judges.forms.choice import ChoiceForm, choice_chances
-from resources.judges.forms.form import ShortForm
+from resources.judges.forms.form import Prompt, ShortForm
 from resources.judges.forms.score import ScoreForm, ScoreOptions, score_chances
 from resources.judges.judge import Judge, Presentation
 from resources.judges.simulated.forms import BuiltinFormJudge
@@ -164,7 +164,7 @@ def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd
 
 
 def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJudge:
-    return BuiltinFormJudge(by_rubric(traits), form, "Answer in a word.")
+    return BuiltinFormJudge(by_rubric(traits), Prompt("Answer in a word.", form))
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
@@ -239,7 +239,7 @@ def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
 def test_lasting_opinions_are_those_of_the_rubric() -> None:
     partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
     marker = by_rubric(partial)
-    own = BuiltinFormJudge(marker, ScoreForm(), "Answer in a word.")
+    own = BuiltinFormJudge(marker, Prompt("Answer in a word.", ScoreForm()))
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
         reading, liking = marker.opinion(one, one.first_completion)

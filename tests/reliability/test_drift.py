@@ -17,8 +17,8 @@ from assets.reliability.drift import (
 from judgeline.io import SCORE_COLUMNS
 from judgeline.reliability import UNITS, Drift, Judgement, detect_drift
 from resources.config.corpora import CorpusDefinition
-from resources.judges.epochs import EPOCH_DTYPES, FIRST_REPLICATE, empty_epochs
-from resources.tables.reliability import JUDGE_DRIFT, RELIABILITY_PANEL
+from resources.judges.epochs import FIRST_REPLICATE
+from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT, RELIABILITY_PANEL
 
 N_BATTLES, N_REPEATED = 100, 50
 NAN = math.nan
@@ -223,8 +223,10 @@ def answers(epoch: int, *, seed: int, level: int = 0, version: str = "v") -> pd.
         judge_version=version,
         selection_order=0,
         recorded_outcome=np.nan,
-    ).reindex(columns=list(EPOCH_DTYPES))
-    return table.astype({name: kind for name, kind in EPOCH_DTYPES.items() if kind != "int64"})
+    ).reindex(columns=DRIFT_ANSWERS.columns)
+    return table.astype(
+        {name: kind for name, kind in DRIFT_ANSWERS.dtypes.items() if kind != "int64"}
+    )
 
 
 def table_of(*epochs: pd.DataFrame, panel: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -241,7 +243,7 @@ def test_every_epoch_is_held_against_the_baseline():
     assert level["change"].tolist() == pytest.approx([0, 2, 2], abs=0.3)
     assert level["asked_at"].str[:10].tolist() == ["2026-01-02", "2026-01-03", "2026-01-04"]
     assert moved_since(table) == {"score_level": (2, "2026-01-03T05:00:00+00:00")}
-    assert table_of(empty_epochs()).empty
+    assert table_of(DRIFT_ANSWERS.empty()).empty
     assert table_of(answers(0, seed=0)).empty
 
 
@@ -379,7 +381,7 @@ def judged(raw_battles: pd.DataFrame) -> pd.DataFrame:
 def chosen(battles, *, verdicts=None, before=None, panel=None, size=20) -> list[str]:
     corpus = CorpusDefinition(slug="c", reader="battles", drift={"battles": 20})
     watch = corpus.drift.model_copy(update={"battles": size})
-    before = empty_epochs() if before is None else before
+    before = DRIFT_ANSWERS.empty() if before is None else before
     verdicts = battles if verdicts is None else verdicts
     corpus = corpus.model_copy(update={"drift": watch})
     return choose_watched(battles, verdicts, corpus, before, panel)["battle_id"].tolist()

@@ -214,7 +214,7 @@ class Submitter:
                 f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
                 f"file {file_id}, which this endpoint does not show to this key; use the key that "
                 "uploaded it, or, if you are sure that no batch came of it, delete "
-                f"{self._records.file(record)}"
+                f"{self._records.file(record.token)}"
             )
 
 
@@ -295,8 +295,8 @@ class Collector:
             raise EndpointError(
                 f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
                 f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
-                f"key that submitted it, or delete {self._records.file(record)} to ask, and pay, "
-                "anew"
+                f"key that submitted it, or delete {self._records.file(record.token)} to ask, and "
+                "pay, anew"
             )
         return batch
 

@@ -9,7 +9,6 @@ from typing import IO, Any, NamedTuple
 from openai.types.chat import ChatCompletion
 
 from resources.judges.forms.form import Form, Reading
-from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.replies import MalformedReplyError, read_reply, understood
 from resources.judges.live.troubles import RetryPolicy, Trouble, diagnose_status
@@ -112,7 +111,7 @@ def read_lines(content: Iterable[bytes]) -> Iterator[tuple[str | None, dict[str,
 
 
 def read_result(
-    line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form = RUBRIC
+    line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form
 ) -> Result:
     """Return what a line says about a presentation, as if its reply had come by itself."""
     reply = _mapping(line.get("response"))

@@ -14,7 +14,14 @@ from judgeline.verdict import RubricError
 from resources.judges.calls import present
 from resources.judges.forms.evidence import Tokens
 from resources.judges.judge import Answer, Presentation
-from resources.judges.live.prompt import PAIR, Wording, closed_object, named_schema
+from resources.judges.live.prompt import (
+    PAIR,
+    Message,
+    Wording,
+    closed_object,
+    named_schema,
+    write_messages,
+)
 from resources.tables.schema import Table
 
 Odds = tuple[float, ...]
@@ -99,6 +106,17 @@ class Form:
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return the columns of a row between its status and its answer."""
         raise NotImplementedError
+
+
+class Prompt(NamedTuple):
+    """Words in which a judge is asked, and the form of its answer."""
+
+    template: str
+    form: Form
+
+    def messages(self, shown: Presentation) -> list[Message]:
+        """Return the messages of one request."""
+        return write_messages(self.template, shown, wording=self.form.wording)
 
 
 def read(shown: Presentation, answer: Answer, form: Form) -> Reading:

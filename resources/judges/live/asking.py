@@ -11,13 +11,12 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from resources.judges.budget import Cost
-from resources.judges.forms.form import Form, Reading
-from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.form import Form, Prompt, Reading
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.costs import Meter, Usage, may_be_billed, most_of, text_bytes
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
-from resources.judges.live.prompt import Message, write_messages, write_repair
+from resources.judges.live.prompt import Message, write_repair
 from resources.judges.live.replies import (
     answer_bytes,
     read_reply,
@@ -60,21 +59,20 @@ class Asker:
         self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
 
     async def judge(
-        self, shown: Presentation, template: str, request: dict[str, Any], form: Form = RUBRIC
+        self, shown: Presentation, prompt: Prompt, request: dict[str, Any]
     ) -> Reading | None:
         """Return the answer to a presentation, asked a second time if it cannot be read.
 
         None if the budget does not cover the question.
         """
-        messages = write_messages(template, shown, wording=form.wording)
-        request = seeded(request, shown.replicate)
-        first = await self._read(messages, shown, request, form)
+        messages, request = prompt.messages(shown), seeded(request, shown.replicate)
+        first = await self._read(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
             return first
         self._meter.counts["repairs"] += 1
         text, reason = first.answer.text or "", first.answer.said or ""
-        again = write_repair(messages, text, reason, form.again)
-        second = await self._read(again, shown, request, form)
+        again = write_repair(messages, text, reason, prompt.form.again)
+        second = await self._read(again, shown, request, prompt.form)
         return second._replace(answer=_added(second.answer, first.answer)) if second else first
 
     async def _read(

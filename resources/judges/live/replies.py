@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from judgeline.verdict import RubricError
 from resources.judges.alignment import answer_span
 from resources.judges.forms.form import Form, Reading
-from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.prompt import readable
 
@@ -32,7 +31,7 @@ class MalformedReplyError(Exception):
     """A body that is no chat completion: half a reply, or another program's; worth a retry."""
 
 
-def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Reading:
+def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
     """Return what a chat completion says about a presentation; an unreadable answer fails.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from judgeline.elo import keyed_rng
 from judgeline.verdict import CRITERIA, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
-from resources.judges.forms.form import Chances, Form
+from resources.judges.forms.form import Chances, Prompt
 from resources.judges.judge import Presentation
 from resources.judges.simulated.judge import (
     BEST,
@@ -56,7 +56,8 @@ class Belief(NamedTuple):
 class BuiltinFormJudge(SimulatedJudge):
     """A simulated judge asked in another form than the rubric."""
 
-    def __init__(self, judge: BuiltinJudge, form: Form, template: str) -> None:
+    def __init__(self, judge: BuiltinJudge, prompt: Prompt) -> None:
+        template, form = prompt
         try:
             form.chances([BEST, WORST], _SUREST)
         except NotImplementedError:
