@@ -45,7 +45,7 @@ Turn = Callable[[], AbstractContextManager[object]]
 
 
 class Annotate(Protocol):
-    """What asks an opened judge about battles."""
+    """A function that asks an opened judge about battles."""
 
     def __call__(
         self,
@@ -80,7 +80,7 @@ def pool_of(judge: JudgeDefinition) -> str | None:
 def turn_of(
     context: dg.AssetExecutionContext, judge: JudgeDefinition, tell: Callable[[str], None]
 ) -> Turn:
-    """Return what a run enters before it asks a hosted judge, and leaves after it.
+    """Return the context in which a run asks a hosted judge: a place in its pool.
 
     Until the pool has a place it waits, says so once a minute, and can be interrupted. A server
     that is started for its judge claims a place by itself: see `hosting_of`.
@@ -170,7 +170,7 @@ def _account(
     ledger: Ledger,
     buyer: Buyer,
 ) -> dict[str, Any]:
-    """Return as metadata what the answers took, and which judge and prompt gave them."""
+    """Return as metadata the ledger of the answers, and the judge and prompt behind them."""
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = opened.form
@@ -192,7 +192,7 @@ def _state(
     calls: Expected,
     budget: Budget,
 ) -> dict[str, Any]:
-    """Say in the run's log what asking would take, before it begins; return it as metadata."""
+    """Log the plan of the calls before they are made; return it as metadata."""
     plan = plan_of(judge, context.partition_key, {form: calls})
     context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {budget}")
     return {f"expected_{name}": value for name, value in plan.entries().items()}
@@ -226,7 +226,7 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
 
 
 def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
-    """Return what says how far a judge is: often at first, then less, since each word is kept."""
+    """Return a log of a judge's progress: often at first, then less, since each word is kept."""
     last = 0.0
 
     def tell(account: Account) -> None:

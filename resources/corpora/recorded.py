@@ -127,7 +127,7 @@ def _off_scale(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with what the details of its faults name; of scores the first off scale."""
+    """Return a table with the words of its faults' details; of scores the first off scale."""
     first = _off_scale(table).to_numpy().argmax(axis=1)
     return table.assign(
         criterion=np.array(SCORE_COLUMNS)[first],

@@ -105,7 +105,7 @@ class Buyer:
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
     ) -> tuple[list[Presentation], int]:
-        """Return what would be asked, and how many calls the store answers; nothing is asked."""
+        """Return the calls that are missing, and the number that the store answers; asks nobody."""
         calls = _distinct(judge, presentations)
         found, _ = self.store.find(judge_key(judge), calls)
         needed = list(self._needed(calls, found).values())
@@ -219,7 +219,7 @@ def is_retried(
 def once_each(
     given: Iterator[tuple[int, Reading]], n_presentations: int
 ) -> Iterator[tuple[int, Reading]]:
-    """Yield what a judge gives."""
+    """Yield the readings of a judge; RuntimeError at a second one of a presentation."""
     is_open = bytearray(b"\x01") * n_presentations
     for position, reading in given:
         if not 0 <= position < n_presentations or not is_open[position]:

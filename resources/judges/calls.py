@@ -1,4 +1,4 @@
-"""A call of a judge: what it is shown of a battle, and what identifies that for ever."""
+"""A call of a judge: the presentation of a battle, and its identity for ever."""
 
 import pandas as pd
 
@@ -61,7 +61,7 @@ def call_identity(judge: Judge, presentation: Presentation) -> str:
 
 
 def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    """Return what `call_identity` hashes, part by part and short: texts by their own hash."""
+    """Return the parts that `call_identity` hashes, each short: texts by their own hash."""
     return {
         name: text_hash(value) if name in _SHOWN or len(value) > _LONGEST_SETTING else value
         for name, value in _whole_parts(judge, presentation).items()
@@ -82,7 +82,7 @@ def judge_key(judge: Judge) -> str:
 
 
 def origin_of(judge: Judge) -> dict[str, str]:
-    """Return what to record of the judge behind some answers: prompt, model, revision, identity.
+    """Return prompt, model, revision and identity of a judge, as recorded with its answers.
 
     The prompt version is that of what surrounds the template, whose own text has a hash; the
     identity is the key under which its answers are stored.

@@ -107,7 +107,7 @@ def open_served(
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
-    """Return a definition with what a form makes of it: a schema is for answers in JSON."""
+    """Return a definition with the switches of a form: a schema is for answers in JSON."""
     if form == "rubric":
         return definition
     changes: dict[str, Any] = {"log_probabilities": definition.log_probabilities_of(form)}

@@ -114,7 +114,7 @@ class JudgePlan:
 def plan_of(
     judge: JudgeDefinition, partition: str, asked: Mapping[str, Expected], half_width: str = ""
 ) -> JudgePlan:
-    """Return the plan that what a judge would be asked in each form makes together."""
+    """Return the plan of a judge, from its expected calls in each form."""
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: len(one.needed) for form, one in asked.items()}
     if not any(n_needed.values()):
@@ -179,7 +179,7 @@ def expect_calls(
     n_replicates: int | None = None,
     first_replicate: int = 0,
 ) -> Expected:
-    """Return what a judge would be asked about battles.
+    """Return the expected calls of a judge about battles.
 
     `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
     too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
@@ -291,7 +291,7 @@ def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
 
 
 def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
-    """Return what counts the tokens of a text as the judge's model does, without any download.
+    """Return the token counter of the judge's model, without any download.
 
     From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
     None otherwise.

@@ -483,6 +483,18 @@ def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: 
 
 
 BASE: dict[str, Any] = {"structured_output": "off", "model": "m"}
+DECODING = {"temperature": 0.5, "top_p": 0.5, "max_tokens": 100, "seed": 1}
+SHAPING: list[dict[str, Any]] = [
+    *({"model": "other"}, {"revision": "2"}, {"endpoint_name": "lab"}, {"template": "T"}),
+    *({"structured_output": "on"}, {"log_probabilities": "on"}, {"url": "http://other/v1"}),
+    *({"extra_body": {"x": 1}}, {"reasoning_effort": "low"}),
+]
+OTHERS: list[dict[str, Any]] = [
+    *({"concurrency": 99}, {"timeout_s": 5}, {"replicates": 3}, {"api_key_env": "OTHER_KEY"}),
+    *({"price_per_million": {"prompt": 1, "completion": 2}}, {"expect_model": "exact"}),
+    *({"headers": {"X-Title": "t"}}, {"headers": {"api-key": {"env": "AZURE_KEY"}}}),
+    {"query": {"api-version": "1"}},
+]
 
 
 def identity(template: str = TEMPLATE, url: str = "http://h/v1", **fields: Any) -> str:
@@ -494,32 +506,16 @@ def identity(template: str = TEMPLATE, url: str = "http://h/v1", **fields: Any) 
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "is_part"),
     [
-        *({"model": "other"}, {"revision": "2"}, {"endpoint_name": "lab"}, {"template": "T"}),
-        *({"decoding": {name: value}} for name, value in (("temperature", 0.5), ("top_p", 0.5))),
-        *({"decoding": {name: value}} for name, value in (("max_tokens", 100), ("seed", 1))),
-        *({"structured_output": "on"}, {"log_probabilities": "on"}, {"url": "http://other/v1"}),
-        *({"extra_body": {"x": 1}}, {"reasoning_effort": "low"}),
+        *(({"decoding": {name: value}}, True) for name, value in DECODING.items()),
+        *((fields, True) for fields in SHAPING),
+        *((fields, False) for fields in OTHERS),
     ],
     ids=str,
 )
-def test_what_shapes_an_answer_is_identity(fields: dict[str, Any]) -> None:
-    assert identity(**fields) != identity()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"concurrency": 99}, {"timeout_s": 5}, {"replicates": 3}, {"api_key_env": "OTHER_KEY"}),
-        *({"price_per_million": {"prompt": 1, "completion": 2}}, {"expect_model": "exact"}),
-        *({"headers": {"X-Title": "t"}}, {"headers": {"api-key": {"env": "AZURE_KEY"}}}),
-        {"query": {"api-version": "1"}},
-    ],
-    ids=str,
-)
-def test_what_shapes_no_answer_is_not(fields: dict[str, Any]) -> None:
-    assert identity(**fields) == identity()
+def test_what_shapes_an_answer_is_identity_and_nothing_else(fields, is_part: bool) -> None:
+    assert (identity(**fields) != identity()) is is_part
 
 
 def test_a_named_endpoint_may_move_and_a_body_be_reordered() -> None:

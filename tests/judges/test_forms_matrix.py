@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,8 +87,8 @@ class Recorded:
             yield position, read(one, answer, self.form)
 
 
-def simulated(form: str, **traits: float) -> Judge:
-    judge = BuiltinJudge(TRAITS.model_copy(update=traits), "cedar", PROMPTS, "Grade both.")
+def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
+    judge = BuiltinJudge(TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
     asked = Prompt("A word.", form_with(form))
     return judge if form == "rubric" else BuiltinFormJudge(judge, asked)
 
@@ -264,9 +265,13 @@ def test_simulated_answers_depend_on_nothing_but_what_is_shown(form: str) -> Non
     alone = [dict(asked.answer([one], Budget()))[0] for one in shown]
     backwards = [answer for _, answer in asked.answer(shown[::-1], Budget())]
     assert answers == alone == backwards[::-1]
-    for other in (simulated(form, seed=9), simulated(form, noise=0.9)):
-        drawn = [answer for _, answer in other.answer(shown, Budget())]
-        assert sum(a == b for a, b in zip(answers, drawn, strict=True)) < len(shown) / 4
+    others = simulated(form, seed=9), simulated(form, noise=0.9), simulated(form, family="fern")
+    drawn = [[one.answer for _, one in other.answer(shown, Budget())] for other in others]
+    later = [replace(one, replicate=one.replicate + 2) for one in shown]
+    drawn.append([one.answer for _, one in asked.answer(later, Budget())])
+    for others_said in drawn:
+        same = [one.answer == other for one, other in zip(answers, others_said, strict=True)]
+        assert sum(same) < len(shown) / 4
 
 
 @pytest.mark.parametrize(

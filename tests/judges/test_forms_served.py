@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from fault_server import FaultServer, said, serving, shown_texts
+from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
 from upath import UPath
@@ -410,30 +410,6 @@ def strip(server: SoftServer) -> None:
 # answers that say nothing, and texts that would speak for the judge
 
 
-@SHORT
-@pytest.mark.parametrize(
-    ("words", "finish", "status"),
-    [
-        ("I'm sorry, I cannot grade that.", "stop", "refusal"),
-        ("Surely 87, or A", "stop", "parse_error"),
-        ("", "stop", "parse_error"),
-        ("87", "length", "truncated"),
-        ("A", "length", "truncated"),
-        ("", "content_filter", "content_filter"),
-    ],
-)
-def test_failures_have_their_class_and_no_numbers(
-    form: FormName, words: str, finish: str, status: str
-) -> None:
-    server = FaultServer(lambda texts, n: "it", extra={"it": said(words, finish)})
-    with serving(server):
-        table = ASK[form](server)
-    assert table["status"].unique().tolist() == [status]
-    assert table["evidence"].eq("none").all()
-    numbers = {"score", "expected_score", "covered", "choice", "p_a", "p_tie", "p_b", "perplexity"}
-    assert table[sorted(numbers & {*table.columns})].isna().all(axis=None)
-
-
 def test_an_unreadable_answer_is_asked_for_once_more_in_the_words_of_its_form() -> None:
     server = SoftServer()
     server.say = lambda texts, n: [("Well", {"Well": 1.0})] if n == 0 else SURE_OF_A
@@ -469,11 +445,3 @@ def test_a_completion_is_data_whatever_it_says(text: str) -> None:
         verdicts = annotate(opened(server, "choice"), hostile, slug="j")
         assert (text, "y on first") in {shown_texts(body)[1:] for body in server.presentations}
     assert verdicts["choice"].tolist() == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("text", INJECTIONS)
-def test_a_judge_that_quotes_a_completion_first_has_not_answered(text: str) -> None:
-    server = FaultServer(answer=lambda body: f"The response says {text}")
-    with serving(server):
-        assert scores(server)["status"].unique().tolist() == ["parse_error"]
-        assert choices(server)["status"].unique().tolist() == ["parse_error"]

@@ -119,16 +119,6 @@ def test_noise_has_the_declared_spread() -> None:
     assert np.array_equal(differences(lasting, there), -differences(lasting, back))
 
 
-def test_replicates_seeds_and_families_draw_anew() -> None:
-    pairs = shown(GOOD, POOR)
-    base = answered(by_rubric(NOISY), pairs)
-    again = answered(by_rubric(NOISY), [replace(one, replicate=1) for one in pairs])
-    seeded = answered(by_rubric(NOISY.model_copy(update={"seed": 9})), pairs)
-    related = answered(by_rubric(NOISY, family="fern"), pairs)
-    for other in (again, seeded, related):
-        assert sum(a == b for a, b in zip(base, other, strict=True)) < 10
-
-
 def test_the_answer_is_an_object_and_then_prose() -> None:
     answer = answered(by_rubric(FLAWLESS), shown(GOOD, POOR))[0]
     assert answer.text is not None
@@ -320,17 +310,6 @@ def test_a_reasons_first_words_go_with_its_score() -> None:
     off = (words.map(impressions.index) - expected.clip(0, 4)).abs()
     assert off.max() <= 1  # the mean of a cut normal may lie just across a bound
     assert (off > 0).mean() < 0.1
-
-
-@FORMS
-def test_identity_tells_forms_apart_and_keeps_the_rubrics(form) -> None:
-    marker = by_rubric(NOISY)
-    asked = judge(NOISY, form)
-    assert asked.identity["form"] == form.name
-    assert "form" not in marker.identity
-    assert (asked.identity["version"], marker.identity["version"]) == ("2", "1")
-    assert asked.identity["traits"] == marker.identity["traits"]
-    assert asked.identity["template"] != marker.identity["template"]
 
 
 @given(ahead=st.floats(-9, 9), spread=st.floats(0.05, 5))

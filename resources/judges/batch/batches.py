@@ -82,7 +82,7 @@ class Reservations:
         self._submitted.update(identities)
 
     def settle(self, identity: str, result: Result) -> bool:
-        """Replace what is held back for a request by what it cost; return whether it was ours.
+        """Replace the reservation of a request by its cost; return whether it was ours.
 
         Requests of an earlier run were paid for under its budget, and cost this one nothing.
         """
@@ -274,7 +274,7 @@ class Collector:
             wait = min(_GROWTH * wait, self._pace.longest_s)
 
     def _patiently(self, ask: Callable[[], R]) -> R:
-        """Return what the provider says, after an outage too: a batch goes on through it."""
+        """Return the provider's reply, after an outage too: a batch goes on through it."""
         began, is_told = time.monotonic(), False
         while True:
             try:

@@ -53,7 +53,7 @@ class LiveJudge(_Recorded):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Reading]]:
-        """Yield what a served judge yields."""
+        """Yield the answers of a served judge; none that a batch is to bring."""
         if presentations:
             self._require_collected(presentations)
         yield from super().answer(presentations, budget)
@@ -166,7 +166,7 @@ class BatchJudge(_Recorded):
 
     @contextlib.contextmanager
     def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
-        """Say what goes on without us, whatever ends the wait."""
+        """Name the batches that go on without us, however the wait ends."""
         try:
             yield
         except BaseException as error:

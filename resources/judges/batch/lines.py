@@ -113,7 +113,7 @@ def read_lines(content: Iterable[bytes]) -> Iterator[tuple[str | None, dict[str,
 def read_result(
     line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form
 ) -> Result:
-    """Return what a line says about a presentation, as if its reply had come by itself."""
+    """Return the result in a line, read as if its reply had come by itself."""
     reply = _mapping(line.get("response"))
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:

@@ -93,7 +93,7 @@ class Form:
         raise NotImplementedError
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return what a simulated judge could say first of texts worth so many rubric points.
+        """Return the first words of a simulated judge of texts worth so many rubric points.
 
         `spread` is the standard deviation of its doubt about one text, in rubric points.
         """

@@ -89,7 +89,7 @@ class Asker:
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        """Return what is read in the reply to messages, or the trouble with them or the way."""
+        """Return the reply to messages as `read`, or the trouble with them or the way."""
         attempt = partial(self._attempt, messages, request, read)
         outcome = await self._retries.insist(attempt, self._meter.counts)
         if isinstance(outcome, Trouble) and outcome.action == "stop":

@@ -31,7 +31,7 @@ def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price |
 
 
 def counted(usage: Usage, most: Cost, price: Price | None) -> tuple[Cost, str]:
-    """Return what an answered request counts as, and what is implausible about its usage.
+    """Return the cost of an answered request, and a sentence if its usage is implausible.
 
     Usage that is missing, or below a floor of one token per 16 bytes, counts as the reservation
     `most`. Usage above the reservation is clamped to it; an answer longer than the limit counts
@@ -65,7 +65,7 @@ def _implausible(usage: Usage, cost: Cost) -> str:
 
 
 def text_bytes(messages: Sequence[Message]) -> int:
-    """Return the bytes of what messages say."""
+    """Return the bytes of the texts of messages."""
     return sum(len(message["content"].encode()) for message in messages)
 
 
@@ -102,7 +102,7 @@ class Meter:
         self.budget, self.price, self.counts, self._warn = budget, price, counts, warn
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return what an answered request counts as."""
+        """Return the cost of an answered request."""
         cost, implausible = counted(usage, most, self.price)
         if implausible:
             if not self.counts["implausible_usage"]:

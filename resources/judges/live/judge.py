@@ -63,7 +63,7 @@ class Site:
 
     @property
     def probes(self) -> Path:
-        """Folder of what endpoints support."""
+        """Folder of remembered capabilities."""
         return self.folder / "endpoints"
 
 
@@ -282,7 +282,7 @@ class ServedJudge:
         self._site.warn(self._site.endpoint.redact(text))
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
-        """Return what an endpoint supports, asked now, and remember it."""
+        """Return the capabilities of an endpoint, asked now, and remember them."""
         client = self._client(_PROBE_S)
         asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
 

@@ -77,7 +77,7 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
-    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable.
+    """Return capabilities that an earlier probe found, or None: not asked, or not readable.
 
     The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
     """
@@ -88,7 +88,7 @@ def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
 
 
 def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
-    """Keep what a probe found, at once or not at all; return the file."""
+    """Keep capabilities, whole or not at all; return the file."""
     file = _file(folder, place, model)
     written = {"endpoint": place, "model": model, **asdict(found)}
     write_whole(file, (json.dumps(written, indent=1) + "\n").encode())
@@ -103,7 +103,7 @@ def _file(folder: Path, place: str, model: str) -> Path:
 def require_demands(
     slug: str, fields: ServedFields, form: Form, url: str, found: Capabilities
 ) -> None:
-    """Check what an endpoint supports against what is asked of it.
+    """Check the capabilities of an endpoint against a judge's definition and form.
 
     ValueError if it lacks what the definition demands, its context is shorter than the answers, or
     the same question would have to be asked several times at temperature 0.
@@ -146,7 +146,7 @@ class Probe:
         self._base = {"model": model, **sampling(decoding)}
 
     async def all(self) -> Capabilities:
-        """Return what the endpoint supports, from three small requests and its list of models."""
+        """Return the capabilities found by three small requests and the list of models."""
         limit = await self._limit_field()
         schema = await self._has_json_schema(limit)
         logs = await self._unless_refused(limit, LOG_PROBABILITIES, "log-probabilities")

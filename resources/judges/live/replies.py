@@ -1,4 +1,4 @@
-"""From what an endpoint replied to an answer: the scores' text, or a class of failure."""
+"""From an endpoint's reply to an answer: a text with its value, or a class of failure."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class MalformedReplyError(Exception):
 
 
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
-    """Return what a chat completion says about a presentation; an unreadable answer fails.
+    """Return the reading of a chat completion; an unreadable answer has a class of failure.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
     not its own, and an answer that did not come to its own end is none.
@@ -71,7 +71,7 @@ def require_message(completion: Any) -> Any:
 
 
 def understood(reply: Any, read: Callable[[Any], R]) -> R:
-    """Return what is read in a reply; MalformedReplyError for whatever a body may hold."""
+    """Return a reply as `read`; MalformedReplyError for any body that it cannot read."""
     try:
         return read(reply)
     except MalformedReplyError:
@@ -138,7 +138,7 @@ def _count(value: object) -> int:
 
 
 def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
-    """Return what came of log-probabilities; an answer does not depend on their form.
+    """Return log-probabilities as JSON; None if they have another form, which fails no answer.
 
     Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
     tokens than so many are read by nobody, and are most of the bytes.

@@ -68,7 +68,7 @@ class ManagedJudge(ServedJudge):
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Reading]]:
-        """Yield what a served judge yields, on a server that runs until then and no longer."""
+        """Yield the answers of a served judge, on a server that runs until then and no longer."""
         if not presentations:
             return
         self.require_price(budget)

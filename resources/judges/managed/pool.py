@@ -151,7 +151,7 @@ class Slot:
         return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
 
     def free_the_dead(self) -> list[str]:
-        """Free what dead processes hold or are queued for, and return the runs they worked for.
+        """Free the places of dead processes, in the pool or its queue, and return their runs.
 
         A place without a file was not taken by us, and nothing is known about it.
         """

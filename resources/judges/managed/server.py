@@ -92,7 +92,7 @@ class Server:
         return [self.endpoint.redact(line) for line in lines[-n_lines:]]
 
     def failure(self, what: str) -> VllmError:
-        """Return an error that says what happened, with the end of the log."""
+        """Return an error with a sentence about the server and the end of its log."""
         said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
         return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
 

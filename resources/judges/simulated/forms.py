@@ -102,7 +102,7 @@ class BuiltinFormJudge(SimulatedJudge):
     def _beliefs(
         self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
     ) -> list[Belief]:
-        """Return what the judge makes of one text, or of two beside each other.
+        """Return the judge's beliefs about one text, or about two beside each other.
 
         Opinion, mood and biases lean on all criteria alike; noise is one draw for each of them.
         """
@@ -130,13 +130,13 @@ class BuiltinFormJudge(SimulatedJudge):
 
 
 def _points(readings: Sequence[Reading]) -> Floats:
-    """Return what texts are worth, all criteria alike, in rubric points."""
+    """Return the worth of texts, all criteria alike, in rubric points."""
     levels = np.array([reading.levels for reading in readings])
     return np.asarray(WORST + (BEST - WORST) * levels.mean(axis=1))
 
 
 def _findings(belief: Belief) -> str:
-    """Return what a judge believes to have found; without errors it is what is there."""
+    """Return a judge's findings in words; without its errors they are the truth."""
     reading, points, misread = belief
     off = dict(zip(CRITERIA, misread / (BEST - WORST), strict=True))  # in shares of a criterion
     n_expected = reading.n_expected

@@ -110,7 +110,7 @@ class SimulatedJudge:
         return [shown.first_completion, shown.second_completion]
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
-        """Return what is in a text, and the judge's lasting opinion of it in points."""
+        """Return the reading of a text, and the judge's lasting opinion of it in points."""
         raise NotImplementedError
 
     def reply(
