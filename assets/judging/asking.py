@@ -145,10 +145,8 @@ def ask_judge(
     )
     expected = _state(context, judge, form, calls, buyer.budget)
     ledger = Ledger(slug, judge.price_per_million)
-    with retried_later(context), hosting_of(context, say) as hosting, _recorded(budget):
-        opened = open_judge(
-            judge, definition, on_news=say, hosting=hosting, form=form, on_warning=warn
-        )
+    with retried_later(context), hosting_of(context, say, warn) as hosting, _recorded(budget):
+        opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
             battles,

@@ -1,7 +1,5 @@
 """From a judge's definition to something that answers, or to the answers that came already."""
 
-import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +16,19 @@ from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge
 
-_LOG = logging.getLogger(__name__)
-
 
 def open_judge(
     definition: JudgeDefinition,
     corpus: CorpusDefinition,
-    on_news: Callable[[str], None] = _LOG.info,
     hosting: Hosting | None = None,
     form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus, asked in one form.
 
     ValueError if its kind cannot judge this corpus, it is not asked in this form, or it cannot be
-    opened as configured. `on_news` hears how batches are, and `on_warning` each warning for a
-    person. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
+    opened as configured. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
     """
+    hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
         others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)
         raise ValueError(
@@ -44,7 +38,7 @@ def open_judge(
             f"{others!r}"
         )
     if definition.kind == "openai":
-        return open_served(definition, on_news, form, on_warning)
+        return open_served(definition, form, hosting)
     if definition.kind != "vllm":
         return _open_builtin(definition, corpus, form)
     from resources.judges.managed.judge import ManagedJudge
@@ -54,8 +48,7 @@ def open_judge(
         in_form(definition, form),
         definition.vllm or VllmOptions(),
         prompt_of(definition, form),
-        hosting or Hosting(),
-        on_warning,
+        hosting,
     )
 
 
@@ -90,10 +83,7 @@ def read_template(path: Path | None = None) -> str:
 
 
 def open_served(
-    definition: JudgeDefinition,
-    on_news: Callable[[str], None] = _LOG.info,
-    form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
+    definition: JudgeDefinition, form: FormName = "rubric", hosting: Hosting | None = None
 ) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet."""
     # the client takes half a second to import, and simulated judges do without it
@@ -101,9 +91,10 @@ def open_served(
     from resources.judges.live.endpoint import find_endpoint
     from resources.judges.live.judge import Site
 
-    site = Site(find_endpoint(definition.slug, definition), home(), warn=on_warning)
+    hosting = hosting or Hosting()
+    site = Site(find_endpoint(definition.slug, definition), home(), warn=hosting.warn)
     served = (definition.slug, in_form(definition, form), prompt_of(definition, form), site)
-    return BatchJudge(*served, tell=on_news) if definition.batch else LiveJudge(*served)
+    return BatchJudge(*served, tell=hosting.tell) if definition.batch else LiveJudge(*served)
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:

@@ -1,4 +1,4 @@
-"""Hosting of judge servers: the pool they claim, who hears of them, and their end."""
+"""The host of a judge: who hears of it, the pool its server claims, and the server's end."""
 
 import logging
 from collections.abc import Callable
@@ -9,19 +9,22 @@ from typing import Self
 
 from resources.config.paths import home
 
+_LOG = logging.getLogger(__name__)
+
 Claim = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass
 class Hosting:
-    """Needs of a judge server at its host; no server runs on after it.
+    """Needs of a judge at its host; no server runs on after it.
 
-    `tell` hears how a start goes, and `claim` returns a context that holds a slot of a pool; by
-    default a log hears it, and nothing is claimed.
+    `tell` hears how batches and the start of a server go, `warn` each warning for a person; by
+    default a log. `claim` returns a context that holds a slot of a pool; by default none.
     """
 
-    tell: Callable[[str], None] = logging.getLogger(__name__).info
+    tell: Callable[[str], None] = _LOG.info
     claim: Claim = nullcontext
+    warn: Callable[[str], None] = _LOG.warning
     logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
     _open: ExitStack = field(default_factory=ExitStack)
 

@@ -1,9 +1,8 @@
 """A judge of kind ``vllm``: known without its server, which runs only while it answers."""
 
 import json
-import logging
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,8 +16,6 @@ from resources.judges.live.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Cap
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, running
-
-_LOG = logging.getLogger(__name__)
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 
@@ -37,7 +34,6 @@ class ManagedJudge(ServedJudge):
         options: VllmOptions,
         prompt: Prompt,
         hosting: Hosting,
-        warn: Callable[[str], None] = _LOG.warning,
     ) -> None:
         shaping = options.shaping()
         named = {
@@ -49,7 +45,7 @@ class ManagedJudge(ServedJudge):
         }
         listed = options.alternatives(MOST_ALTERNATIVES, FEW_ALTERNATIVES)
         declared = Capabilities("max_tokens", True, True, options.max_model_len, listed)
-        site = Site(_NOWHERE, hosting.logs, warn=warn, declared=declared, named=named)
+        site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
         self._last: Server | None = None

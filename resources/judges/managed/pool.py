@@ -25,7 +25,9 @@ _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
 
 
-def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -> Hosting:
+def hosting_of(
+    context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
+) -> Hosting:
     """Give a place for servers within a step; its slots are those of the step's run."""
 
     def tell_of_server(text: str) -> None:
@@ -33,7 +35,7 @@ def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -
 
     run_id = context.run.run_id
     claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
-    return Hosting(tell, claim)
+    return Hosting(tell, claim, warn)
 
 
 @contextmanager
