@@ -60,9 +60,8 @@ class Account:
     damaged: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
 
-    def add(self, reading: Reading) -> None:
+    def add(self, answer: Answer, status: str) -> None:
         """Count an answer that came now."""
-        answer, status = reading.answer, reading.status
         self.n_asked += 1
         self.prompt_tokens += answer.prompt_tokens
         self.completion_tokens += answer.completion_tokens
@@ -180,7 +179,7 @@ class Buyer:
         ):
             for position, reading in given:
                 writer.add({"identity": identities[position], **_row(judge, reading, slug)})
-                account.add(reading)
+                account.add(reading.answer, reading.status)
                 read_now[identities[position]] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
