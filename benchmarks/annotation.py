@@ -30,10 +30,12 @@ from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer
 from resources.judges.calls import present
 from resources.judges.catalog import read_template
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.live.judge import ServedJudge
-from resources.judges.live.prompt import answer_format, write_messages
+from resources.judges.live.judge import ServedJudge, Site
+from resources.judges.live.prompt import write_messages
 from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second
@@ -166,7 +168,7 @@ def raw_seconds(url: str, template: str, battles: pd.DataFrame, judge: ServedFie
         "temperature": judge.decoding.temperature,
         "top_p": judge.decoding.top_p,
         "max_tokens": judge.decoding.max_tokens,
-        "response_format": answer_format(),
+        "response_format": RUBRIC.response_format,
     }
     bodies = [
         json.dumps({"messages": write_messages(template, shown), **request}).encode()
@@ -181,7 +183,9 @@ def raw_seconds(url: str, template: str, battles: pd.DataFrame, judge: ServedFie
 def open_judge(url: str, template: str, fields: ServedFields, folder: Path) -> ServedJudge:
     """Return a judge at a server, probed."""
     key = os.environ.get("BENCHMARK_API_KEY", "none")
-    judge = ServedJudge("benchmark", fields, template, Endpoint(url, key), folder)
+    judge = ServedJudge(
+        "benchmark", fields, Prompt(template, RUBRIC), Site(Endpoint(url, key), folder)
+    )
     if not judge.capabilities.json_schema:
         raise RuntimeError(f"{url} binds no JSON schema; the two sides would ask differently")
     return judge

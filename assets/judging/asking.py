@@ -25,7 +25,7 @@ from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Account, Buyer, Progress
 from resources.judges.calls import origin_of
 from resources.judges.catalog import open_judge
-from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge
 from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
 from resources.judges.ledger import Ledger, models_named, several_models_message
@@ -43,7 +43,7 @@ Turn = Callable[[], AbstractContextManager[object]]
 
 
 class Annotate(Protocol):
-    """What asks an opened judge about battles."""
+    """A function that asks an opened judge about battles."""
 
     def __call__(
         self,
@@ -78,7 +78,7 @@ def pool_of(judge: JudgeDefinition) -> str | None:
 def turn_of(
     context: dg.AssetExecutionContext, judge: JudgeDefinition, tell: Callable[[str], None]
 ) -> Turn:
-    """Return what a run enters before it asks a hosted judge, and leaves after it.
+    """Return the context in which a run asks a hosted judge: a place in its pool.
 
     Until the pool has a place it waits, says so once a minute, and can be interrupted. A server
     that is started for its judge claims a place by itself: see `hosting_of`.
@@ -143,10 +143,8 @@ def ask_judge(
     )
     expected = _state(context, judge, form, calls, buyer.budget)
     ledger = Ledger(slug, judge.price_per_million)
-    with retried_later(context), hosting_of(context, say) as hosting, _recorded(budget):
-        opened = open_judge(
-            judge, definition, on_news=say, hosting=hosting, form=form, on_warning=warn
-        )
+    with retried_later(context), hosting_of(context, say, warn) as hosting, _recorded(budget):
+        opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
             battles,
@@ -168,7 +166,7 @@ def _account(
     ledger: Ledger,
     buyer: Buyer,
 ) -> dict[str, Any]:
-    """Return as metadata what the answers took, and which judge and prompt gave them."""
+    """Return as metadata the ledger of the answers, and the judge and prompt behind them."""
     for file in buyer.account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = opened.form
@@ -190,7 +188,7 @@ def _state(
     calls: Expected,
     budget: Budget,
 ) -> dict[str, Any]:
-    """Say in the run's log what asking would take, before it begins; return it as metadata."""
+    """Log the plan of the calls before they are made; return it as metadata."""
     plan = plan_of(judge, context.partition_key, {form: calls})
     context.log.info(f"{PROGRESS}{'; '.join(told(plan))}; budget: {budget}")
     return {f"expected_{name}": value for name, value in plan.entries().items()}
@@ -224,7 +222,7 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
 
 
 def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
-    """Return what says how far a judge is: often at first, then less, since each word is kept."""
+    """Return a log of a judge's progress: often at first, then less, since each word is kept."""
     last = 0.0
 
     def tell(account: Account) -> None:

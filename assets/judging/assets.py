@@ -14,8 +14,7 @@ from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.forms.options import FormName
-from resources.judges.forms.registered import FORM_TABLES
+from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.judges.ledger import models_named, several_models_message
 from resources.judges.recorded import recorded_choices, recorded_marks
 from resources.store.resource import StoredVerdicts

@@ -16,8 +16,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import present
-from resources.judges.forms.options import FormName
-from resources.judges.forms.registered import FORM_TABLES
+from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.judges.judge import Presentation
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
 from resources.judges.recorded import recorded_choices
@@ -51,7 +50,7 @@ def plan_judge(
     asks: Collection[str] = ASKED,
     further: pd.DataFrame | None = None,
 ) -> JudgePlan:
-    """Return what a judge would be asked about the sampled battles of a corpus.
+    """Return the plan of a judge for the sampled battles of a corpus.
 
     `came` are the verdicts that came with the corpus, `asks` the tables of `ASKED` that would be
     made, `further` battles of candidates that the judge would judge as well. Earlier panels and
@@ -112,7 +111,7 @@ def _plan(
 def _panel(
     judge: JudgeDefinition, corpus: CorpusDefinition, sample: pd.DataFrame, tables: ParquetStore
 ) -> list[Presentation]:
-    """Return what the panel shows a judge; its first runs are calls of the verdicts too."""
+    """Return the presentations of the panel; its first runs are calls of the verdicts too."""
     before = tables.stored("reliability_panel", corpus.slug, judge.slug)
     n_times = corpus.panel.runs if corpus.panel else 0
     return present(choose_panel(sample, corpus, before), n_times)
@@ -125,7 +124,7 @@ def _gain(
     tables: ParquetStore,
     n_calls: int,
 ) -> str:
-    """Say what the ratings' intervals would be: by this judge's own, another's, or by theory."""
+    """Return the expected width of intervals: by this judge's own, another's, or by theory."""
     widths = {
         other: (width, n_scored)
         for other in tables.partitions("leaderboard", corpus.slug)

@@ -11,7 +11,7 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.calls import judge_key
 from resources.judges.catalog import missing_variable, open_judge, was_probed
-from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FormName
 
 
 def active_judges(

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from judgeline.verdict import POOLED
 from resources.config.entries import SLUG, EntryKind
-from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.forms.registered import AskedForms, FormName
 from resources.judges.live.fields import ServedFields, Switch, require_chance
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.judge import BuiltinTraits
@@ -17,7 +17,7 @@ _ELSEWHERE = ("base_url", "endpoint_name", "api_key_env", "headers", "query")
 _NEVER_SHOWN = {"api_key_env", "base_url", "vllm.extra_args", "headers", "query", "extra_body"}
 
 
-class JudgeDefinition(ServedFields):
+class JudgeDefinition(AskedForms, ServedFields):
     """A judge by name, and how its answers are obtained; `ServedFields` has the rest."""
 
     slug: str = Field(pattern=SLUG)
@@ -26,9 +26,6 @@ class JudgeDefinition(ServedFields):
     kind: Literal["recorded", "builtin", "openai", "vllm"]
     builtin: BuiltinTraits | None = None
     vllm: VllmOptions | None = None
-    asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
-    score: ScoreOptions = ScoreOptions()
-    choice: ChoiceOptions = ChoiceOptions()
 
     @model_validator(mode="after")
     def _require_what_the_kind_needs(self) -> "JudgeDefinition":
@@ -54,7 +51,7 @@ class JudgeDefinition(ServedFields):
     def _require_what_the_forms_need(self) -> "JudgeDefinition":
         if len({*self.asks}) < len(self.asks):
             raise ValueError(f"'asks' names a form twice: {list(self.asks)}; name each once")
-        told = {"asks", "score", "choice"} & self.model_fields_set
+        told = {"asks", *self.form_options} & self.model_fields_set
         if self.kind == "recorded" and told:
             raise ValueError(
                 f"the verdicts of a judge of kind 'recorded' come with the corpus, in the form in "
@@ -62,25 +59,22 @@ class JudgeDefinition(ServedFields):
             )
         for name in sorted(told - {"asks"} - {*self.asks}):
             raise ValueError(f"{name!r} has options but is not in 'asks': add it there, or remove")
+        structured = any(options.structured for options in self.form_options.values())
         if self.kind in ("openai", "vllm"):
             self._require_chance()
-            self._require_schema()
-        elif self.score.structured or self.choice.structured:
+            if structured and self.structured_output == "off":
+                raise ValueError(
+                    "answers that are 'structured' need the schema that 'structured_output: off' "
+                    "leaves out: remove one of the two"
+                )
+        elif structured:
             raise ValueError("only served judges answer with JSON objects: remove 'structured'")
         return self
 
-    def _require_schema(self) -> None:
-        if self.structured_output == "off" and (self.score.structured or self.choice.structured):
-            raise ValueError(
-                "answers that are 'structured' need the schema that 'structured_output: off' "
-                "leaves out: remove one of the two"
-            )
-
     def _require_chance(self) -> None:
-        for name in ("score", "choice"):
+        for name, options in self.form_options.items():
             if name in self.asks and self.log_probabilities_of(name) == "off":
-                samples = getattr(self, name).samples
-                require_chance(self.slug, name, samples, self.decoding)
+                require_chance(self.slug, name, options.samples, self.decoding)
 
     def log_probabilities_of(self, form: FormName) -> Switch:
         """Return whether log-probabilities are wanted: forms that read them take them unasked."""

@@ -28,6 +28,17 @@ BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
 
 _NEEDED = ("battle_id", "judge", "order", "status")
 _CALL = ["battle_id", "judge", "order", "replicate"]
+_DETAILS = {
+    "incomplete-verdict": "one of {needed} is empty",
+    "unknown-battle": "no battle {battle_id!r} in the corpus",
+    "unknown-order": "order is {order!r}; expected AB, BA or mean",
+    "unknown-status": "status is {status!r}; expected ok, or of a failed verdict {failures}",
+    "score-off-scale": "{criterion} is {score:g}; expected {scale}",
+    "unknown-outcome": "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the "
+    "win",
+    "empty-verdict": "ok, with neither all twelve scores nor an outcome instead",
+    "duplicate-verdict": "order {order} of battle {battle_id!r} came before from judge {judge!r}",
+}
 
 
 def without_verdicts(paths: Sequence[Path]) -> list[Path]:
@@ -89,54 +100,39 @@ def _identities(table: pd.DataFrame) -> pd.Series:
 
 
 def _faults(table: pd.DataFrame, battles: pd.DataFrame) -> list[Fault]:
-    outcome, points = table["recorded_outcome"], table[list(SCORE_COLUMNS)]
-    n_scores = points.notna().sum(axis=1)
-    ok = table["status"].eq("ok").fillna(value=False)
+    """Return the rules of a published verdict, each with the rows that break it."""
+    outcome, n_scores = table["recorded_outcome"], _points(table).notna().sum(axis=1)
     has_result = n_scores.eq(len(SCORE_COLUMNS)) | (n_scores.eq(0) & outcome.notna())
-    nameless = table[list(_NEEDED)].isna().any(axis=1)
-    known = ["ok", *FAILURES]
-    # averages between two points are on the rubric's scale
-    off = (points.lt(LOWEST_SCORE) | points.gt(HIGHEST_SCORE)).to_numpy()
-    first = off.argmax(axis=1)
-    told = table.assign(
+    broken = {
+        "incomplete-verdict": table[list(_NEEDED)].isna().any(axis=1),
+        "unknown-battle": ~table["battle_id"].isin(battles["battle_id"]),
+        "unknown-order": ~table["order"].isin([*ORDERS, "mean"]),
+        "unknown-status": ~table["status"].isin(["ok", *FAILURES]),
+        "score-off-scale": _off_scale(table).any(axis=1),
+        "unknown-outcome": outcome.notna() & ~outcome.between(0, 1),
+        "empty-verdict": table["status"].eq("ok").fillna(value=False) & ~has_result,
+        "duplicate-verdict": table.duplicated(_CALL),
+    }
+    told = _with_words(table)
+    return [fault(told, rows, reason, _DETAILS[reason]) for reason, rows in broken.items()]
+
+
+def _points(table: pd.DataFrame) -> pd.DataFrame:
+    return table[list(SCORE_COLUMNS)]
+
+
+def _off_scale(table: pd.DataFrame) -> pd.DataFrame:
+    """Return which scores lie off the rubric's scale; averages between two points are on it."""
+    return _points(table).lt(LOWEST_SCORE) | _points(table).gt(HIGHEST_SCORE)
+
+
+def _with_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the words of its faults' details; of scores the first off scale."""
+    first = _off_scale(table).to_numpy().argmax(axis=1)
+    return table.assign(
         criterion=np.array(SCORE_COLUMNS)[first],
-        score=points.to_numpy()[np.arange(len(table)), first],
+        score=_points(table).to_numpy()[np.arange(len(table)), first],
         scale=f"{LOWEST_SCORE} to {HIGHEST_SCORE}",
         needed=", ".join(_NEEDED),
         failures=", ".join(FAILURES),
     )
-    rules = (
-        (nameless, "incomplete-verdict", "one of {needed} is empty"),
-        (
-            ~table["battle_id"].isin(battles["battle_id"]),
-            "unknown-battle",
-            "no battle {battle_id!r} in the corpus",
-        ),
-        (
-            ~table["order"].isin([*ORDERS, "mean"]),
-            "unknown-order",
-            "order is {order!r}; expected AB, BA or mean",
-        ),
-        (
-            ~table["status"].isin(known),
-            "unknown-status",
-            "status is {status!r}; expected ok, or of a failed verdict {failures}",
-        ),
-        (off.any(axis=1), "score-off-scale", "{criterion} is {score:g}; expected {scale}"),
-        (
-            outcome.notna() & ~outcome.between(0, 1),
-            "unknown-outcome",
-            "recorded_outcome is {recorded_outcome}; expected 0 to 1, A's share of the win",
-        ),
-        (
-            ok & ~has_result,
-            "empty-verdict",
-            "ok, with neither all twelve scores nor an outcome instead",
-        ),
-        (
-            table.duplicated(_CALL),
-            "duplicate-verdict",
-            "order {order} of battle {battle_id!r} came before from judge {judge!r}",
-        ),
-    )
-    return [fault(told, *rule) for rule in rules]

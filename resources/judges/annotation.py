@@ -12,8 +12,8 @@ from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
 from resources.judges.calls import call_identity
 from resources.judges.forms.evidence import Tokens, from_value, read_tokens
-from resources.judges.forms.form import Form, Odds, Reading, read_answer
-from resources.judges.judge import Answer, Evidence, Judge, Presentation
+from resources.judges.forms.form import Form, Odds, Reading
+from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.remedies import reasons_of
 
 _CHUNK = 5000
@@ -51,11 +51,11 @@ def annotate(
     if first_replicate:
         shown = [replace(one, replicate=one.replicate + first_replicate) for one in shown]
     if buyer is None:
-        answers: Iterable[Answer] = _asked(judge, shown)
+        readings: Iterable[Reading] = _asked(judge, shown)
     else:
-        answers = buyer.answers(judge, shown, slug=slug, on_progress=on_progress)
-    readings = read_answers(shown, answers, form, judge.evidence)
-    verdicts = _tabulated((_row(one, judge, slug) for one in readings), form)
+        readings = buyer.readings(judge, shown, slug=slug, on_progress=on_progress)
+    rows = (_row(one, judge, slug) for one in with_odds(readings, form, judge.evidence))
+    verdicts = _tabulated(rows, form)
     if buyer is not None:  # all answers count, those from the store too
         failed = verdicts[verdicts["status"].ne("ok")]
         buyer.account.failed = Counter(failed["status"])
@@ -68,29 +68,23 @@ def n_runs(form: Form, evidence: Evidence, n_replicates: int) -> int:
     return max(n_replicates, form.samples) if evidence == "samples" else n_replicates
 
 
-def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Answer]:
-    answers = dict(once_each(judge.answer(shown, Budget()), len(shown)))
-    if len(answers) != len(shown):
-        raise RuntimeError(f"the judge gave {len(answers)} answers to {len(shown)} presentations")
-    return [answers[position] for position in range(len(shown))]
+def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
+    given = dict(once_each(judge.answer(shown, Budget()), len(shown)))
+    if len(given) != len(shown):
+        raise RuntimeError(f"the judge gave {len(given)} answers to {len(shown)} presentations")
+    return [given[position] for position in range(len(shown))]
 
 
-def read_answers(
-    shown: Sequence[Presentation], answers: Iterable[Answer], form: Form, evidence: Evidence
-) -> Iterable[Reading]:
-    """Return the readings of answers, with their odds where the form has any."""
-    readings = (
-        Reading(one, answer, *read_answer(answer, form))
-        for one, answer in zip(shown, answers, strict=True)
-    )
+def with_odds(readings: Iterable[Reading], form: Form, evidence: Evidence) -> Iterable[Reading]:
+    """Return readings with their odds where the form has any."""
     if not form.needs_alternatives:
         return readings
     if evidence == "samples":
         return _with_counted_odds(list(readings), form)
-    return (_with_odds(one, form) for one in readings)
+    return (_with_told_odds(one, form) for one in readings)
 
 
-def _with_odds(reading: Reading, form: Form) -> Reading:
+def _with_told_odds(reading: Reading, form: Form) -> Reading:
     """Return a reading with the odds in its tokens, if they tell any; nothing is filled in."""
     if reading.status != "ok":
         return reading

@@ -1,4 +1,4 @@
-"""A hard cap on what judges may be asked for, and what it is counted in."""
+"""A hard cap on the calls, tokens or money of judges."""
 
 import re
 import threading
@@ -75,7 +75,7 @@ class Budget:
             return fits
 
     def settle(self, most: Cost, spent: Cost) -> None:
-        """Replace a reservation by what the request did cost."""
+        """Replace a reservation by the cost of the request."""
         with self._lock:
             self._reserved = self._reserved.minus(most)
             self._n_open -= 1
@@ -86,7 +86,7 @@ class Budget:
         self._is_closed = True
 
     def count_elsewhere(self, cost: Cost) -> None:
-        """Count towards the cap what was spent by others, in all until now."""
+        """Count the spending of others, in all until now, towards the cap."""
         with self._lock:
             self._elsewhere = cost
 
@@ -120,7 +120,7 @@ class Budget:
 
 
 class JointBudget(Budget):
-    """Several caps at once: what is asked must fit each of them, and counts towards each.
+    """Several caps at once: a request must fit each of them, and counts towards each.
 
     Earlier spending counts against its own cap; `spent` begins at nothing.
     """
@@ -160,7 +160,7 @@ class JointBudget(Budget):
         return False
 
     def settle(self, most: Cost, spent: Cost) -> None:
-        """Replace a reservation by what the request did cost, in each cap."""
+        """Replace a reservation by the cost of the request, in each cap."""
         for cap in self._caps:
             cap.settle(most, spent)
         super().settle(most, spent)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from resources.judges.budget import Budget, Cost, JointBudget
 from resources.judges.calls import call_identity, call_parts, judge_key
-from resources.judges.forms.form import read_answer
+from resources.judges.forms.form import Reading, read
 from resources.judges.judge import Answer, Judge, Presentation
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
@@ -104,28 +104,30 @@ class Buyer:
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
     ) -> tuple[list[Presentation], int]:
-        """Return what would be asked, and how many calls the store answers; nothing is asked."""
+        """Return the calls that are missing, and the number that the store answers; asks nobody."""
         calls = _distinct(judge, presentations)
         found, _ = self.store.find(judge_key(judge), calls)
         needed = list(self._needed(calls, found).values())
         return needed, len(calls) - len(needed)
 
-    def answers(
+    def readings(
         self,
         judge: Judge,
         presentations: Sequence[Presentation],
         *,
         slug: str,
         on_progress: Progress | None = None,
-    ) -> Iterator[Answer]:
+    ) -> Iterator[Reading]:
         """Return an answer per presentation, in their order, once all of them are stored.
 
-        Each call is asked for at most once, and stored within seconds of its answer. Of several
+        Each call is asked for at most once, and stored within seconds of its answer; what came now
+        is not read a second time. Of several
         processes on one machine only one at a time buys from a judge; the others wait, and find
         what it bought.
         """
         calls, key = _distinct(judge, presentations), judge_key(judge)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
+        fresh: dict[str, tuple[str, Any]] = {}
 
         def is_lacking() -> bool:
             nonlocal found, needed
@@ -145,10 +147,10 @@ class Buyer:
             if lacking:
                 _acknowledge(judge, needed, found)
                 with self.turn():
-                    self._ask(judge, needed, slug, on_progress)
+                    fresh = self._ask(judge, needed, slug, on_progress)
                 self._require_all(slug)
                 found, _ = self.store.find(key, calls)
-        return _in_order(found, [call_identity(judge, one) for one in presentations])
+        return _in_order(found, presentations, judge, fresh)
 
     def _needed(
         self, calls: Mapping[str, Presentation], found: pd.DataFrame
@@ -165,23 +167,25 @@ class Buyer:
 
     def _ask(
         self, judge: Judge, needed: Mapping[str, Presentation], slug: str, tell: Progress | None
-    ) -> None:
+    ) -> dict[str, tuple[str, Any]]:
+        """Store the answers to the needed calls; return status and value of each."""
         account, began, budget = self.account, time.monotonic(), JointBudget([self.budget])
         identities, shown = list(needed), list(needed.values())
         given = once_each(judge.answer(shown, budget), len(shown))
+        read_now: dict[str, tuple[str, Any]] = {}
         with (
             VerdictWriter(self.store, judge_key(judge), on_full=budget.close) as writer,
             contextlib.closing(given),
         ):
-            for position, answer in given:
-                answer = _storable(answer)
-                row = _row(judge, shown[position], answer, slug)
-                writer.add({"identity": identities[position], **row})
-                account.add(answer, row["status"])
+            for position, reading in given:
+                writer.add({"identity": identities[position], **_row(judge, reading, slug)})
+                account.add(reading.answer, reading.status)
+                read_now[identities[position]] = reading.status, reading.value
                 account.seconds = time.monotonic() - began
                 account.charged = budget.spent
                 if tell:
                     tell(account)
+        return read_now
 
     def _require_all(self, slug: str) -> None:
         account = self.account
@@ -212,18 +216,18 @@ def is_retried(
 
 
 def once_each(
-    given: Iterator[tuple[int, Answer]], n_presentations: int
-) -> Iterator[tuple[int, Answer]]:
-    """Yield what a judge gives."""
+    given: Iterator[tuple[int, Reading]], n_presentations: int
+) -> Iterator[tuple[int, Reading]]:
+    """Yield the readings of a judge; RuntimeError at a second one of a presentation."""
     is_open = bytearray(b"\x01") * n_presentations
-    for position, answer in given:
+    for position, reading in given:
         if not 0 <= position < n_presentations or not is_open[position]:
             raise RuntimeError(
                 f"the judge answered presentation {position} of {n_presentations} twice, or was "
                 "never shown it"
             )
         is_open[position] = 0
-        yield position, answer
+        yield position, reading
 
 
 def _distinct(judge: Judge, presentations: Sequence[Presentation]) -> dict[str, Presentation]:
@@ -241,17 +245,10 @@ def _acknowledge(judge: Judge, needed: Collection[str], found: pd.DataFrame) -> 
         acknowledge(dict(zip(failed["identity"], failed["answered_at"], strict=True)))
 
 
-def _storable(answer: Answer) -> Answer:
-    """Return an answer without the halves of characters that JSON can smuggle into a text."""
-    if answer.text is None or answer.text.isascii():
-        return answer
-    whole = answer.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return replace(answer, text=whole)
-
-
-def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) -> dict[str, Any]:
+def _row(judge: Judge, reading: Reading, slug: str) -> dict[str, Any]:
+    presentation, answer = reading.shown, reading.answer
     return {
-        "status": read_answer(answer, judge.form)[0],
+        "status": reading.status,
         "answered_at": datetime.now(UTC),
         "answer": answer.text,
         "failure": answer.failure,
@@ -267,8 +264,17 @@ def _row(judge: Judge, presentation: Presentation, answer: Answer, slug: str) ->
     }
 
 
-def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer]:
-    """Yield the answer to each call; a chunk at a time, since many answers are much text."""
+def _in_order(
+    found: pd.DataFrame,
+    presentations: Sequence[Presentation],
+    judge: Judge,
+    fresh: Mapping[str, tuple[str, Any]],
+) -> Iterator[Reading]:
+    """Yield the answer to each presentation; `fresh` has status and value of those read before.
+
+    A chunk at a time, since many answers are much text.
+    """
+    identities = [call_identity(judge, shown) for shown in presentations]
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
         raise RuntimeError(
@@ -276,7 +282,11 @@ def _in_order(found: pd.DataFrame, identities: Sequence[str]) -> Iterator[Answer
             "damaged. Run again: what cannot be read is asked for again"
         )
     for start in range(0, len(rows), _CHUNK):
-        chunk = found.iloc[rows[start : start + _CHUNK]]
+        chunk, these = found.iloc[rows[start : start + _CHUNK]], slice(start, start + _CHUNK)
         values = [chunk[name].astype(object).where(chunk[name].notna(), None) for name in _FIELDS]
-        for row in zip(*values, strict=True):
-            yield Answer(*row)
+        answers = (Answer(*row) for row in zip(*values, strict=True))
+        for shown, identity, answer in zip(
+            presentations[these], identities[these], answers, strict=True
+        ):
+            known = fresh.get(identity)
+            yield Reading(shown, answer, *known) if known else read(shown, answer, judge.form)

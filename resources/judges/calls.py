@@ -1,4 +1,4 @@
-"""A call of a judge: what it is shown of a battle, and what identifies that for ever."""
+"""A call of a judge: the presentation of a battle, and its identity for ever."""
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ _NAMED = {
     "judge_revision": "revision",
 }
 _TEXTS = ("instruction", "completion_a", "completion_b")
+_SHOWN = ("instruction", "first_completion", "second_completion")
 _LONGEST_SETTING = 500
 
 
@@ -56,24 +57,21 @@ def require_texts(battles: pd.DataFrame) -> None:
 
 def call_identity(judge: Judge, presentation: Presentation) -> str:
     """Return the hash of everything that determines an answer: judge, texts in order, run."""
-    return identity_hash(
-        {
-            **{f"judge.{name}": value for name, value in judge.identity.items()},
-            "instruction": presentation.instruction,
-            "first_completion": presentation.first_completion,
-            "second_completion": presentation.second_completion,
-            "replicate": str(presentation.replicate),
-        }
-    )
+    return identity_hash(_whole_parts(judge, presentation))
 
 
 def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
-    """Return what `call_identity` hashes, part by part and short: texts by their own hash."""
+    """Return the parts that `call_identity` hashes, each short: texts by their own hash."""
     return {
-        **{f"judge.{name}": _brief(value) for name, value in judge.identity.items()},
-        "instruction": text_hash(presentation.instruction),
-        "first_completion": text_hash(presentation.first_completion),
-        "second_completion": text_hash(presentation.second_completion),
+        name: text_hash(value) if name in _SHOWN or len(value) > _LONGEST_SETTING else value
+        for name, value in _whole_parts(judge, presentation).items()
+    }
+
+
+def _whole_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
+    return {
+        **{f"judge.{name}": value for name, value in judge.identity.items()},
+        **{name: getattr(presentation, name) for name in _SHOWN},
         "replicate": str(presentation.replicate),
     }
 
@@ -84,7 +82,7 @@ def judge_key(judge: Judge) -> str:
 
 
 def origin_of(judge: Judge) -> dict[str, str]:
-    """Return what to record of the judge behind some answers: prompt, model, revision, identity.
+    """Return prompt, model, revision and identity of a judge, as recorded with its answers.
 
     The prompt version is that of what surrounds the template, whose own text has a hash; the
     identity is the key under which its answers are stored.
@@ -94,7 +92,3 @@ def origin_of(judge: Judge) -> dict[str, str]:
     return {name: value for name, value in named.items() if value} | {
         "judge_identity": judge_key(judge)
     }
-
-
-def _brief(value: str) -> str:
-    return value if len(value) <= _LONGEST_SETTING else text_hash(value)

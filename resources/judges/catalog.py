@@ -1,7 +1,5 @@
 """From a judge's definition to something that answers, or to the answers that came already."""
 
-import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +8,27 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
-from resources.judges.forms.registered import FORM_TABLES, form_with
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge
 
-_LOG = logging.getLogger(__name__)
-
 
 def open_judge(
     definition: JudgeDefinition,
     corpus: CorpusDefinition,
-    on_news: Callable[[str], None] | None = None,
     hosting: Hosting | None = None,
     form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus, asked in one form.
 
     ValueError if its kind cannot judge this corpus, it is not asked in this form, or it cannot be
-    opened as configured. `on_news` hears how batches are, and `on_warning` each warning for a
-    person. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
+    opened as configured. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
     """
+    hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
         others = " ".join(f"{FORM_TABLES[name].name}+" for name in definition.asks)
         raise ValueError(
@@ -45,10 +38,18 @@ def open_judge(
             f"{others!r}"
         )
     if definition.kind == "openai":
-        return open_served(definition, on_news, form, on_warning)
-    if definition.kind == "vllm":
-        return open_managed(definition, hosting, form, on_warning)
-    return _open_builtin(definition, corpus, form)
+        return open_served(definition, form, hosting)
+    if definition.kind != "vllm":
+        return _open_builtin(definition, corpus, form)
+    from resources.judges.managed.judge import ManagedJudge
+
+    return ManagedJudge(
+        definition.slug,
+        in_form(definition, form),
+        definition.vllm or VllmOptions(),
+        prompt_of(definition, form),
+        hosting,
+    )
 
 
 def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: FormName) -> Judge:
@@ -67,8 +68,7 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
     judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
     if form == "rubric":
         return judge
-    asked = form_of_definition(definition, form)
-    return BuiltinFormJudge(judge, asked, template_of(definition, form))
+    return BuiltinFormJudge(judge, prompt_of(definition, form))
 
 
 def read_template(path: Path | None = None) -> str:
@@ -83,78 +83,40 @@ def read_template(path: Path | None = None) -> str:
 
 
 def open_served(
-    definition: JudgeDefinition,
-    on_news: Callable[[str], None] | None = None,
-    form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
+    definition: JudgeDefinition, form: FormName = "rubric", hosting: Hosting | None = None
 ) -> Judge:
     """Return a judge behind an endpoint; nothing is sent yet."""
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.judge import BatchJudge, LiveJudge
     from resources.judges.live.endpoint import find_endpoint
+    from resources.judges.live.judge import Site
 
-    arguments = (
-        definition.slug,
-        in_form(definition, form),
-        template_of(definition, form),
-        find_endpoint(definition.slug, definition),
-        home() / "endpoints",
-    )
-    options: dict[str, Any] = {
-        "folder": home() / "batches",
-        "form": form_of_definition(definition, form),
-        "warn": on_warning,
-    }
-    if definition.batch:
-        return BatchJudge(*arguments, tell=on_news, **options)
-    return LiveJudge(*arguments, **options)
-
-
-def open_managed(
-    definition: JudgeDefinition,
-    hosting: Hosting | None = None,
-    form: FormName = "rubric",
-    on_warning: Callable[[str], None] = _LOG.warning,
-) -> Judge:
-    """Return a judge on a vLLM server of our own; the server starts when it is first asked."""
-    from resources.judges.managed.judge import ManagedJudge
-
-    return ManagedJudge(
-        definition.slug,
-        in_form(definition, form),
-        definition.vllm or VllmOptions(),
-        template_of(definition, form),
-        hosting or Hosting(),
-        form_of_definition(definition, form),
-        on_warning,
-    )
-
-
-def form_of_definition(definition: JudgeDefinition, form: FormName) -> Form:
-    """Return a form with the options that a judge declares."""
-    return form_with(form, definition)
+    hosting = hosting or Hosting()
+    site = Site(find_endpoint(definition.slug, definition), home(), warn=hosting.warn)
+    served = (definition.slug, in_form(definition, form), prompt_of(definition, form), site)
+    return BatchJudge(*served, tell=hosting.tell) if definition.batch else LiveJudge(*served)
 
 
 def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
-    """Return a definition with what a form makes of it: a schema is for answers in JSON."""
+    """Return a definition with the switches of a form: a schema is for answers in JSON."""
     if form == "rubric":
         return definition
     changes: dict[str, Any] = {"log_probabilities": definition.log_probabilities_of(form)}
-    if form_of_definition(definition, form).response_format is None:
+    if form_with(form, definition).response_format is None:
         changes["structured_output"] = "off"
     return definition.model_copy(update=changes)
 
 
-def template_of(definition: JudgeDefinition, form: FormName = "rubric") -> str:
+def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     """Return the prompt of a served judge, checked."""
     from resources.judges.live.prompt import require_template
 
-    asked = form_of_definition(definition, form)
+    asked = form_with(form, definition)
     # an absolute path stays itself
     file = config_dir() / "prompts" / (asked.template or definition.template)
     template = read_template(file)
     require_template(template, file, asked.wording)
-    return template
+    return Prompt(template, asked)
 
 
 def missing_variable(definition: JudgeDefinition) -> str:
@@ -182,5 +144,5 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
     found = remembered(home() / "endpoints", place, model) if model else None
     if found is None:
         return False
-    needs_more = form_of_definition(definition, form).needs_alternatives and found.log_probabilities
+    needs_more = form_with(form, definition).needs_alternatives and found.log_probabilities
     return not needs_more or found.alternatives is not None

@@ -112,7 +112,7 @@ class EpochAsker:
     def _as_epoch(
         self, answers: pd.DataFrame, epoch: int, judge: Judge, battles: pd.DataFrame, buyer: Buyer
     ) -> pd.DataFrame:
-        """Return answers with what tells epochs apart, and when each of them was given."""
+        """Return answers as rows of an epoch, with the time of each."""
         key = judge_key(judge)
         found = buyer.store.find(key, answers["identity"])[0].set_index("identity")["answered_at"]
         when = found.dt.strftime("%Y-%m-%dT%H:%M:%S+00:00")
@@ -128,7 +128,7 @@ class EpochAsker:
 
 
 def _as_first_said(verdicts: pd.DataFrame, first: dict[str, str]) -> pd.DataFrame:
-    """Return verdicts without what was mended: an unreadable answer was asked for once more.
+    """Return verdicts as they were before a second attempt at an unreadable answer.
 
     An epoch asks once. Held against answers of two attempts it would seem to fail more often.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from resources.judges.budget import Budget
 
 if TYPE_CHECKING:
-    from resources.judges.forms.form import Form
+    from resources.judges.forms.form import Form, Reading
 
 Evidence = Literal["log-probabilities", "samples"]
 """Source of a judge's odds: the tokens of its answers, or counts of repeated runs."""
@@ -91,8 +91,8 @@ class Judge(Protocol):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield answers as they come, each with the position of its presentation.
+    ) -> Iterator[tuple[int, "Reading"]]:
+        """Yield answers, read as they come, each with the position of its presentation.
 
         Everything that is paid for is reserved in the budget before it is asked, and settled
         after. A presentation goes without an answer only where the budget refused it; none

@@ -13,16 +13,12 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import n_runs
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import form_of_definition, open_judge, template_of, was_probed
-from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
-from resources.judges.forms.rubric import RUBRIC
+from resources.judges.catalog import open_judge, prompt_of, was_probed
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.registered import FormName, form_with
 from resources.judges.judge import Evidence, Judge, Presentation
 from resources.judges.live.costs import least_tokens, most_of
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.prompt import write_messages
-
-"""Columns of a plan as a table."""
 
 BYTES_PER_TOKEN = 4.0
 """A rule of thumb for byte-pair encodings of prose; code and other scripts take more tokens."""
@@ -114,7 +110,7 @@ class JudgePlan:
 def plan_of(
     judge: JudgeDefinition, partition: str, asked: Mapping[str, Expected], half_width: str = ""
 ) -> JudgePlan:
-    """Return the plan that what a judge would be asked in each form makes together."""
+    """Return the plan of a judge, from its expected calls in each form."""
     n_stored = sum(one.n_stored for one in asked.values())
     n_needed = {form: len(one.needed) for form, one in asked.items()}
     if not any(n_needed.values()):
@@ -179,13 +175,13 @@ def expect_calls(
     n_replicates: int | None = None,
     first_replicate: int = 0,
 ) -> Expected:
-    """Return what a judge would be asked about battles.
+    """Return the expected calls of a judge about battles.
 
     `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
     too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
     others.
     """
-    asked, n_times = form_of_definition(judge, form), n_replicates or judge.replicates
+    asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
     def shown(evidence: Evidence) -> list[Presentation]:
         presentations = asked.present(battles, n_runs(asked, evidence, n_times))
@@ -194,7 +190,7 @@ def expect_calls(
     def tokens(answered: Answered | None) -> TokenEstimate | None:
         if not needed or judge.kind not in ("openai", "vllm"):
             return None
-        return estimate_tokens(judge, template_of(judge, form), needed, answered, asked)
+        return estimate_tokens(judge, prompt_of(judge, form), needed, answered)
 
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
@@ -231,10 +227,9 @@ def _answered(judge: Judge, presentations: Sequence[Presentation], buyer: Buyer)
 
 def estimate_tokens(
     fields: ServedFields,
-    template: str,
+    prompt: Prompt,
     needed: Sequence[Presentation],
     answered: Answered | None = None,
-    form: Form = RUBRIC,
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
@@ -244,14 +239,14 @@ def estimate_tokens(
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
-    n_bytes = sum(_size(template, shown, form) for shown in needed)
-    schema = form.response_format
+    n_bytes = sum(_size(prompt, shown) for shown in needed)
+    schema = prompt.form.response_format
     constraint = {} if schema is None else {"response_format": schema}
     beside = most_of([{"content": ""}], constraint, None).prompt_tokens
-    shown, answers = _counted(answered, template, form)
-    per_byte, basis = _tokens_per_byte(fields, template, needed, (shown, answers), form)
+    shown, answers = _counted(answered, prompt)
+    per_byte, basis = _tokens_per_byte(fields, prompt, needed, (shown, answers))
     is_free = schema is not None and fields.structured_output == "off"
-    guess = _EXPLAINED_ANSWER if is_free else form.typical_tokens
+    guess = _EXPLAINED_ANSWER if is_free else prompt.form.typical_tokens
     completion = float(answers["completion_tokens"].mean()) if shown else guess
     if not shown:
         basis = f"{basis}; {guess} tokens an answer, a guess"
@@ -265,38 +260,34 @@ def estimate_tokens(
 
 
 def _tokens_per_byte(
-    fields: ServedFields,
-    template: str,
-    needed: Sequence[Presentation],
-    answered: Answered,
-    form: Form,
+    fields: ServedFields, prompt: Prompt, needed: Sequence[Presentation], answered: Answered
 ) -> tuple[float, str]:
     shown, answers = answered
     counter = find_tokenizer(fields)
     if counter is not None:
         drawn = np.random.default_rng(0).permutation(len(needed))[:_LOOKED_AT]
-        prompts = [_prompt(template, needed[number], form) for number in drawn]
-        seen = sum(len(prompt.encode()) for prompt in prompts)
-        some = f" in {len(prompts):,} prompts" if len(prompts) < len(needed) else ""
+        texts = [_text(prompt, needed[number]) for number in drawn]
+        seen = sum(len(text.encode()) for text in texts)
+        some = f" in {len(texts):,} prompts" if len(texts) < len(needed) else ""
         told = f", answers estimated from {len(answers):,} of this judge" if shown else ""
-        return sum(map(counter, prompts)) / seen, f"counted with the model's tokenizer{some}{told}"
+        return sum(map(counter, texts)) / seen, f"counted with the model's tokenizer{some}{told}"
     if shown:
-        seen = sum(_size(template, one, form) for one in shown)
+        seen = sum(_size(prompt, one) for one in shown)
         told = f"estimated from {len(answers):,} answers of this judge"
         return float(answers["prompt_tokens"].sum()) / seen, told
     return 1 / BYTES_PER_TOKEN, f"estimated at {BYTES_PER_TOKEN:g} bytes a token"
 
 
-def _counted(answered: Answered | None, template: str, form: Form) -> Answered:
+def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
     """Return the answers with plausible usage; servers that state none are stored as zero."""
     shown, answers = answered or ((), pd.DataFrame({"prompt_tokens": []}))
-    least = [max(1, least_tokens(_size(template, one, form))) for one in shown]
+    least = [max(1, least_tokens(_size(prompt, one))) for one in shown]
     counted = answers["prompt_tokens"].ge(np.array(least, dtype=float))
     return [one for one, has in zip(shown, counted, strict=True) if has], answers[counted]
 
 
 def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
-    """Return what counts the tokens of a text as the judge's model does, without any download.
+    """Return the token counter of the judge's model, without any download.
 
     From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
     None otherwise.
@@ -328,10 +319,9 @@ def _tokenizer_file(fields: ServedFields) -> Path | None:
     return Path(cached) if isinstance(cached, str) else None
 
 
-def _size(template: str, shown: Presentation, form: Form) -> int:
-    return len(_prompt(template, shown, form).encode())
+def _size(prompt: Prompt, shown: Presentation) -> int:
+    return len(_text(prompt, shown).encode())
 
 
-def _prompt(template: str, shown: Presentation, form: Form) -> str:
-    messages = write_messages(template, shown, wording=form.wording)
-    return "".join(message["content"] for message in messages)
+def _text(prompt: Prompt, shown: Presentation) -> str:
+    return "".join(message["content"] for message in prompt.messages(shown))

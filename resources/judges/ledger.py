@@ -100,7 +100,7 @@ def _mostly(account: Account) -> str:
 
 
 def _endpoint(judge: Judge) -> Mapping[str, Any]:
-    """Return what a judge says about where it was asked, and its requests by what came of them."""
+    """Return the metadata of a judge's endpoint, and counts of its requests by fate."""
     return {**getattr(judge, "metadata", {}), **getattr(judge, "counts", {})}
 
 

@@ -29,7 +29,7 @@ _MAY_PASS = ("408", "409", "425", "429")
 
 
 def remedy_text(failure: str, said: str) -> str:
-    """Return what to do about a failure of some class, by the server's words.
+    """Return the remedy of a failure, by its class and the server's words.
 
     A request that never reached the judge differs from one that its server turned down.
     """

@@ -10,4 +10,4 @@ def answered(
     judge: Judge, presentations: Sequence[Presentation], budget: Budget | None = None
 ) -> list[Answer]:
     given = dict(judge.answer(presentations, budget or Budget()))
-    return [given[position] for position in sorted(given)]
+    return [given[position].answer for position in sorted(given)]

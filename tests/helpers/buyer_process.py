@@ -11,10 +11,12 @@ from resources.config.paths import ROOT
 from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.catalog import read_template
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.live import bridge
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
@@ -28,7 +30,7 @@ MOST_LOST = (
 )  # fmt: skip
 """Answers that one kill can lose, whatever the machine does meanwhile."""
 
-TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+PROMPT = Prompt(read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt"), RUBRIC)
 
 
 def numbered(n_battles: int) -> pd.DataFrame:
@@ -50,7 +52,7 @@ def tiny_judge(url: str, folder: Path, **fields: object) -> ServedJudge:
         **{"model": "tiny", "endpoint_name": "here", "concurrency": CONCURRENCY, **fields}
     )
     policy = RetryPolicy(base_s=0.002, cap_s=0.01)
-    return ServedJudge("j", declared, TEMPLATE, Endpoint(url, "k"), folder / "endpoints", policy)
+    return ServedJudge("j", declared, PROMPT, Site(Endpoint(url, "k"), folder, policy))
 
 
 def buy(url: str, folder: str, n_battles: int) -> pd.DataFrame:

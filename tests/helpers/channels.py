@@ -12,13 +12,16 @@ from resources.judges.batch.batches import Pace
 from resources.judges.batch.judge import BatchJudge, LiveJudge
 from resources.judges.batch.lines import Limits
 from resources.judges.catalog import read_template
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy
 
 TEMPLATE = read_template(ROOT / "config" / "prompts" / "fenced-rubric.txt")
+PROMPT = Prompt(TEMPLATE, RUBRIC)
 QUICK = RetryPolicy(attempts=8, base_s=0.002, cap_s=0.01)
 FIELDS: dict[str, Any] = {"model": "tiny", "endpoint_name": "here"}
 NOWHERE = FaultServer(url="http://127.0.0.1:9/v1")
@@ -61,9 +64,8 @@ def live(
     **fields: Any,
 ) -> ServedJudge:
     declared = ServedFields(**{**FIELDS, "timeout_s": 2.0, **fields})
-    places = {"probes": folder / "endpoints", "folder": folder / "batches"}
-    place = Endpoint(server.url, key)
-    return LiveJudge("j", declared, TEMPLATE, place, policy=policy, warn=warn, **places)
+    site = Site(Endpoint(server.url, key), folder, policy, warn)
+    return LiveJudge("j", declared, PROMPT, site)
 
 
 def batch(
@@ -71,25 +73,15 @@ def batch(
     folder: Path,
     limits: Limits | None = None,
     *,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = logging.info,
     outage_s: float = 600.0,
     warn: Callable[[str], None] = logging.warning,
     **fields: Any,
 ) -> BatchJudge:
     declared = ServedFields(**{**FIELDS, "timeout_s": 5.0, **fields})
-    return BatchJudge(
-        "j",
-        declared,
-        TEMPLATE,
-        Endpoint(server.url, KEY),
-        folder / "endpoints",
-        QUICK,
-        folder=folder / "batches",
-        limits=limits,
-        pace=Pace(0.001, 0.004, outage_s),
-        tell=tell,
-        warn=warn,
-    )
+    site = Site(Endpoint(server.url, KEY), folder, QUICK, warn)
+    pace = Pace(0.001, 0.004, outage_s)
+    return BatchJudge("j", declared, PROMPT, site, limits=limits, pace=pace, tell=tell)
 
 
 CHANNELS = {"live": live, "batch": batch}

@@ -1,12 +1,26 @@
 """Judges of tests that are asked by the rubric."""
 
-from resources.judges.forms.form import Form
+from collections.abc import Iterator, Sequence
+
+from resources.judges.budget import Budget
+from resources.judges.forms.form import Form, Reading, read
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Evidence
+from resources.judges.judge import Answer, Evidence, Presentation
 
 
 class ByRubric:
-    """Form and evidence of a judge that answers with marks."""
+    """A judge that answers with marks, as its `replies` say; position by position."""
 
     form: Form = RUBRIC
     evidence: Evidence = "log-probabilities"
+
+    def replies(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Answer]]:
+        raise NotImplementedError
+
+    def answer(
+        self, presentations: Sequence[Presentation], budget: Budget
+    ) -> Iterator[tuple[int, Reading]]:
+        for position, answer in self.replies(presentations, budget):
+            yield position, read(presentations[position], answer, self.form)

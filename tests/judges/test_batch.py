@@ -125,7 +125,7 @@ def test_what_a_day_did_not_suffice_for_costs_nothing_and_is_asked_again(
     budget = Budget()
     with serving(BatchServer(end=lambda n: end if n == 1 else "completed")) as server:
         first = dict(batch(server, tmp_path).answer(SHOWN, budget))
-        lost = [SHOWN[i] for i, answer in first.items() if answer.failure == "transport"]
+        lost = [SHOWN[i] for i, one in first.items() if one.status == "transport"]
         assert len(lost) == budget.spent.calls == 15
         assert failures(server, tmp_path, lost) == [None] * 15
     assert server.submitted.total() == 45
@@ -209,11 +209,11 @@ def test_results_of_which_one_file_is_gone_keep_what_the_other_holds(
     server.before = without(server, kind)
     with serving(server):
         given = dict(batch(server, tmp_path).answer(SHOWN, budget))
-        assert Counter(answer.failure for answer in given.values()) == kept
+        assert Counter(one.answer.failure for one in given.values()) == kept
         assert (server.submitted.total(), budget.n_open, budget.spent.calls) == (30, 0, n_charged)
         server.before, server.line = (lambda step: None), answered
         server.end = lambda n: "completed"
-        left = [SHOWN[i] for i, answer in given.items() if answer.failure == "transport"]
+        left = [SHOWN[i] for i, one in given.items() if one.status == "transport"]
         assert set(failures(server, tmp_path, left)) == {None}
     assert server.submitted.total() == 30 + len(left)
 
@@ -223,7 +223,7 @@ def test_a_provider_that_deletes_everything_is_paid_once_in_a_run(tmp_path: Path
     server.before = without(server, "output_file_id")
     with serving(server):
         given = dict(batch(server, tmp_path).answer(SHOWN, budget))
-    assert {answer.failure for answer in given.values()} == {"transport"}
+    assert {one.status for one in given.values()} == {"transport"}
     assert (server.submitted.total(), budget.spent.calls, budget.n_open) == (30, 30, 0)
 
 

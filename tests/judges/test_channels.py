@@ -15,6 +15,7 @@ from batch_server import BatchServer
 from channels import (
     CHANNELS,
     NOWHERE,
+    PROMPT,
     SHOWN,
     TEMPLATE,
     always,
@@ -45,18 +46,21 @@ from assets.judging import assets as judging
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.verdict.identity import identity_hash
 from judgeline.verdict.rubric import parse_answer
+from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import open_managed
+from resources.judges.catalog import open_judge
+from resources.judges.forms.form import Prompt, Reading
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Presentation
 from resources.judges.ledger import Ledger
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.store.verdicts import VerdictStore
 from resources.tables.judging import VERDICTS
 
@@ -467,7 +471,7 @@ def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: 
         assert old["reply_model"].isna().all()
         assert len(server.presentations) + server.submitted.total() == n_asked == 4
         asked = ask(server, tmp_path, log_probabilities="auto", endpoint_name="here")
-        asked._template = TEMPLATE + "\nBe strict."
+        asked._prompt = PROMPT._replace(template=TEMPLATE + "\nBe strict.")
         other = bought(asked)
     assert set(old["status"]) == set(first["status"]) == {"ok"}
     assert set(first["reply_model"]) == {"tiny"}
@@ -479,42 +483,39 @@ def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: 
 
 
 BASE: dict[str, Any] = {"structured_output": "off", "model": "m"}
+DECODING = {"temperature": 0.5, "top_p": 0.5, "max_tokens": 100, "seed": 1}
+SHAPING: list[dict[str, Any]] = [
+    *({"model": "other"}, {"revision": "2"}, {"endpoint_name": "lab"}, {"template": "T"}),
+    *({"structured_output": "on"}, {"log_probabilities": "on"}, {"url": "http://other/v1"}),
+    *({"extra_body": {"x": 1}}, {"reasoning_effort": "low"}),
+]
+OTHERS: list[dict[str, Any]] = [
+    *({"concurrency": 99}, {"timeout_s": 5}, {"replicates": 3}, {"api_key_env": "OTHER_KEY"}),
+    *({"price_per_million": {"prompt": 1, "completion": 2}}, {"expect_model": "exact"}),
+    *({"headers": {"X-Title": "t"}}, {"headers": {"api-key": {"env": "AZURE_KEY"}}}),
+    {"query": {"api-version": "1"}},
+]
 
 
 def identity(template: str = TEMPLATE, url: str = "http://h/v1", **fields: Any) -> str:
     declared = ServedFields(**{**BASE, **fields})
-    judge = ServedJudge("j", declared, template, Endpoint(url, KEY), Path("/nowhere"))
+    site = Site(Endpoint(url, KEY), Path("/nowhere"))
+    judge = ServedJudge("j", declared, Prompt(template, RUBRIC), site)
     assert KEY not in json.dumps(dict(judge.identity))
     return identity_hash(judge.identity)
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "is_part"),
     [
-        *({"model": "other"}, {"revision": "2"}, {"endpoint_name": "lab"}, {"template": "T"}),
-        *({"decoding": {name: value}} for name, value in (("temperature", 0.5), ("top_p", 0.5))),
-        *({"decoding": {name: value}} for name, value in (("max_tokens", 100), ("seed", 1))),
-        *({"structured_output": "on"}, {"log_probabilities": "on"}, {"url": "http://other/v1"}),
-        *({"extra_body": {"x": 1}}, {"reasoning_effort": "low"}),
+        *(({"decoding": {name: value}}, True) for name, value in DECODING.items()),
+        *((fields, True) for fields in SHAPING),
+        *((fields, False) for fields in OTHERS),
     ],
     ids=str,
 )
-def test_what_shapes_an_answer_is_identity(fields: dict[str, Any]) -> None:
-    assert identity(**fields) != identity()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"concurrency": 99}, {"timeout_s": 5}, {"replicates": 3}, {"api_key_env": "OTHER_KEY"}),
-        *({"price_per_million": {"prompt": 1, "completion": 2}}, {"expect_model": "exact"}),
-        *({"headers": {"X-Title": "t"}}, {"headers": {"api-key": {"env": "AZURE_KEY"}}}),
-        {"query": {"api-version": "1"}},
-    ],
-    ids=str,
-)
-def test_what_shapes_no_answer_is_not(fields: dict[str, Any]) -> None:
-    assert identity(**fields) == identity()
+def test_what_shapes_an_answer_is_identity_and_nothing_else(fields, is_part: bool) -> None:
+    assert (identity(**fields) != identity()) is is_part
 
 
 def test_a_named_endpoint_may_move_and_a_body_be_reordered() -> None:
@@ -537,13 +538,16 @@ def test_a_named_endpoint_may_move_and_a_body_be_reordered() -> None:
 def test_identities_of_older_versions_stay(fields: dict[str, Any], expected: str) -> None:
     assert identity(template="T {instruction}", **fields) == expected
     shipped = load_judges(ROOT / "config" / "judges.yaml")["qwen3-32b"]
-    assert judge_key(open_managed(shipped)) == "dfc1e64811aa3134f2fd0f04e4dd59aa"
+    arena = load_corpora()["arena"]
+    assert judge_key(open_judge(shipped, arena)) == "dfc1e64811aa3134f2fd0f04e4dd59aa"
 
 
 # money
 
 
-def spent(ask: Any, tmp_path: Path, budget: Budget, **fields: Any) -> tuple[dict[int, Answer], Any]:
+def spent(
+    ask: Any, tmp_path: Path, budget: Budget, **fields: Any
+) -> tuple[dict[int, Reading], Any]:
     with serving(BatchServer()) as server:
         return dict(ask(server, tmp_path, **fields).answer(SHOWN, budget)), server
 
@@ -579,7 +583,7 @@ def test_implausible_usage_counts_as_reserved_and_is_said_once(ask, tmp_path: Pa
     budget, warnings = Budget(tokens=60_000), list[str]()
     with serving(replying(stating(usage=stated((1, 1))))) as server:
         judge = ask(server, tmp_path, warn=warnings.append)
-        given = dict(judge.answer(SHOWN, budget))
+        given = {place: one.answer for place, one in judge.answer(SHOWN, budget)}
     assert {(one.prompt_tokens, one.completion_tokens) for one in given.values()} == {(1, 1)}
     assert 0 < len(given) < len(SHOWN)
     assert budget.spent.prompt_tokens + budget.spent.completion_tokens > 1700 * len(given)
@@ -612,7 +616,7 @@ def test_the_key_shows_nowhere(ask, tmp_path: Path, caplog: pytest.LogCaptureFix
     assert str(said.text).endswith("Bearer [key]")
     assert (refused.failure, refused.text) == ("refusal", "not with [key]")
     assert str(failed.said).endswith("no [key]")
-    shown = [repr(asked), repr(asked._endpoint), repr(given), str(asked.identity), caplog.text]
+    shown = [repr(asked), repr(asked._site), repr(given), str(asked.identity), caplog.text]
     shown += [str(asked.metadata), *map(repr, vars(asked).values())]
     assert f"Bearer {KEY}" in server.keys
     assert not [text for text in shown if KEY in text]

@@ -19,6 +19,7 @@ from resources.judges.batch.judge import BatchJudge
 from resources.judges.catalog import open_judge, read_template, was_probed
 from resources.judges.live.endpoint import Endpoint, find_endpoint
 from resources.judges.live.fields import ServedFields
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import server_command, server_environment
 
@@ -375,7 +376,7 @@ def test_one_word_in_the_entry_asks_in_batches(
     news: list[str] = []
     with serving(BatchServer()) as server:
         entry = {"base_url": server.url, "api_key_env": "MY_KEY", "batch_poll_s": 0.01}
-        batch = open_judge(define(tmp_path, **entry, batch=True), CORPUS, news.append)
+        batch = open_judge(define(tmp_path, **entry, batch=True), CORPUS, Hosting(news.append))
         live = open_judge(define(tmp_path, **entry), CORPUS)
         assert answered(live, SHOWN) == answered(batch, SHOWN)
         assert batch.identity == live.identity

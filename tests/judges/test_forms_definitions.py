@@ -10,14 +10,15 @@ import yaml
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.catalog import in_form, open_judge, template_of
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.options import ChoiceOptions, ScoreOptions
-from resources.judges.forms.score import ScoreForm
+from resources.judges.catalog import in_form, open_judge, prompt_of
+from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
@@ -43,16 +44,19 @@ def define(folder: Path, **fields: Any) -> JudgeDefinition:
 def test_identities_of_the_rubric_are_those_of_before_there_were_forms(tmp_path: Path) -> None:
     """Pinned from the program that knew the rubric alone: verdicts bought by it stay valid."""
     template = "grade {instruction} {first_completion} {second_completion} {delimiter}"
+    prompt = Prompt(template, RUBRIC)
     shown = Presentation("b", "AB", 1, "question", "one", "two", "x", "y")
     served = ServedJudge(
         "j",
         ServedFields(model="tiny", log_probabilities="on"),
-        template,
-        Endpoint("http://h/v1", "none"),
-        tmp_path,
-        declared=Capabilities("max_tokens", True, True, 8192),
+        prompt,
+        Site(
+            Endpoint("http://h/v1", "none"),
+            tmp_path,
+            declared=Capabilities("max_tokens", True, True, 8192),
+        ),
     )
-    managed = ManagedJudge("j", ServedFields(model="tiny"), VllmOptions(), template, Hosting())
+    managed = ManagedJudge("j", ServedFields(model="tiny"), VllmOptions(), prompt, Hosting())
     assert judge_key(served) == "3f678df1506673780017b795fc1ecfb4"
     assert call_identity(served, shown) == (
         "952f888fe635338647c54bbb9538bfa57d3b729199e90268fe9fefcfef101369"
@@ -78,11 +82,11 @@ def test_forms_have_defaults(tmp_path: Path) -> None:
         "scale": (1, 100),
         "digits_per_token": 3,
         "samples": 10,
-        "template": "score.txt",
+        "template": None,
         "structured": False,
     }
     assert judge.choice.model_dump() == {
-        "tolerance": 0.0, "samples": 10, "template": "choice.txt", "structured": False,
+        "tolerance": 0.0, "samples": 10, "template": None, "structured": False,
     }  # fmt: skip
 
 
@@ -179,7 +183,7 @@ def test_a_prompt_of_ones_own_must_show_and_say_all(
     own = tmp_path / "own.txt"
     judge = define(tmp_path, asks=[form], **{form: {"template": str(own)}})
     own.write_text(whole, encoding="utf-8")
-    assert template_of(judge, form) == whole
+    assert prompt_of(judge, form).template == whole
     own.write_text(whole.replace(left_out, ""), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"own\.txt.*{re.escape(left_out)}"):
         open_judge(judge, CORPUS, form=form)
@@ -190,7 +194,7 @@ def test_shipped_prompts_ask_for_the_word_first(tmp_path: Path) -> None:
     for form, word in (("score", "integer"), ("choice", "letter")):
         opened = open_judge(judge, CORPUS, form=form)
         assert opened.form.name == form
-        assert f"begin with the {word}" in template_of(judge, form)
+        assert f"begin with the {word}" in prompt_of(judge, form).template
 
 
 CHOICE = ChoiceForm(ChoiceOptions(structured=True))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.judges.annotation import read_answers
+from resources.judges.annotation import with_odds
 from resources.judges.forms.evidence import (
     Tokens,
     choice_of,
@@ -20,6 +20,7 @@ from resources.judges.forms.evidence import (
     read_tokens,
     score_of,
 )
+from resources.judges.forms.form import read
 from resources.judges.forms.score import ScoreForm
 from resources.judges.judge import Answer, Presentation
 
@@ -145,9 +146,10 @@ def test_no_answer_changes_the_number_of_another() -> None:
         Answer(text, None, 1, 1, json.dumps(tokens))
         for text, tokens in (("9\n", one), ("87\n", pieces))
     ]
-    shown = [Presentation(f"c{n}", "A", 0, "q", "t", "", "m", "") for n in range(2)]
-    (alone,) = read_answers(shown[:1], answers[:1], form, "log-probabilities")
-    together = [*read_answers(shown, answers, form, "log-probabilities")]
+    shown = Presentation("c", "A", 0, "q", "t", "", "m", "")
+    readings = [read(shown, answer, form) for answer in answers]
+    (alone,) = with_odds(readings[:1], form, "log-probabilities")
+    together = [*with_odds(readings, form, "log-probabilities")]
     assert alone == together[0]
     assert alone.evidence == "log-probabilities"
 

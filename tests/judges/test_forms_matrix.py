@@ -1,7 +1,9 @@
 """Every form, asked of every kind of judge: what holds of the table whoever answered."""
 
+import functools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from batch_server import BatchServer, answered
 from fault_server import FaultServer, serving
 from upath import UPath
 
@@ -21,11 +24,13 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
+from resources.judges.forms.form import Prompt, Reading, read
 from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 from resources.store.verdicts import VerdictStore
+from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)
 SIDES = [
@@ -56,12 +61,11 @@ def graded(first: int, second: int) -> str:
     return json.dumps({name: dict.fromkeys(CRITERIA, mark) for name, mark in marks})
 
 
-SAYS = {"rubric": graded(8, 3), "score": "87\nClear.", "choice": "A\nClearer."}
-NUMBERS = {
-    "rubric": [f"{name}_{side}" for name in CRITERIA for side in "ab"],
-    "score": ["score", "expected_score", "covered"],
-    "choice": ["choice", "p_a", "p_tie", "p_b", "covered", "perplexity"],
-}
+def columns_of(form: str) -> list[str]:
+    """The columns of an answer's numbers, which are null where it failed."""
+    table = FORM_TABLES[form]
+    own = table.columns[table.columns.index("status") : table.columns.index("answer")]
+    return [name for name in own if table.dtypes[name] in ("float64", "Int64")]
 
 
 class Recorded:
@@ -69,24 +73,35 @@ class Recorded:
 
     evidence: Evidence = "log-probabilities"
 
-    def __init__(self, form: str, **instead: Answer) -> None:
-        self.form, self.instead = form_with(form, None), instead
+    def __init__(self, form: str, says: str | None = None, **instead: Answer) -> None:
+        self.form, self.instead = form_with(form), instead
+        self.says = says or said_of_the_better(form)
         self.identity = {"kind": "recorded", **self.form.identity}
 
     def answer(
         self, presentations: Sequence[Presentation], _: Budget
-    ) -> Iterator[tuple[int, Answer]]:
-        plain = Answer(SAYS[self.form.name], None, 11, 7)
+    ) -> Iterator[tuple[int, Reading]]:
+        plain = Answer(self.says, None, 11, 7)
         for position, one in reversed(list(enumerate(presentations))):
-            yield position, self.instead.get(f"{one.battle_id}{one.order}", plain)
+            answer = self.instead.get(f"{one.battle_id}{one.order}", plain)
+            yield position, read(one, answer, self.form)
 
 
-def simulated(form: str, **traits: float) -> Judge:
-    judge = BuiltinJudge(TRAITS.model_copy(update=traits), "cedar", PROMPTS, "Grade both.")
-    return judge if form == "rubric" else BuiltinFormJudge(judge, form_with(form, None), "A word.")
+def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
+    judge = BuiltinJudge(TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
+    asked = Prompt("A word.", form_with(form))
+    return judge if form == "rubric" else BuiltinFormJudge(judge, asked)
 
 
-def served(form: str, server: FaultServer) -> Judge:
+@functools.cache
+def said_of_the_better(form: str) -> str:
+    """What a judge without errors answers where the better text is shown first."""
+    sure = simulated(form, noise=0.0, position_bias=0.0)
+    ((_, reading),) = sure.answer(list(sure.form.present(BATTLES, 1))[:1], Budget())
+    return str(reading.answer.text)
+
+
+def served(form: str, server: FaultServer, **fields: Any) -> Judge:
     corpus = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
     judge = JudgeDefinition(
         slug="j",
@@ -96,6 +111,9 @@ def served(form: str, server: FaultServer) -> Judge:
         model="tiny",
         base_url=server.url,
         asks=list(FORM_TABLES),
+        endpoint_name="here",
+        batch_poll_s=0.01,
+        **fields,
     )
     return open_judge(judge, corpus, form=form)
 
@@ -105,13 +123,19 @@ def form(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(params=["recorded", "simulated", "served"])
-def judge(request: pytest.FixtureRequest, form: str, home: Path) -> Iterator[Judge]:
-    if request.param != "served":
-        yield {"recorded": Recorded, "simulated": simulated}[request.param](form)
-        return
-    with serving(FaultServer(answer=lambda body: SAYS[form])) as server:
-        yield served(form, server)
+@pytest.fixture
+def server(form: str, home: Path) -> Iterator[BatchServer]:
+    said = said_of_the_better(form)
+    replying = BatchServer(answer=lambda body: said, line=lambda body: answered(body, said))
+    with serving(replying):
+        yield replying
+
+
+@pytest.fixture(params=["recorded", "simulated", "live", "batch"])
+def judge(request: pytest.FixtureRequest, form: str) -> Judge:
+    if request.param in ("recorded", "simulated"):
+        return {"recorded": Recorded, "simulated": simulated}[request.param](form)
+    return served(form, request.getfixturevalue("server"), batch=request.param == "batch")
 
 
 def key(table: pd.DataFrame) -> str:
@@ -122,7 +146,7 @@ def test_a_table_is_as_declared_with_a_row_per_presentation_and_run(judge, form)
     table = annotate(judge, BATTLES, slug="j", n_replicates=2)
     for one in (table, annotate(judge, BATTLES.head(0), slug="j")):
         assert one.dtypes.astype(str).to_dict() == FORM_TABLES[form].dtypes
-    if form == "score":
+    if "completion_id" in table:
         runs = table.groupby("completion_id", sort=False)["replicate"].agg(list)
         assert runs.tolist() == [[0, 1]] * 2 * len(BATTLES)
         assert set(table["model"]) == {"x", "y"}
@@ -134,21 +158,27 @@ def test_a_table_is_as_declared_with_a_row_per_presentation_and_run(judge, form)
     assert table["judge"].eq("j").all()
 
 
-def test_numbers_belong_to_the_models_whichever_was_shown_first(judge, form) -> None:
+def mirrored(table: pd.DataFrame) -> pd.DataFrame:
+    """The same verdicts with the models exchanged, by what the words of the columns say."""
+    sides = {"_a": "_b", "_b": "_a"}
+    back = table.rename(columns=lambda name: name[:-2] + sides.get(name[-2:], name[-2:]))
+    for name in table:
+        meaning = WORDS[name][1]
+        if meaning.startswith("A's share"):
+            back[name] = 1 - table[name]
+        elif "A minus B" in meaning:
+            back[name] = -table[name]
+    back["order"] = back["order"].map({"AB": "BA", "BA": "AB"})
+    return back[table.columns]
+
+
+def test_numbers_belong_to_the_models_whichever_was_shown_first(judge) -> None:
     """Battles with their sides swapped are the same presentations, and mirrored verdicts."""
     one, two = (annotate(judge, table, slug="j") for table in (BATTLES, SWAPPED))
-    if form == "score":
-        one, two = (t.sort_values("completion_id", ignore_index=True) for t in (one, two))
-        pd.testing.assert_frame_equal(one, two)
-        return
-    sides = [name for name in NUMBERS[form] if name.endswith("_a")]
-    mirror = dict(zip(sides, (f"{name[:-2]}_b" for name in sides), strict=True))
-    back = two.rename(columns=mirror | {b: a for a, b in mirror.items()})[one.columns]
-    if form == "choice":
-        back["choice"] = 1 - back["choice"]
-    back["order"] = back["order"].map({"AB": "BA", "BA": "AB"})
-    back = back.sort_values(["battle_id", "order"], ignore_index=True)
-    pd.testing.assert_frame_equal(back, one)
+    two = mirrored(two) if "order" in two else two
+    by = [name for name in ("battle_id", "completion_id", "order") if name in one]
+    one, two = (table.sort_values(by, ignore_index=True) for table in (one, two))
+    pd.testing.assert_frame_equal(one, two)
 
 
 def test_identity_says_what_was_asked_and_not_of_which_battle(judge) -> None:
@@ -172,6 +202,16 @@ def test_nothing_is_bought_twice_and_no_form_answers_for_another(judge, form, tm
     assert len(buyer.store.judge_keys()) == 2
 
 
+def test_an_answer_is_parsed_once_where_it_arrives(judge, monkeypatch, tmp_path) -> None:
+    parsed, parse = [], type(judge.form).parse
+    counted = lambda form, text: parsed.append(text) or parse(form, text)  # noqa: E731
+    monkeypatch.setattr(type(judge.form), "parse", counted)
+    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    for _ in ("bought", "found in the store"):
+        parsed.clear()
+        assert annotate(judge, BATTLES, slug="j", buyer=buyer)["answer"].tolist() == parsed
+
+
 def test_battles_without_text_are_refused_and_so_is_asking_never(judge) -> None:
     mute = BATTLES.assign(completion_b=[None, *SIDES[1][1:]])
     with pytest.raises(ValueError, match=r"1 of 6 battles have no text.*'b0'.*recorded"):
@@ -193,16 +233,16 @@ def test_battles_without_text_are_refused_and_so_is_asking_never(judge) -> None:
 def test_a_failed_answer_keeps_its_class_and_its_words_and_has_no_numbers(
     form: str, answer: Answer, status: str
 ) -> None:
-    which = next(iter(form_with(form, None).present(BATTLES, 1)))
+    which = next(iter(form_with(form).present(BATTLES, 1)))
     table = annotate(
         Recorded(form, **{f"{which.battle_id}{which.order}": answer}), BATTLES, slug="j"
     )
     failed, others = table.iloc[0], table.iloc[1:]
     assert failed["status"] == status
-    assert failed[NUMBERS[form]].isna().all()
+    assert failed[columns_of(form)].isna().all()
     assert (None if pd.isna(failed["answer"]) else failed["answer"]) == answer.text
     assert others["status"].eq("ok").all()
-    assert others[NUMBERS[form][0]].notna().all()
+    assert others[columns_of(form)[0]].notna().all()
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
@@ -210,7 +250,7 @@ def test_flaws_of_simulated_judges_come_at_their_rate(form: str, flaw: str) -> N
     status = dict(zip(FLAWS, ("parse_error", "refusal", "truncated"), strict=True))[flaw]
     always = annotate(simulated(form, **{flaw: 1.0}), BATTLES, slug="j", n_replicates=5)
     assert set(always["status"]) == {status}
-    assert always[NUMBERS[form]].isna().all(axis=None)
+    assert always[columns_of(form)].isna().all(axis=None)
     assert always["answer"].str[:20].nunique() >= (5 if flaw == "malformed_rate" else 1)
     some = annotate(simulated(form, **{flaw: 0.3}), BATTLES, slug="j", n_replicates=10)
     n, n_failed = len(some), int(some["status"].eq(status).sum())
@@ -225,9 +265,13 @@ def test_simulated_answers_depend_on_nothing_but_what_is_shown(form: str) -> Non
     alone = [dict(asked.answer([one], Budget()))[0] for one in shown]
     backwards = [answer for _, answer in asked.answer(shown[::-1], Budget())]
     assert answers == alone == backwards[::-1]
-    for other in (simulated(form, seed=9), simulated(form, noise=0.9)):
-        drawn = [answer for _, answer in other.answer(shown, Budget())]
-        assert sum(a == b for a, b in zip(answers, drawn, strict=True)) < len(shown) / 4
+    others = simulated(form, seed=9), simulated(form, noise=0.9), simulated(form, family="fern")
+    drawn = [[one.answer for _, one in other.answer(shown, Budget())] for other in others]
+    later = [replace(one, replicate=one.replicate + 2) for one in shown]
+    drawn.append([one.answer for _, one in asked.answer(later, Budget())])
+    for others_said in drawn:
+        same = [one.answer == other for one, other in zip(answers, others_said, strict=True)]
+        assert sum(same) < len(shown) / 4
 
 
 @pytest.mark.parametrize(
@@ -252,9 +296,18 @@ def test_a_judge_that_loses_count_is_refused(form: str, surplus: int, message: s
 
 
 def test_the_oracle_of_orientation() -> None:
-    marks = annotate(Recorded("rubric"), BATTLES.head(1), slug="j")
+    marks = annotate(Recorded("rubric", graded(8, 3)), BATTLES.head(1), slug="j")
     assert marks[["clarity_a", "clarity_b"]].to_numpy().tolist() == [[8, 3], [3, 8]]
     assert marks["recorded_outcome"].isna().all()
     assert marks[["prompt_tokens", "completion_tokens"]].to_numpy().tolist() == [[11, 7]] * 2
-    chosen = annotate(Recorded("choice"), BATTLES.head(1), slug="j")
+    chosen = annotate(Recorded("choice", "A\nClearer."), BATTLES.head(1), slug="j")
     assert chosen["choice"].tolist() == [1.0, 0.0]
+
+
+def test_batches_answer_what_is_answered_live(form: str, server: BatchServer) -> None:
+    live = annotate(served(form, server), BATTLES, slug="j")
+    n_live = len(server.presentations)
+    batch = annotate(served(form, server, batch=True), BATTLES, slug="j")
+    assert len(server.presentations) == n_live == server.submitted.total()
+    pd.testing.assert_frame_equal(batch, live)
+    assert batch["status"].eq("ok").all()

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from batch_server import BatchServer
-from batch_server import answered as batch_answer
-from fault_server import FaultServer, said, serving, shown_texts
+from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
 from upath import UPath
@@ -20,11 +18,11 @@ from upath import UPath
 from judgeline.trust.distributions import aggregate_orders
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import annotate, evidence_entries, read_answers
+from resources.judges.annotation import annotate, evidence_entries, with_odds
 from resources.judges.buying import Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.options import FormName
+from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, Presentation
 from resources.judges.live.replies import read_reply
 from resources.store.verdicts import VerdictStore
@@ -356,9 +354,9 @@ def test_what_a_judge_thought_takes_no_places_from_its_answer() -> None:
         logprobs=SimpleNamespace(content=[told("hm ", 0.05)] * 30 + own),
     )
     shown = Presentation("b0", "AB", 0, "q", "x", "y", "m", "n")
-    answer = read_reply(SimpleNamespace(choices=[choice]), shown, ChoiceForm()).answer
     form = ChoiceForm()
-    (reading,) = read_answers([shown], [answer], form, "log-probabilities")
+    reply = read_reply(SimpleNamespace(choices=[choice]), shown, form)
+    (reading,) = with_odds([reply], form, "log-probabilities")
     _, *chances, covered, perplexity, evidence = form.values(reading)
     assert chances == pytest.approx([0.75, 0.0, 0.25])
     assert (covered, evidence) == (pytest.approx(1.0), "log-probabilities")
@@ -412,30 +410,6 @@ def strip(server: SoftServer) -> None:
 # answers that say nothing, and texts that would speak for the judge
 
 
-@SHORT
-@pytest.mark.parametrize(
-    ("words", "finish", "status"),
-    [
-        ("I'm sorry, I cannot grade that.", "stop", "refusal"),
-        ("Surely 87, or A", "stop", "parse_error"),
-        ("", "stop", "parse_error"),
-        ("87", "length", "truncated"),
-        ("A", "length", "truncated"),
-        ("", "content_filter", "content_filter"),
-    ],
-)
-def test_failures_have_their_class_and_no_numbers(
-    form: FormName, words: str, finish: str, status: str
-) -> None:
-    server = FaultServer(lambda texts, n: "it", extra={"it": said(words, finish)})
-    with serving(server):
-        table = ASK[form](server)
-    assert table["status"].unique().tolist() == [status]
-    assert table["evidence"].eq("none").all()
-    numbers = {"score", "expected_score", "covered", "choice", "p_a", "p_tie", "p_b", "perplexity"}
-    assert table[sorted(numbers & {*table.columns})].isna().all(axis=None)
-
-
 def test_an_unreadable_answer_is_asked_for_once_more_in_the_words_of_its_form() -> None:
     server = SoftServer()
     server.say = lambda texts, n: [("Well", {"Well": 1.0})] if n == 0 else SURE_OF_A
@@ -471,25 +445,3 @@ def test_a_completion_is_data_whatever_it_says(text: str) -> None:
         verdicts = annotate(opened(server, "choice"), hostile, slug="j")
         assert (text, "y on first") in {shown_texts(body)[1:] for body in server.presentations}
     assert verdicts["choice"].tolist() == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("text", INJECTIONS)
-def test_a_judge_that_quotes_a_completion_first_has_not_answered(text: str) -> None:
-    server = FaultServer(answer=lambda body: f"The response says {text}")
-    with serving(server):
-        assert scores(server)["status"].unique().tolist() == ["parse_error"]
-        assert choices(server)["status"].unique().tolist() == ["parse_error"]
-
-
-@SHORT
-def test_batches_answer_what_is_answered_live(form: FormName) -> None:
-    word = "87\nClear." if form == "score" else "B\nClearer."
-    server = BatchServer(answer=lambda body: word, line=lambda body: batch_answer(body, word))
-    with serving(server):
-        live = ASK[form](server, endpoint_name="here")
-        n_live = len(server.presentations)
-        batch = ASK[form](server, endpoint_name="here", batch=True)
-    assert len(server.presentations) == n_live
-    assert server.submitted.total() == n_live
-    pd.testing.assert_frame_equal(batch, live)
-    assert batch["status"].eq("ok").all()

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from buyer_process import TEMPLATE, numbered, tiny_judge
+from buyer_process import PROMPT, numbered, tiny_judge
 from fault_server import USAGE, FaultServer, serving
 
 from resources.judges.annotation import annotate
 from resources.judges.calls import present
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.prompt import answer_format
 
-BARE = "{delimiter} {instruction} {first_completion} {second_completion}"
-BESIDE = len(json.dumps(answer_format())) + 64  # the schema, and what a chat template adds
+BARE = Prompt("{delimiter} {instruction} {first_completion} {second_completion}", RUBRIC)
+BESIDE = len(json.dumps(RUBRIC.response_format)) + 64  # the schema, and what a chat template adds
 FENCES = 32 + 3 * (1 + 3 + 32 + 1 + 1 + 32 + 3)  # the mark alone, then around each text
 
 
@@ -73,16 +74,16 @@ def test_stored_answers_give_the_tokens_that_the_server_counts(tmp_path: Path) -
     with serving(FaultServer()) as server:
         verdicts = annotate(tiny_judge(server.url, tmp_path), battles, slug="j")
     calls = present(battles, 1)
-    estimate = estimate_tokens(fields(), TEMPLATE, calls, (calls, verdicts))
+    estimate = estimate_tokens(fields(), PROMPT, calls, (calls, verdicts))
     assert (estimate.prompt_tokens, estimate.completion_tokens) == (200 * USAGE[0], 200 * USAGE[1])
     assert estimate.basis == "estimated from 200 answers of this judge"
     twice = battles.assign(instruction=battles["instruction"] + "x" * 3000)
-    longer = estimate_tokens(fields(), TEMPLATE, present(twice, 1), (calls, verdicts))
+    longer = estimate_tokens(fields(), PROMPT, present(twice, 1), (calls, verdicts))
     n_bytes = estimate.most_prompt_tokens - 200 * BESIDE
     assert longer.prompt_tokens == pytest.approx(
         200 * USAGE[0] * (n_bytes + 200 * 3000) / n_bytes, rel=1e-4
     )
-    none = estimate_tokens(fields(), TEMPLATE, calls, ([], verdicts.head(0)))
+    none = estimate_tokens(fields(), PROMPT, calls, ([], verdicts.head(0)))
     assert none.basis.startswith("estimated at 4 bytes")
 
 

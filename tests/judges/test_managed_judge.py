@@ -12,9 +12,11 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import present
+from resources.judges.forms.form import Prompt
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.managed import server as servers
-from resources.judges.managed.hosting import Hosting, hosting
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import VllmError
@@ -52,7 +54,7 @@ def fake(tmp_path, monkeypatch) -> managed.FakeVllm:
 def judge(place: Hosting | None = None, template: str = TEMPLATE, **options) -> ManagedJudge:
     fields = FIELDS.model_copy(update=options.pop("fields", {}))
     given = place or Hosting(logs=Path("nowhere"))
-    return ManagedJudge("tiny", fields, VllmOptions(**options), template, given)
+    return ManagedJudge("tiny", fields, VllmOptions(**options), Prompt(template, RUBRIC), given)
 
 
 def buy(tmp_path: Path, place: Hosting) -> tuple[pd.DataFrame, Buyer]:
@@ -148,7 +150,7 @@ def test_a_step_that_fails_with_the_answers_half_taken_leaves_no_server(fake, tm
     kept = []
 
     def fail() -> None:
-        with hosting(lambda text: None, Hosting().claim) as place:
+        with Hosting(lambda text: None) as place:
             place.logs = tmp_path / "logs"
             answers = judge(place).answer(present(BATTLES, 1), Budget())
             kept.append(answers)  # as a traceback would

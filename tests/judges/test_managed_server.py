@@ -16,6 +16,7 @@ import pytest
 
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import server as servers
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import Server, VllmError, running, vllm_python
 
@@ -28,11 +29,13 @@ FIELDS = ServedFields(model="tiny", revision="abc")
 KEEPS_ONE = """
 import sys, time
 from pathlib import Path
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import running
 from resources.judges.live.fields import ServedFields
 
-with running("tiny", ServedFields(model="tiny"), VllmOptions(), Path(sys.argv[1]), print):
+place = Hosting(print, logs=Path(sys.argv[1]))
+with running("tiny", ServedFields(model="tiny"), VllmOptions(), place):
     print("inside", flush=True)
     time.sleep(600)
 """
@@ -70,7 +73,9 @@ def behave(monkeypatch, fake: managed.FakeVllm, **how: object) -> None:
 
 
 def run_server(tmp_path: Path, told: list[str], **options: object):
-    return running("tiny", FIELDS, VllmOptions(**options), tmp_path / "logs", told.append)
+    return running(
+        "tiny", FIELDS, VllmOptions(**options), Hosting(told.append, logs=tmp_path / "logs")
+    )
 
 
 def gone(fake: managed.FakeVllm) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from answering import answered
-from channels import TEMPLATE, presentation
+from channels import PROMPT, presentation
 from fault_server import KEY
 
 from resources.config.embeddings import EmbedderDefinition
@@ -19,7 +19,7 @@ from resources.embeddings.served import ServedEmbedder
 from resources.judges.batch.provider import Provider
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.fields import ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.live.troubles import Retries, RetryPolicy
 
@@ -78,8 +78,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 def served(url: str, folder: Path) -> ServedJudge:
     fields = ServedFields(model="m", timeout_s=60.0)
-    place = Endpoint(url, KEY)
-    return ServedJudge("j", fields, TEMPLATE, place, folder, ONCE, declared=FOUND)
+    site = Site(Endpoint(url, KEY), folder, ONCE, declared=FOUND)
+    return ServedJudge("j", fields, PROMPT, site)
 
 
 def connected(server: Server) -> AbstractContextManager[Provider]:

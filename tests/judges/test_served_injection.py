@@ -5,6 +5,7 @@ import codecs
 import html
 import json
 import re
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -16,14 +17,14 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, parse_answer
 from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
+from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
+from resources.judges.live import replies
 from resources.judges.live.prompt import (
-    answer_format,
     require_template,
     write_messages,
     write_repair,
 )
-from resources.judges.live.replies import read_reply
 
 FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
 TEMPLATE = read_template(FILE)
@@ -132,8 +133,7 @@ HOSTILE = {
     "rtl": "\u202e" + P + "\u202c",
     "newlines": P.replace(" ", "\r\n"),
 }
-
-
+read_reply = partial(replies.read_reply, form=RUBRIC)
 NOT_WRITTEN = {"order-refuse"}
 """Attempts that hold no two sets of scores: a judge that obeys these was persuaded."""
 
@@ -283,14 +283,14 @@ def test_the_mark_is_new_for_each_request_and_not_in_the_texts() -> None:
 
 def test_a_repair_shows_the_same_fences_and_the_reason() -> None:
     messages = write_messages(TEMPLATE, shown("Paris", first=True))
-    again = write_repair(messages, "", "the answer is \ud800 empty")
+    again = write_repair(messages, "", "the answer is \ud800 empty", RUBRIC.again)
     assert again[0] == messages[0]
     assert "the answer is ? empty" in again[2]["content"]
     json.dumps(again).encode()
 
 
 def test_the_schema_allows_what_the_parser_reads() -> None:
-    schema = answer_format()["json_schema"]["schema"]
+    schema = RUBRIC.response_format["json_schema"]["schema"]
     example = {
         response: {
             name: mark["enum"][-1]

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,11 @@ from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
 from resources.judges.annotation import annotate
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.options import ScoreOptions
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.choice import ChoiceForm, choice_chances
+from resources.judges.forms.form import Prompt, ShortForm
+from resources.judges.forms.score import ScoreForm, ScoreOptions, score_chances
 from resources.judges.judge import Judge, Presentation
-from resources.judges.simulated.forms import BuiltinFormJudge, choice_odds, score_odds
+from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 
 PROMPTS = write_prompts(100, seed=2)
@@ -120,16 +119,6 @@ def test_noise_has_the_declared_spread() -> None:
     assert np.array_equal(differences(lasting, there), -differences(lasting, back))
 
 
-def test_replicates_seeds_and_families_draw_anew() -> None:
-    pairs = shown(GOOD, POOR)
-    base = answered(by_rubric(NOISY), pairs)
-    again = answered(by_rubric(NOISY), [replace(one, replicate=1) for one in pairs])
-    seeded = answered(by_rubric(NOISY.model_copy(update={"seed": 9})), pairs)
-    related = answered(by_rubric(NOISY, family="fern"), pairs)
-    for other in (again, seeded, related):
-        assert sum(a == b for a, b in zip(base, other, strict=True)) < 10
-
-
 def test_the_answer_is_an_object_and_then_prose() -> None:
     answer = answered(by_rubric(FLAWLESS), shown(GOOD, POOR))[0]
     assert answer.text is not None
@@ -165,7 +154,7 @@ def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd
 
 
 def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJudge:
-    return BuiltinFormJudge(by_rubric(traits), form, "Answer in a word.")
+    return BuiltinFormJudge(by_rubric(traits), Prompt("Answer in a word.", form))
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
@@ -240,7 +229,7 @@ def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
 def test_lasting_opinions_are_those_of_the_rubric() -> None:
     partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
     marker = by_rubric(partial)
-    own = BuiltinFormJudge(marker, ScoreForm(), "Answer in a word.")
+    own = BuiltinFormJudge(marker, Prompt("Answer in a word.", ScoreForm()))
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
         reading, liking = marker.opinion(one, one.first_completion)
@@ -323,20 +312,9 @@ def test_a_reasons_first_words_go_with_its_score() -> None:
     assert (off > 0).mean() < 0.1
 
 
-@FORMS
-def test_identity_tells_forms_apart_and_keeps_the_rubrics(form) -> None:
-    marker = by_rubric(NOISY)
-    asked = judge(NOISY, form)
-    assert asked.identity["form"] == form.name
-    assert "form" not in marker.identity
-    assert (asked.identity["version"], marker.identity["version"]) == ("2", "1")
-    assert asked.identity["traits"] == marker.identity["traits"]
-    assert asked.identity["template"] != marker.identity["template"]
-
-
 @given(ahead=st.floats(-9, 9), spread=st.floats(0.05, 5))
 def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: float) -> None:
-    odds, mirrored = choice_odds(ahead, spread), choice_odds(-ahead, spread)
+    odds, mirrored = choice_chances(ahead, spread), choice_chances(-ahead, spread)
     assert odds.probabilities.sum() == pytest.approx(1, abs=1e-12)
     assert odds.probabilities[::-1] == pytest.approx(mirrored.probabilities, abs=1e-12)
     assert (odds.probabilities[0] - odds.probabilities[2]) * ahead >= 0
@@ -344,7 +322,7 @@ def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: fl
 
 @given(points=st.floats(-3, 14), spread=st.floats(0.05, 3))
 def test_score_odds_are_those_of_a_normal_on_the_scale(points: float, spread: float) -> None:
-    odds = score_odds(points, spread, (1, 100))
+    odds = score_chances(points, spread, (1, 100))
     said = np.array([int(word) for word in odds.words])
     centre = np.clip(1 + 11 * (points - 1), 1, 100)
     assert said.min() >= 1
@@ -362,5 +340,8 @@ def test_numbers_longer_than_a_token_are_refused() -> None:
 
 
 def test_a_form_without_odds_of_its_own_is_refused() -> None:
+    class Letters(ShortForm):
+        name = "letters"
+
     with pytest.raises(ValueError, match="not asked in the form 'letters'"):
-        judge(FLAWLESS, SimpleNamespace(name="letters"))
+        judge(FLAWLESS, Letters())

@@ -45,7 +45,7 @@ class Counting(ByRubric):
         self.asked: list[str] = []
         self.stops_after: int | None = None
 
-    def answer(
+    def replies(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Answer]]:
         for position, shown in enumerate(presentations):
@@ -181,10 +181,10 @@ def test_what_another_table_asks_is_paid_for_once_in_one_run(store: VerdictStore
 
 def test_unreadable_answers_are_kept_word_for_word_and_asked_again(store: VerdictStore) -> None:
     class Babbling(Counting):
-        def answer(
+        def replies(
             self, presentations: Sequence[Presentation], budget: Budget
         ) -> Iterator[tuple[int, Answer]]:
-            for position, one in super().answer(presentations, budget):
+            for position, one in super().replies(presentations, budget):
                 yield position, Answer("So \ud800 it is.", None, one.prompt_tokens, 1)
 
     babble = annotate(Babbling(), BATTLES, slug="s", buyer=Buyer(store))
@@ -255,10 +255,10 @@ def test_many_shards_are_merged_at_the_end(store: VerdictStore) -> None:
 
 def test_an_answer_left_out_is_an_error_and_no_matter_of_money(store: VerdictStore) -> None:
     class Idle(Counting):
-        def answer(
+        def replies(
             self, presentations: Sequence[Presentation], budget: Budget
         ) -> Iterator[tuple[int, Answer]]:
-            yield from list(super().answer(presentations, budget))[:-2]
+            yield from list(super().replies(presentations, budget))[:-2]
 
     with pytest.raises(RuntimeError, match="2 of 12 presentations without an answer"):
         annotate(Idle(), BATTLES, slug="s", buyer=Buyer(store))

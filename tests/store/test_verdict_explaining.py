@@ -40,7 +40,7 @@ class Mute(ByRubric):
             **changes,
         }
 
-    def answer(
+    def replies(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Answer]]:
         return ((n, Answer(None, "refusal", 1, 0)) for n in range(len(presentations)))

@@ -18,15 +18,15 @@ from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.form import Form
-from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions
+from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
+from resources.judges.forms.form import Form, Prompt
+from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.live.judge import ServedJudge
+from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
 from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
@@ -76,7 +76,7 @@ def simulated(form: FormName) -> Judge:
     judge = BuiltinJudge(TRAITS, "cedar", PROMPTS, "Grade both.")
     short = DEFAULT[form]
     if isinstance(short, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(judge, short, "Answer in a word.")
+        return BuiltinFormJudge(judge, Prompt("Answer in a word.", short))
     return judge
 
 
@@ -90,15 +90,19 @@ def served(form: FormName, *, structured: bool = False) -> Judge:
     return ServedJudge(
         "j",
         fields,
-        TEMPLATE,
-        Endpoint("https://endpoint.example/v1", "none"),
-        Path("nowhere"),
-        declared=Capabilities("max_tokens", True, True, 8192, 20),
-        form={
-            "rubric": RUBRIC,
-            "score": ScoreForm(ScoreOptions(scale=(1, 9), structured=structured)),
-            "choice": ChoiceForm(ChoiceOptions(structured=structured)),
-        }[form],
+        Prompt(
+            TEMPLATE,
+            {
+                "rubric": RUBRIC,
+                "score": ScoreForm(ScoreOptions(scale=(1, 9), structured=structured)),
+                "choice": ChoiceForm(ChoiceOptions(structured=structured)),
+            }[form],
+        ),
+        Site(
+            Endpoint("https://endpoint.example/v1", "none"),
+            Path("nowhere"),
+            declared=Capabilities("max_tokens", True, True, 8192, 20),
+        ),
     )
 
 
@@ -106,7 +110,7 @@ def managed(form: FormName) -> Judge:
     options = VllmOptions(max_model_len=8192, extra_args=("--seed", "1"))
     fields = ServedFields(model="tiny", log_probabilities="on")
     place = Hosting(logs=Path("nowhere"))
-    return ManagedJudge("j", fields, options, TEMPLATE, place, DEFAULT[form])
+    return ManagedJudge("j", fields, options, Prompt(TEMPLATE, DEFAULT[form]), place)
 
 
 JUDGES = {

@@ -54,7 +54,7 @@ class Slow(ByRubric):
     def __init__(self, ledger: Path, seconds: float = 0.002) -> None:
         self._ledger, self._seconds = ledger, seconds
 
-    def answer(
+    def replies(
         self, presentations: Sequence[Presentation], budget: Budget
     ) -> Iterator[tuple[int, Answer]]:
         descriptor = os.open(self._ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -16,6 +16,7 @@ from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate
 from resources.judges.catalog import open_judge
 from resources.judges.managed import judge as managed_judge
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.server import Server, running
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ def one_server(
     judge: JudgeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Server]:
     """A server that every form asks: starting one takes longer than all that it is asked."""
-    with running("known", judge, judge.vllm, tmp_path / "logs", print) as server:
+    with running("known", judge, judge.vllm, Hosting(print, logs=tmp_path / "logs")) as server:
         monkeypatch.setattr(managed_judge, "running", lambda *_: nullcontext(server))
         yield server
 

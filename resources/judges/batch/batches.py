@@ -82,7 +82,7 @@ class Reservations:
         self._submitted.update(identities)
 
     def settle(self, identity: str, result: Result) -> bool:
-        """Replace what is held back for a request by what it cost; return whether it was ours.
+        """Replace the reservation of a request by its cost; return whether it was ours.
 
         Requests of an earlier run were paid for under its budget, and cost this one nothing.
         """
@@ -214,7 +214,7 @@ class Submitter:
                 f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
                 f"file {file_id}, which this endpoint does not show to this key; use the key that "
                 "uploaded it, or, if you are sure that no batch came of it, delete "
-                f"{self._records.file(record)}"
+                f"{self._records.file(record.token)}"
             )
 
 
@@ -274,7 +274,7 @@ class Collector:
             wait = min(_GROWTH * wait, self._pace.longest_s)
 
     def _patiently(self, ask: Callable[[], R]) -> R:
-        """Return what the provider says, after an outage too: a batch goes on through it."""
+        """Return the provider's reply, after an outage too: a batch goes on through it."""
         began, is_told = time.monotonic(), False
         while True:
             try:
@@ -295,8 +295,8 @@ class Collector:
             raise EndpointError(
                 f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
                 f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
-                f"key that submitted it, or delete {self._records.file(record)} to ask, and pay, "
-                "anew"
+                f"key that submitted it, or delete {self._records.file(record.token)} to ask, and "
+                "pay, anew"
             )
         return batch
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from resources.judges.batch.batches import (
@@ -21,27 +20,23 @@ from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Records
 from resources.judges.budget import Budget
 from resources.judges.calls import call_identity, judge_key
-from resources.judges.judge import Answer, Presentation
+from resources.judges.forms.form import Reading
+from resources.judges.judge import Presentation
 from resources.judges.live.asking import redacted, seeded
 from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import EndpointError
 from resources.judges.live.judge import ServedJudge
-from resources.judges.live.prompt import write_messages
 from resources.judges.live.troubles import Retries, fit
 
 _LOG = logging.getLogger(__name__)
 
 
 class _Recorded(ServedJudge):
-    """A served judge beside the records of its batches, which lie in a folder."""
-
-    def __init__(self, *arguments: Any, folder: Path, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._folder = folder
+    """A served judge beside the records of its batches."""
 
     @property
     def _records(self) -> Records:
-        return Records(self._folder / judge_key(self))
+        return Records(self._site.folder / "batches" / judge_key(self))
 
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
         """Take note of failures that are stored, and of when: they are wanted for a second time.
@@ -57,8 +52,8 @@ class LiveJudge(_Recorded):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield what a served judge yields."""
+    ) -> Iterator[tuple[int, Reading]]:
+        """Yield the answers of a served judge; none that a batch is to bring."""
         if presentations:
             self._require_collected(presentations)
         yield from super().answer(presentations, budget)
@@ -86,20 +81,18 @@ class BatchJudge(_Recorded):
 
     def __init__(
         self,
-        *arguments: Any,
+        *served: Any,
         limits: Limits | None = None,
         pace: Pace | None = None,
-        tell: Tell | None = None,
-        **options: Any,
+        tell: Tell = _LOG.info,
     ) -> None:
-        super().__init__(*arguments, **options)
-        self._limits = limits or Limits()
+        super().__init__(*served)
+        self._limits, self._said = limits or Limits(), tell
         self._pace = pace or Pace(longest_s=self._fields.batch_poll_s)
-        self._said = tell or _LOG.info
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield answers as their batches end, each with the position of its presentation.
 
         Calls that an earlier run submitted are collected, whatever became of that run. Closing
@@ -112,15 +105,15 @@ class BatchJudge(_Recorded):
         for position, shown in enumerate(presentations):
             positions.setdefault(call_identity(self, shown), []).append(position)
         wanted = {identity: presentations[at[0]] for identity, at in positions.items()}
-        for identity, answer in self._answers(wanted, budget):
+        for identity, reading in self._answers(wanted, budget):
             for position in positions[identity]:
-                yield position, answer
+                yield position, reading._replace(shown=presentations[position])
 
     def _answers(
         self, wanted: dict[str, Presentation], budget: Budget
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Iterator[tuple[str, Reading]]:
         """Yield answers by call: batch after batch, for as long as the budget covers another."""
-        retries = Retries(self._endpoint, self._policy, self._warn)
+        retries = Retries(self._site.endpoint, self._site.policy, self._warn)
         meter = Meter(budget, self._fields.price_per_million, self.counts, self._warn)
         with (
             Provider.connected(retries, self._fields.timeout_s) as provider,
@@ -130,7 +123,7 @@ class BatchJudge(_Recorded):
             collector = Collector(
                 provider,
                 self._records,
-                partial(read_result, policy=self._policy, form=self.form),
+                partial(read_result, policy=self._site.policy, form=self.form),
                 self._pace,
                 tell=self._tell,
                 warn=self._warn,
@@ -146,21 +139,21 @@ class BatchJudge(_Recorded):
                             if result.hopeless is not None:
                                 problems.append(result.hopeless)
                                 continue
-                            del wanted[identity]
-                            answer = redacted(result.answer, self._endpoint)
-                            yield identity, self.as_expected(answer)
+                            answer = redacted(result.answer, self._site.endpoint)
+                            status, shown = answer.failure or "ok", wanted.pop(identity)
+                            reading = Reading(shown, answer, status, result.value)
+                            yield identity, self.as_expected(reading)
                     self._require_none(problems)
                     submitter.cover(wanted)
 
     def _body(self, shown: Presentation) -> dict[str, Any]:
         request = seeded(self._request(), shown.replicate)
-        messages = write_messages(self._template, shown, wording=self.form.wording)
-        return {"messages": messages, **request}
+        return {"messages": self._prompt.messages(shown), **request}
 
     def _require_none(self, problems: Sequence[str]) -> None:
         if not problems:
             return
-        first, *others = dict.fromkeys(fit(problem, self._endpoint) for problem in problems)
+        first, *others = dict.fromkeys(fit(problem, self._site.endpoint) for problem in problems)
         more = f" (and {len(others)} other problems)" if others else ""
         raise EndpointError(
             f"judge {self._slug!r}: {first}{more}. Correct it in config/judges.yaml or in the "
@@ -169,20 +162,19 @@ class BatchJudge(_Recorded):
         )
 
     def _tell(self, text: str) -> None:
-        self._said(self._endpoint.redact(text))
+        self._said(self._site.endpoint.redact(text))
 
     @contextlib.contextmanager
     def _farewell(self, awaited: Mapping[str, Awaited]) -> Iterator[None]:
-        """Say what goes on without us, whatever ends the wait."""
+        """Name the batches that go on without us, however the wait ends."""
         try:
             yield
         except BaseException as error:
             if awaited:
                 n_requests = sum(len(one.record.identities) for one in awaited.values())
                 said = (
-                    f"{len(awaited)} batches with {n_requests:,} requests go on at "
-                    f"{self._endpoint.url}; run the same again to collect them, nothing is paid "
-                    "for twice"
+                    f"{len(awaited)} batches with {n_requests:,} requests go on at {self._url}; "
+                    "run the same again to collect them, nothing is paid for twice"
                 )
                 error.add_note(said)
                 self._tell(said)

@@ -8,8 +8,7 @@ from typing import IO, Any, NamedTuple
 
 from openai.types.chat import ChatCompletion
 
-from resources.judges.forms.form import Form
-from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.form import Form, Reading
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.replies import MalformedReplyError, read_reply, understood
 from resources.judges.live.troubles import RetryPolicy, Trouble, diagnose_status
@@ -35,7 +34,7 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of one request.
+    """What came of one request: an answer, and its value if it could be read.
 
     `is_billed` tells whether it was paid for; `hopeless` why the same, asked again, would fail as
     well until somebody mends something. That is then no answer. `is_lost` marks a result that was
@@ -44,6 +43,7 @@ class Result(NamedTuple):
 
     answer: Answer
     is_billed: bool
+    value: Any = None
     hopeless: str | None = None
     is_lost: bool = False
 
@@ -111,17 +111,17 @@ def read_lines(content: Iterable[bytes]) -> Iterator[tuple[str | None, dict[str,
 
 
 def read_result(
-    line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form = RUBRIC
+    line: dict[str, Any], shown: Presentation, policy: RetryPolicy, form: Form
 ) -> Result:
-    """Return what a line says about a presentation, as if its reply had come by itself."""
+    """Return the result in a line, read as if its reply had come by itself."""
     reply = _mapping(line.get("response"))
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:
         try:
-            answer = understood(body, lambda found: _answer(found, shown, form))
+            reading = understood(body, lambda found: _reading(found, shown, form))
         except MalformedReplyError as error:
-            answer = replace(NOTHING.answer, said=str(error))
-        return Result(answer, is_billed=True)
+            return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
+        return Result(reading.answer, is_billed=True, value=reading.value)
     error = _mapping(body.get("error") or line.get("error"))
     trouble = _trouble(status, error, policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
@@ -129,8 +129,8 @@ def read_result(
     return Result(answer, is_billed=False, hopeless=stopped)
 
 
-def _answer(body: dict[str, Any], shown: Presentation, form: Form) -> Answer:
-    return read_reply(ChatCompletion.model_construct(**body), shown, form).answer
+def _reading(body: dict[str, Any], shown: Presentation, form: Form) -> Reading:
+    return read_reply(ChatCompletion.model_construct(**body), shown, form)
 
 
 def _trouble(

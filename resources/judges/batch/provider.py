@@ -53,7 +53,7 @@ class Provider:
             wait, attempt = self._retries.wait_s(attempt, _LOST), attempt + 1
 
     def pause(self) -> None:
-        """Wait for what is on its way to arrive: the longest that one waits between attempts."""
+        """Wait until a request on its way has arrived: the longest pause between attempts."""
         time.sleep(self._retries.policy.cap_s)
 
     def upload(self, name: str, file: IO[bytes]) -> str:
@@ -136,7 +136,7 @@ class Provider:
         return self._insist(what, send)
 
     def _insist(self, what: str, call: Callable[[], Any]) -> Any:
-        """Return what a call returns, tried again as often as it may help."""
+        """Return the result of a call, tried again as often as it may help."""
         for attempt in itertools.count():
             try:
                 return _whole(call())

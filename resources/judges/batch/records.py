@@ -66,12 +66,12 @@ class Records:
 
     def save(self, record: Record) -> Record:
         """Write a record durably, over the one of the same token; return it."""
-        write_whole(self.file(record), json.dumps(asdict(record)).encode("ascii"))
+        write_whole(self.file(record.token), json.dumps(asdict(record)).encode("ascii"))
         return record
 
     def drop(self, record: Record) -> None:
         """Forget a record of which no batch has come or can come any more."""
-        self.file(record).unlink(missing_ok=True)
+        self.file(record.token).unlink(missing_ok=True)
         sync_folder(self.folder)
 
     def close(self, token: str, identities: Collection[str]) -> None:
@@ -79,7 +79,7 @@ class Records:
         if not identities:
             return
         with self.exclusive():
-            file = self._file(token)
+            file = self.file(token)
             if file.is_file():
                 record = _read(file)
                 answered = tuple(sorted({*record.answered, *identities}))
@@ -103,11 +103,8 @@ class Records:
             latest = (latest | set(record.identities)) - set(record.answered)
         return latest
 
-    def file(self, record: Record) -> Path:
-        """Return where a record lies."""
-        return self._file(record.token)
-
-    def _file(self, token: str) -> Path:
+    def file(self, token: str) -> Path:
+        """Return where the record of a token lies."""
         return self.folder / f"{token}.json"
 
 

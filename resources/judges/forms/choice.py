@@ -2,17 +2,31 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+from scipy.special import expit
 
 from judgeline.verdict import LETTERS, parse_choice, parse_choice_object
 from resources.judges.forms.evidence import Tokens, choice_of, perplexity_of
-from resources.judges.forms.form import Odds, Reading, ShortForm
-from resources.judges.forms.options import ChoiceOptions, FormName
+from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
 from resources.tables.judging import CHOICE_VERDICTS
-from resources.tables.schema import Table
 
 _SHARE_OF_FIRST = dict(zip(LETTERS, (1.0, 0.5, 0.0), strict=True))
+_TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
+
+
+class ChoiceOptions(ShortOptions):
+    """Options of the form that asks which of two completions is better.
+
+    `tolerance` is delta in [0, 1] of the aggregation of both orders: a tie if the two largest
+    masses differ by less than twice this.
+    """
+
+    tolerance: float = Field(default=0.0, ge=0, le=1, strict=True)
 
 
 @dataclass(frozen=True)
@@ -22,9 +36,9 @@ class ChoiceForm(ShortForm):
     Its odds are the probabilities of first, tie and second, and what they cover.
     """
 
+    name = "choice"
+    table = CHOICE_VERDICTS
     options: ChoiceOptions = field(default_factory=ChoiceOptions)
-    name: FormName = "choice"
-    table: ClassVar[Table] = CHOICE_VERDICTS
 
     @property
     def again(self) -> str:
@@ -56,6 +70,10 @@ class ChoiceForm(ShortForm):
         n_letters = counts.total()
         return (*(counts[letter] / n_letters for letter in LETTERS), n_letters / n_runs)
 
+    def chances(self, points: Sequence[float], spread: float) -> Chances:
+        """Return the chances of the letters, by how much better the first text is."""
+        return choice_chances(points[0] - points[1], spread * math.sqrt(2))
+
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return A's share, the probabilities oriented to the models, and their evidence."""
         share = None if reading.value is None else _SHARE_OF_FIRST[reading.value]
@@ -63,3 +81,14 @@ class ChoiceForm(ShortForm):
         if reading.shown.order == "BA":
             share, first, second = None if share is None else 1 - share, second, first
         return share, first, tie, second, covered, perplexity_of(reading.tokens), reading.evidence
+
+
+def choice_chances(ahead: float, spread: float) -> Chances:
+    """Return the chances of the answer shown first, a tie, and the answer shown second.
+
+    They are ordered-logistic in `ahead`, by how many rubric points the first is better, with a
+    standard deviation of `spread`.
+    """
+    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
+    first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
+    return Chances(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))

@@ -83,7 +83,7 @@ def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
 
 
 def _without(token: Token, opening: str) -> Token:
-    """Return a token less what it opens with, and so its alternatives that open alike."""
+    """Return a token without its opening, and so its alternatives that open alike."""
     listed = tuple((text.removeprefix(opening), p) for text, p in token.listed)
     return Token(token.text.removeprefix(opening), token.log_prob, listed)
 

@@ -2,16 +2,26 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from judgeline.verdict import RubricError
 from resources.judges.calls import present
 from resources.judges.forms.evidence import Tokens
-from resources.judges.forms.options import ChoiceOptions, FormName, ScoreOptions, template_file
 from resources.judges.judge import Answer, Presentation
-from resources.judges.live.prompt import PAIR, Wording, closed_object, named_schema
+from resources.judges.live.prompt import (
+    PAIR,
+    Message,
+    Wording,
+    closed_object,
+    named_schema,
+    write_messages,
+)
 from resources.tables.schema import Table
 
 Odds = tuple[float, ...]
@@ -30,6 +40,13 @@ class Reading(NamedTuple):
     evidence: str = "none"
 
 
+class Chances(NamedTuple):
+    """First words of an answer, and their probabilities (n,); those of others are left out."""
+
+    words: Sequence[str]
+    probabilities: NDArray[np.float64]
+
+
 class Form:
     """A verdict form; the defaults are of two completions and one answer without odds.
 
@@ -43,7 +60,7 @@ class Form:
     `typical_tokens` the length of an answer, for estimates.
     """
 
-    name: FormName
+    name: ClassVar[str]
     table: ClassVar[Table]
     identity: Mapping[str, str] = {}
     template: str | None = None
@@ -75,6 +92,13 @@ class Form:
         """Return the odds that the values of repeated runs stand for."""
         raise NotImplementedError
 
+    def chances(self, points: Sequence[float], spread: float) -> Chances:
+        """Return the first words of a simulated judge of texts worth so many rubric points.
+
+        `spread` is the standard deviation of its doubt about one text, in rubric points.
+        """
+        raise NotImplementedError
+
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
         """Return the first columns of a row: those that name the presentation and the judge."""
         return shown.battle_id, slug, shown.order
@@ -84,21 +108,55 @@ class Form:
         raise NotImplementedError
 
 
-def read_answer(answer: Answer, form: Form) -> tuple[str, Any]:
-    """Return ``ok`` and the value of an answer, or its failure class and None."""
+class Prompt(NamedTuple):
+    """Words in which a judge is asked, and the form of its answer."""
+
+    template: str
+    form: Form
+
+    def messages(self, shown: Presentation) -> list[Message]:
+        """Return the messages of one request."""
+        return write_messages(self.template, shown, wording=self.form.wording)
+
+
+def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
+    """Return an answer with ``ok`` and its value, or with its failure class and None.
+
+    Halves of characters, which no file can hold, are left out of its text.
+    """
+    if answer.text is not None and not answer.text.isascii():
+        whole = answer.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        answer = replace(answer, text=whole)
     if answer.failure is not None:
-        return answer.failure, None
+        return Reading(shown, answer, answer.failure, None)
     try:
-        return "ok", form.parse(answer.text or "")
+        return Reading(shown, answer, "ok", form.parse(answer.text or ""))
     except RubricError as error:
-        return error.failure_class, None
+        return Reading(shown, answer, error.failure_class, None)
 
 
+class ShortOptions(BaseModel):
+    """Options of a form whose answer is one word and a reason, in `config/judges.yaml`.
+
+    Where there are no log-probabilities each question is asked `samples` times. The `template` is
+    a file in the configuration's ``prompts``, or an absolute path; by default the form's own.
+    Answers that are `structured` are JSON objects that the endpoint enforces, for judges that do
+    not keep to a form.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    samples: int = Field(default=10, ge=2, le=1000, strict=True)
+    template: str | None = Field(default=None, min_length=1)
+    structured: bool = Field(default=False, strict=True)
+
+
+@dataclass(frozen=True)
 class ShortForm(Form):
     """Common parts of the forms whose answer is one word and a reason."""
 
-    options: ScoreOptions | ChoiceOptions
-    needs_alternatives = True
+    options: ShortOptions = field(default_factory=ShortOptions)
+    needs_alternatives: ClassVar[bool] = True
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -109,7 +167,8 @@ class ShortForm(Form):
     @property
     def template(self) -> str:
         """File of the prompt."""
-        return template_file(self.options, f"{self.name}-json.txt")
+        own = f"{self.name}-json.txt" if self.options.structured else f"{self.name}.txt"
+        return self.options.template or own
 
     @property
     def key(self) -> str | None:

@@ -1,26 +1,41 @@
-"""The registered verdict forms, and each as a judge's definition declares it."""
+"""The registered verdict forms, and how a judge's definition declares them."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from resources.judges.forms.choice import ChoiceForm
-from resources.judges.forms.form import Form
-from resources.judges.forms.options import FormName
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.forms.score import ScoreForm
+from pydantic import BaseModel, Field
+
+from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
+from resources.judges.forms.form import Form, ShortOptions
+from resources.judges.forms.rubric import RubricForm
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.tables.schema import Table
 
-_CLASSES: dict[FormName, Callable[..., Form]] = {
-    "rubric": lambda: RUBRIC,
-    "score": ScoreForm,
-    "choice": ChoiceForm,
-}
+FORMS: dict[str, type[Form]] = {form.name: form for form in (RubricForm, ScoreForm, ChoiceForm)}
+"""Each form by its name, in the order in which they are asked."""
 
-FORM_TABLES: dict[FormName, Table] = {name: kind().table for name, kind in _CLASSES.items()}
-"""Table of each form's answers, in the order in which the forms are asked."""
+FORM_TABLES: dict[str, Table] = {name: form.table for name, form in FORMS.items()}
+"""Table of each form's answers."""
+
+if TYPE_CHECKING:
+    FormName = str
+else:
+    FormName = Literal[tuple(FORMS)]
 
 
-def form_with(name: FormName, definition: Any) -> Form:
+class AskedForms(BaseModel):
+    """Forms in which a judge is asked, and under the name of a form its options, if it has any."""
+
+    asks: tuple[FormName, ...] = Field(default=("rubric",), min_length=1)
+    score: ScoreOptions = ScoreOptions()
+    choice: ChoiceOptions = ChoiceOptions()
+
+    @property
+    def form_options(self) -> dict[str, ShortOptions]:
+        """Options by form."""
+        return {name: getattr(self, name) for name in FORMS if name in AskedForms.model_fields}
+
+
+def form_with(name: FormName, definition: Any = None) -> Form:
     """Return a form with the options that a judge's definition has under its name, if any."""
     options = getattr(definition, name, None)
-    return _CLASSES[name]() if options is None else _CLASSES[name](options)
+    return FORMS[name]() if options is None else FORMS[name](options)  # type: ignore[call-arg]

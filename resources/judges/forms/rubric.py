@@ -1,26 +1,38 @@
 """The form with two completions and six marks for each."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from judgeline.io import SCORE_COLUMNS
-from judgeline.verdict import Rubric, parse_answer, require_own_scores
+from judgeline.verdict import (
+    CRITERIA,
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    RESPONSES,
+    Rubric,
+    parse_answer,
+    require_own_scores,
+)
 from resources.judges.forms.form import Form, Reading
-from resources.judges.forms.options import FormName
 from resources.judges.judge import Presentation
-from resources.judges.live.prompt import MARKS_AGAIN, answer_format
+from resources.judges.live.prompt import closed_object, named_schema
 from resources.tables.judging import VERDICTS
-from resources.tables.schema import Table
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
+_MARK = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}
+_MARKS = closed_object(dict.fromkeys(CRITERIA, _MARK))
 
 
 class RubricForm(Form):
     """The rubric, the oldest form: it has no part in a judge's identity, and no odds."""
 
-    name: FormName = "rubric"
-    table: ClassVar[Table] = VERDICTS
-    again = MARKS_AGAIN
-    response_format = answer_format()
+    name = "rubric"
+    table = VERDICTS
+    again = (
+        "Grade the two responses again on your own judgement. Begin with exactly the JSON object "
+        f"that was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, "
+        "with nothing before it."
+    )
+    response_format = named_schema("rubric", closed_object(dict.fromkeys(RESPONSES, _MARKS)))
     typical_tokens = 110  # twelve keys and scores
 
     def parse(self, text: str) -> Rubric:

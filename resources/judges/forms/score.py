@@ -2,30 +2,61 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import Field, StrictInt, field_validator
 
 from judgeline.trust.distributions import ScoreDistribution, expected_score
-from judgeline.verdict import parse_score, parse_score_object
-from judgeline.verdict.identity import identity_hash
+from judgeline.verdict import (
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    identity_hash,
+    parse_score,
+    parse_score_object,
+)
 from resources.judges.calls import require_texts
 from resources.judges.forms.evidence import Tokens, score_of
-from resources.judges.forms.form import Odds, Reading, ShortForm
-from resources.judges.forms.options import FormName, ScoreOptions
+from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
 from resources.judges.judge import Presentation
 from resources.judges.live.prompt import Wording
 from resources.tables.judging import SCORE_VERDICTS
-from resources.tables.schema import Table
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
 """Scale of expected scores: that of the rubric, in points."""
 
 ALONE = "A"
 """Order of a presentation with one completion."""
+
+MOST_CHANCES = 11
+"""Most numbers that a simulated judge could say; with one more word, within what endpoints tell."""
+
+_HIGHEST = 1_000_000
+
+
+class ScoreOptions(ShortOptions):
+    """Options of the form that asks for one number about one completion.
+
+    `scale` is the lowest and the highest number it may say, in points of the judge's own scale;
+    `digits_per_token` the most digits that the judge's tokenizer puts in one token: 1 where "87"
+    is "8", "7".
+    """
+
+    scale: tuple[StrictInt, StrictInt] = (1, 100)
+    digits_per_token: int = Field(default=3, ge=1, le=9, strict=True)
+
+    @field_validator("scale")
+    @classmethod
+    def _require_ascent(cls, value: tuple[int, int]) -> tuple[int, int]:
+        low, high = value
+        if not 0 <= low < high <= _HIGHEST:
+            raise ValueError(
+                f"a scale is two ascending whole numbers from 0 to {_HIGHEST}, such as [1, 100]"
+            )
+        return value
 
 
 @dataclass(frozen=True)
@@ -35,9 +66,9 @@ class ScoreForm(ShortForm):
     Its odds are the expected score in points of `TARGET_SCALE`, and what they cover.
     """
 
+    name = "score"
+    table = SCORE_VERDICTS
     options: ScoreOptions = field(default_factory=ScoreOptions)
-    name: FormName = "score"
-    table: ClassVar[Table] = SCORE_VERDICTS
 
     @property
     def scale(self) -> tuple[int, int]:
@@ -109,6 +140,16 @@ class ScoreForm(ShortForm):
         covered = float(shares.sum())
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
+    def chances(self, points: Sequence[float], spread: float) -> Chances:
+        """Return the chances of numbers, each said in one token."""
+        highest, digits = self.scale[1], self.options.digits_per_token
+        if len(str(highest)) > digits:
+            raise ValueError(
+                f"simulated judges say a number in one token, and {highest} has more than {digits} "
+                "digits; raise score.digits_per_token"
+            )
+        return score_chances(points[0], spread, self.scale)
+
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
         """Return completion, question, model and judge."""
         return shown.battle_id, shown.question_id, shown.first_model, slug
@@ -117,6 +158,22 @@ class ScoreForm(ShortForm):
         """Return the score, its expectation, the scale and the evidence."""
         odds = reading.odds or (math.nan, math.nan)
         return (reading.value, *odds, *self.scale, reading.evidence)
+
+
+def score_chances(points: float, spread: float, scale: tuple[int, int]) -> Chances:
+    """Return the chances of at most `MOST_CHANCES` numbers of a scale, the likeliest first.
+
+    They are normal around `points`, which may lie off the scale, with a standard deviation of
+    `spread`; both are in rubric points.
+    """
+    low, high = scale
+    unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
+    numbers = np.arange(low, high + 1)
+    centre = np.clip(low + (points - LOWEST_SCORE) * unit, low, high)
+    density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
+    density /= density.sum()
+    likeliest = np.argsort(-density, kind="stable")[:MOST_CHANCES]
+    return Chances([str(number) for number in numbers[likeliest]], density[likeliest])
 
 
 def _expected(likely: ScoreDistribution) -> Odds:

@@ -11,15 +11,13 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from resources.judges.budget import Cost
-from resources.judges.forms.form import Form
-from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.form import Form, Prompt, Reading
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.costs import Meter, Usage, may_be_billed, most_of, text_bytes
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
-from resources.judges.live.prompt import Message, write_messages, write_repair
+from resources.judges.live.prompt import Message, write_repair
 from resources.judges.live.replies import (
-    Reply,
     answer_bytes,
     read_reply,
     require_message,
@@ -61,36 +59,37 @@ class Asker:
         self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
 
     async def judge(
-        self, shown: Presentation, template: str, request: dict[str, Any], form: Form = RUBRIC
-    ) -> Answer | None:
+        self, shown: Presentation, prompt: Prompt, request: dict[str, Any]
+    ) -> Reading | None:
         """Return the answer to a presentation, asked a second time if it cannot be read.
 
         None if the budget does not cover the question.
         """
-        messages = write_messages(template, shown, wording=form.wording)
-        request = seeded(request, shown.replicate)
-        first = await self._read(messages, shown, request, form)
-        if first is None or first.answer.failure not in ASKED_AGAIN or first.reason is None:
-            return first and first.answer
+        messages, request = prompt.messages(shown), seeded(request, shown.replicate)
+        first = await self._read(messages, shown, request, prompt.form)
+        if first is None or first.status not in ASKED_AGAIN:
+            return first
         self._meter.counts["repairs"] += 1
-        again = write_repair(messages, first.answer.text or "", first.reason, form.again)
-        second = await self._read(again, shown, request, form)
-        return _added(second.answer, first.answer) if second else first.answer
+        text, reason = first.answer.text or "", first.answer.said or ""
+        again = write_repair(messages, text, reason, prompt.form.again)
+        second = await self._read(again, shown, request, prompt.form)
+        return second._replace(answer=_added(second.answer, first.answer)) if second else first
 
     async def _read(
         self, messages: list[Message], shown: Presentation, request: dict[str, Any], form: Form
-    ) -> Reply | None:
+    ) -> Reading | None:
         reply = await self.send(messages, request, partial(read_reply, shown=shown, form=form))
         if reply is SPENT:
             return None
         if isinstance(reply, Trouble):
-            return Reply(Answer(None, reply.failure, 0, 0, said=reply.message), None)
-        return Reply(redacted(reply.answer, self._endpoint), reply.reason)
+            answer = Answer(None, reply.failure, 0, 0, said=reply.message)
+            return Reading(shown, answer, reply.failure, None)
+        return reply._replace(answer=redacted(reply.answer, self._endpoint))
 
     async def send(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        """Return what is read in the reply to messages, or the trouble with them or the way."""
+        """Return the reply to messages as `read`, or the trouble with them or the way."""
         attempt = partial(self._attempt, messages, request, read)
         outcome = await self._retries.insist(attempt, self._meter.counts)
         if isinstance(outcome, Trouble) and outcome.action == "stop":

@@ -30,42 +30,13 @@ def most_of(messages: Sequence[Message], request: dict[str, Any], price: Price |
     return priced(prompt, max(request.get(name, 0) for name in _LIMITS), price)
 
 
-def counted(usage: Usage, most: Cost, price: Price | None) -> tuple[Cost, str]:
-    """Return what an answered request counts as, and what is implausible about its usage.
-
-    Usage that is missing, or below a floor of one token per 16 bytes, counts as the reservation
-    `most`. Usage above the reservation is clamped to it; an answer longer than the limit counts
-    up to its bytes.
-    """
-    stated = usage.prompt_tokens, usage.completion_tokens
-    if not all(stated):
-        return most, ""
-    sizes = usage.prompt_bytes, usage.answer_bytes
-    if any(tokens < least_tokens(size) for tokens, size in zip(stated, sizes, strict=True)):
-        return most, _implausible(usage, most)
-    longest = max(most.completion_tokens, usage.answer_bytes)
-    limits = most.prompt_tokens, longest
-    clamped = tuple(min(tokens, limit) for tokens, limit in zip(stated, limits, strict=True))
-    cost = priced(*clamped, price)
-    return cost, "" if clamped == stated else _implausible(usage, cost)
-
-
 def least_tokens(n_bytes: int) -> int:
     """Return the floor under the tokens of a text: fewer were made up, not counted."""
     return n_bytes // _MOST_BYTES_PER_TOKEN
 
 
-def _implausible(usage: Usage, cost: Cost) -> str:
-    return (
-        f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
-        f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes and an "
-        f"answer of {usage.answer_bytes:,} bytes; the budget counts {cost.prompt_tokens:,} + "
-        f"{cost.completion_tokens:,} instead, and treats every such answer alike"
-    )
-
-
 def text_bytes(messages: Sequence[Message]) -> int:
-    """Return the bytes of what messages say."""
+    """Return the bytes of the texts of messages."""
     return sum(len(message["content"].encode()) for message in messages)
 
 
@@ -102,10 +73,30 @@ class Meter:
         self.budget, self.price, self.counts, self._warn = budget, price, counts, warn
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
-        """Return what an answered request counts as."""
-        cost, implausible = counted(usage, most, self.price)
-        if implausible:
-            if not self.counts["implausible_usage"]:
-                self._warn(implausible)
-            self.counts["implausible_usage"] += 1
+        """Return the cost of an answered request.
+
+        Usage that is missing, or below a floor of one token per 16 bytes, counts as the
+        reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
+        limit counts up to its bytes.
+        """
+        stated, sizes = usage[:2], usage[2:]
+        if not all(stated):
+            return most
+        limits = most.prompt_tokens, max(most.completion_tokens, usage.answer_bytes)
+        clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
+        is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
+        cost = most if is_low else priced(*clamped, self.price)
+        if is_low or clamped != stated:
+            self._note_implausible(usage, cost)
         return cost
+
+    def _note_implausible(self, usage: Usage, cost: Cost) -> None:
+        if not self.counts["implausible_usage"]:
+            self._warn(
+                f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
+                f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes "
+                f"and an answer of {usage.answer_bytes:,} bytes; the budget counts "
+                f"{cost.prompt_tokens:,} + {cost.completion_tokens:,} instead, and treats every "
+                "such answer alike"
+            )
+        self.counts["implausible_usage"] += 1

@@ -4,7 +4,7 @@ The protocol's client takes most of a second to import, so that it is imported w
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -71,8 +71,7 @@ class Endpoint:
 
         from resources.judges.live.connection import connection
 
-        http = connection(self.url, timeout_s, sends_key=self._sends_key)
-        return self._ours(openai.AsyncOpenAI(http_client=http, **self._settings(timeout_s)))
+        return self._ours(openai.AsyncOpenAI, connection, timeout_s)
 
     def blocking_client(self, timeout_s: float) -> "openai.OpenAI":
         """Return a client of the same kind for what happens one after another."""
@@ -80,33 +79,31 @@ class Endpoint:
 
         from resources.judges.live.connection import blocking_connection
 
-        http = blocking_connection(self.url, timeout_s, sends_key=self._sends_key)
-        return self._ours(openai.OpenAI(http_client=http, **self._settings(timeout_s)))
+        return self._ours(openai.OpenAI, blocking_connection, timeout_s)
+
+    def _ours(self, kind: Callable[..., C], connect: Callable[..., Any], timeout_s: float) -> C:
+        from resources.judges.live.connection import HEADERS, timeout
+
+        if self.key is None:
+            raise ValueError(self.no_key)
+        client = kind(
+            http_client=connect(self.url, timeout_s, sends_key=self._sends_key),
+            api_key=self.key,
+            base_url=self.url,
+            timeout=timeout(timeout_s),
+            max_retries=0,
+            default_headers={**dict(self.headers), **HEADERS},
+            default_query=dict(self.query),
+        )
+        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
+            client.organization = client.project = None
+        return client
 
     @property
     def _sends_key(self) -> bool:
         """Whether `Authorization` is sent: not where only other headers hold a secret."""
         named = {name.casefold() for name, _ in self.headers}
         return self.key != _NO_KEY or not self.header_secrets or "authorization" in named
-
-    def _settings(self, timeout_s: float) -> dict[str, Any]:
-        from resources.judges.live.connection import HEADERS, timeout
-
-        if self.key is None:
-            raise ValueError(self.no_key)
-        return {
-            "api_key": self.key,
-            "base_url": self.url,
-            "timeout": timeout(timeout_s),
-            "max_retries": 0,
-            "default_headers": {**dict(self.headers), **HEADERS},
-            "default_query": dict(self.query),
-        }
-
-    def _ours(self, client: C) -> C:
-        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
-            client.organization = client.project = None
-        return client
 
 
 def find_endpoint(

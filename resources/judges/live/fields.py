@@ -14,8 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-
-_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SECRET = re.compile(r"authorization|cookie|secret|passw|credential|key$|token$", re.IGNORECASE)
@@ -23,7 +22,6 @@ _SECRET_IN_BODY = re.compile(
     r"authorization|secret|passw|credential|api[-_]?key|(access|auth|bearer|hf)[-_]?token",
     re.IGNORECASE,
 )
-_LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 _OUR_HEADERS = re.compile(
     r"accept-encoding|connection|content-(encoding|length|type)|host|te|trailer|transfer-encoding|"
     r"upgrade",
@@ -77,7 +75,7 @@ def _require_body(given: Any) -> dict[str, Any]:
         problem = "it holds what JSON cannot say, such as a date; put that in quotes"
         raise ValueError(problem) from None
     for name, value in _leaves(given):
-        if _SECRET_IN_BODY.search(name) or _LOOKS_SECRET.search(str(value)):
+        if _SECRET_IN_BODY.search(name) or LOOKS_SECRET.search(str(value)):
             raise ValueError(
                 f"{name!r} looks like a secret, and the body is stored with every verdict; "
                 "send it as a header, {env: VARIABLE}"
@@ -105,7 +103,7 @@ def _named(given: Any) -> dict[str, Any]:
 def _require_no_secret(name: str, value: str) -> None:
     if not value.isascii() or not value.isprintable():
         raise ValueError(f"{name!r} has a value with characters that no request can carry")
-    if _SECRET.search(name) or _LOOKS_SECRET.search(value):
+    if _SECRET.search(name) or LOOKS_SECRET.search(value):
         raise ValueError(
             f"{name!r} looks like a secret, which never belongs into this file; put it into an "
             "environment variable and write the header as {env: VARIABLE}"

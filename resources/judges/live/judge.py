@@ -6,7 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ import openai
 
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget
-from resources.judges.forms.form import Form
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Evidence, Presentation
+from resources.judges.forms.form import Form, Prompt, Reading
+from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.costs import Meter
@@ -46,50 +45,58 @@ _AHEAD = 4  # questions under work per request in flight: those that wait give t
 _SILENT = 20  # answers lost in a row after which the endpoint counts as gone
 
 
-class ServedJudge:
-    """A judge of kind ``openai``: its definition, prompt, form and endpoint.
+@dataclass(frozen=True)
+class Site:
+    """Where a judge is asked, and how patiently.
 
-    The folder `probes` remembers what endpoints support, unless that is `declared`. Parts of the
-    identity that are `named` replace ours, or come on top. `warn` is called with each warning for
-    a person.
+    Under `folder` it is remembered what endpoints support, unless that is `declared`, and which
+    batches are under way. Parts of the identity that are `named` replace ours, or come on top.
+    `warn` is called with each warning for a person.
     """
 
-    def __init__(
-        self,
-        slug: str,
-        fields: ServedFields,
-        template: str,
-        endpoint: Endpoint,
-        probes: Path,
-        policy: RetryPolicy | None = None,
-        *,
-        declared: Capabilities | None = None,
-        named: Mapping[str, str] | None = None,
-        form: Form = RUBRIC,
-        warn: Callable[[str], None] = _LOG.warning,
-    ) -> None:
-        self._slug, self._fields, self._template = slug, fields, template
-        self._endpoint, self._probes = endpoint, probes
-        self._policy = policy or RetryPolicy()
-        self._declared, self._named = declared, dict(named or {})
-        self.form, self._warned = form, warn
+    endpoint: Endpoint
+    folder: Path
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    warn: Callable[[str], None] = _LOG.warning
+    declared: Capabilities | None = None
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def probes(self) -> Path:
+        """Folder of remembered capabilities."""
+        return self.folder / "endpoints"
+
+
+class ServedJudge:
+    """A judge of kind ``openai``: its definition, its prompt, and where it is asked."""
+
+    def __init__(self, slug: str, fields: ServedFields, prompt: Prompt, site: Site) -> None:
+        self._slug, self._fields, self._prompt, self._site = slug, fields, prompt, site
         self.counts: Counter[str] = Counter()
+
+    @property
+    def form(self) -> Form:
+        """Form in which it is asked."""
+        return self._prompt.form
 
     @cached_property
     def capabilities(self) -> Capabilities:
         """Capabilities of the endpoint: remembered, or else probed now."""
-        found = self._declared or remembered(self._probes, self._place, self._model)
+        found = self._known()
         if found is None:
             found = self._found(Probe.all)
         if self.form.needs_alternatives and found.log_probabilities and found.alternatives is None:
             found = self._found(Probe.with_alternatives, found)
-        require_demands(self._slug, self._fields, self.form, self._endpoint.url, found)
+        require_demands(self._slug, self._fields, self.form, self._url, found)
         return found
+
+    def _known(self) -> Capabilities | None:
+        site = self._site
+        return site.declared or remembered(site.probes, self._place, self._model)
 
     def require_reachable(self) -> None:
         """Ask the endpoint something small, of which nothing is stored."""
-        known = self._declared or remembered(self._probes, self._place, self._model)
-        found = self.capabilities
+        known, found = self._known(), self.capabilities
         if known is not None:
             self._found(Probe.again, found)
 
@@ -115,8 +122,8 @@ class ServedJudge:
             "decoding": json.dumps(fields.decoding.model_dump(), sort_keys=True),
             "structured_output": "json_schema" if self._is_constrained else "none",
             "log_probabilities": "on" if self._has_log_probabilities else "off",
-            "template": text_hash(self._template),
-            **self._named,
+            "template": text_hash(self._prompt.template),
+            **self._site.named,
             **self.form.identity,
         }
         if (listed := self._alternatives) is not None:
@@ -132,7 +139,7 @@ class ServedJudge:
         """Metadata of the endpoint that shape no answer."""
         found = self.capabilities
         return {
-            "endpoint": self._endpoint.url,
+            "endpoint": self._url,
             "limit_field": found.limit_field,
             "json_schema": str(found.json_schema),
             "log_probabilities": str(found.log_probabilities),
@@ -141,7 +148,7 @@ class ServedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
@@ -151,28 +158,26 @@ class ServedJudge:
         self.require_price(budget)
         client = self._client()
         asker = self._asker(client, budget)
-        work = partial(
-            asker.judge, template=self._template, request=self._request(), form=self.form
-        )
+        work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
         given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
         lost = 0
         with contextlib.closing(given):
-            for position, answer in given:
-                if answer is None:  # for want of budget
+            for position, reading in given:
+                if reading is None:  # for want of budget
                     continue
-                answer = self.as_expected(answer)
-                yield position, answer
-                lost = lost + 1 if answer.failure in ("transport", "other_model") else 0
+                reading = self.as_expected(reading)
+                yield position, reading
+                lost = lost + 1 if reading.status in ("transport", "other_model") else 0
                 if lost >= _SILENT:
-                    raise self._gone(answer)
+                    raise self._gone(reading)
 
-    def _gone(self, answer: Answer) -> EndpointError:
+    def _gone(self, last: Reading) -> EndpointError:
         """Return the error that ends asking, after many failed answers and this last one."""
-        failure, said = str(answer.failure), answer.said or ""
+        failure, said = last.status, last.answer.said or ""
         kind = OutOfReachError if may_pass(failure, said) else EndpointError
         return kind(
-            f"judge {self._slug!r}: the last {_SILENT} requests to {self._endpoint.url} all failed "
+            f"judge {self._slug!r}: the last {_SILENT} requests to {self._url} all failed "
             f"for good ({said}); {remedy_text(failure, said)}"
         )
 
@@ -193,9 +198,13 @@ class ServedJudge:
             )
 
     @property
+    def _url(self) -> str:
+        return self._site.endpoint.url
+
+    @property
     def _place(self) -> str:
         """What the identity of a verdict calls the endpoint."""
-        return self._fields.endpoint_name or self._endpoint.url
+        return self._fields.endpoint_name or self._url
 
     @property
     def _model(self) -> str:
@@ -223,18 +232,19 @@ class ServedJudge:
         wanted = self.form.needs_alternatives and self._has_log_probabilities
         return self.capabilities.alternatives if wanted else None
 
-    def as_expected(self, answer: Answer) -> Answer:
+    def as_expected(self, reading: Reading) -> Reading:
         """Return an answer, failed as ``other_model`` if `expect_model` forbids its model."""
-        rule, came = self._fields.expect_model, answer.reply_model
+        rule, came = self._fields.expect_model, reading.answer.reply_model
         if rule == "any" or came == self._model:
-            return answer
-        if came is None and answer.failure is not None:  # there was no reply, or it failed anyway
-            return answer
+            return reading
+        if came is None and reading.status != "ok":  # there was no reply, or it failed anyway
+            return reading
         if rule == "prefix" and came is not None and came.startswith(self._model):
-            return answer
+            return reading
         named = "no model" if came is None else f"the model {came!r}"
         said = f"the reply names {named}; 'expect_model: {rule}' wants {self._model!r}"
-        return replace(answer, failure="other_model", said=said)
+        answer = replace(reading.answer, failure="other_model", said=said)
+        return reading._replace(answer=answer, status="other_model", value=None)
 
     def _request(self) -> dict[str, Any]:
         found, decoding = self.capabilities, self._fields.decoding
@@ -254,7 +264,7 @@ class ServedJudge:
         return request
 
     def _client(self, at_most_s: float = math.inf) -> openai.AsyncOpenAI:
-        return self._endpoint.client(min(self._fields.timeout_s, at_most_s))
+        return self._site.endpoint.client(min(self._fields.timeout_s, at_most_s))
 
     def _asker(
         self, client: openai.AsyncOpenAI, budget: Budget, at_most_s: float = math.inf
@@ -262,17 +272,17 @@ class ServedJudge:
         fields = self._fields
         return Asker(
             client,
-            Retries(self._endpoint, self._policy, self._warn),
+            Retries(self._site.endpoint, self._site.policy, self._warn),
             Meter(budget, fields.price_per_million, self.counts, self._warn),
             concurrency=fields.concurrency,
             timeout_s=min(fields.timeout_s, at_most_s),
         )
 
     def _warn(self, text: str) -> None:
-        self._warned(self._endpoint.redact(text))
+        self._site.warn(self._site.endpoint.redact(text))
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
-        """Return what an endpoint supports, asked now, and remember it."""
+        """Return the capabilities of an endpoint, asked now, and remember them."""
         client = self._client(_PROBE_S)
         asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
 
@@ -283,9 +293,9 @@ class ServedJudge:
             probe = Probe(send, client, self._model, self._fields.decoding)
             found: Capabilities = run_once(ask(probe, *known), client.close)
         except EndpointError as error:
-            message = self._endpoint.redact(f"judge {self._slug!r}: {error}")
+            message = self._site.endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)
         else:
-            remember(self._probes, self._place, self._model, found)
+            remember(self._site.probes, self._place, self._model, found)
             return found
         raise kind(message)

@@ -3,10 +3,13 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import openai
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
@@ -17,7 +20,7 @@ from resources.judges.live.prompt import named_schema
 from resources.judges.live.troubles import Trouble
 
 _VERSION = "1"
-_LEGACY_LIMIT, _LIMIT = "max_tokens", "max_completion_tokens"
+_LIMIT = "max_completion_tokens"
 _ROOM = 1024  # some models think before they write, and fail without the room for it
 _PATIENCE_S = 150.0  # for one question, attempts and pauses included
 _LIST_S = 20.0
@@ -31,7 +34,15 @@ _SCHEMA = {
 }
 
 
-class Capabilities(NamedTuple):
+MOST_ALTERNATIVES = 20
+"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
+
+FEW_ALTERNATIVES = 5
+"""What is asked for where more are refused."""
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True))
+class Capabilities:
     """Capabilities of an endpoint for one model.
 
     `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
@@ -39,22 +50,15 @@ class Capabilities(NamedTuple):
     log-probability at a place: 0 where of none but the one said; None where it was not asked.
     """
 
-    limit_field: str
+    limit_field: Literal["max_tokens", "max_completion_tokens"]
     json_schema: bool
     log_probabilities: bool
     max_context: int | None
-    alternatives: int | None = None
+    alternatives: Literal[0, 5, 20] | None = None
 
     def has_logs(self, *, with_alternatives: bool) -> bool:
         """Return whether log-probabilities come, and those of alternatives if these are needed."""
         return self.log_probabilities and not (with_alternatives and self.alternatives == 0)
-
-
-MOST_ALTERNATIVES = 20
-"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
-
-FEW_ALTERNATIVES = 5
-"""What is asked for where more are refused."""
 
 
 def listing(alternatives: int) -> dict[str, Any]:
@@ -73,34 +77,20 @@ Send = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
-    """Return what an earlier probe of an endpoint found, or None: not asked, or not readable.
+    """Return capabilities that an earlier probe found, or None: not asked, or not readable.
 
     The `place` is what verdicts call the endpoint, so that a server that moves keeps both.
     """
-    file = _file(folder, place, model)
     try:
-        written = json.loads(file.read_text(encoding="utf-8"))
-        asked_later = {"alternatives": written.get("alternatives")}
-        found = Capabilities(*(written[name] for name in Capabilities._fields[:-1]), **asked_later)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return TypeAdapter(Capabilities).validate_json(_file(folder, place, model).read_bytes())
+    except (OSError, ValueError):
         return None
-    return found if _is_whole(found) else None
-
-
-def _is_whole(found: Capabilities) -> bool:
-    flags = (found.json_schema, found.log_probabilities)
-    return (
-        found.limit_field in (_LEGACY_LIMIT, _LIMIT)
-        and all(type(flag) is bool for flag in flags)
-        and (found.max_context is None or type(found.max_context) is int)
-        and found.alternatives in (None, 0, FEW_ALTERNATIVES, MOST_ALTERNATIVES)
-    )
 
 
 def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
-    """Keep what a probe found, at once or not at all; return the file."""
+    """Keep capabilities, whole or not at all; return the file."""
     file = _file(folder, place, model)
-    written = {"endpoint": place, "model": model, **found._asdict()}
+    written = {"endpoint": place, "model": model, **asdict(found)}
     write_whole(file, (json.dumps(written, indent=1) + "\n").encode())
     return file
 
@@ -113,7 +103,7 @@ def _file(folder: Path, place: str, model: str) -> Path:
 def require_demands(
     slug: str, fields: ServedFields, form: Form, url: str, found: Capabilities
 ) -> None:
-    """Check what an endpoint supports against what is asked of it.
+    """Check the capabilities of an endpoint against a judge's definition and form.
 
     ValueError if it lacks what the definition demands, its context is shorter than the answers, or
     the same question would have to be asked several times at temperature 0.
@@ -156,7 +146,7 @@ class Probe:
         self._base = {"model": model, **sampling(decoding)}
 
     async def all(self) -> Capabilities:
-        """Return what the endpoint supports, from three small requests and its list of models."""
+        """Return the capabilities found by three small requests and the list of models."""
         limit = await self._limit_field()
         schema = await self._has_json_schema(limit)
         logs = await self._unless_refused(limit, LOG_PROBABILITIES, "log-probabilities")
@@ -164,7 +154,7 @@ class Probe:
 
     async def again(self, found: Capabilities) -> Capabilities:
         """Send one small request to an endpoint that was probed before."""
-        return found._replace(limit_field=await self._limit_field())
+        return replace(found, limit_field=await self._limit_field())
 
     async def with_alternatives(self, found: Capabilities) -> Capabilities:
         """Return capabilities, with how many alternatives the endpoint tells at a place."""
@@ -175,8 +165,8 @@ class Probe:
             if _holds_logs(reply) and any(
                 getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
             ):
-                return found._replace(alternatives=n)
-        return found._replace(alternatives=0)
+                return replace(found, alternatives=n)
+        return replace(found, alternatives=0)
 
     async def _send(self, request: dict[str, Any]) -> Any:
         try:
@@ -189,7 +179,7 @@ class Probe:
         )
 
     async def _limit_field(self) -> str:
-        reply = await self._send({**self._base, _LEGACY_LIMIT: self._room})
+        reply = await self._send({**self._base, "max_tokens": self._room})
         if isinstance(reply, Trouble) and _LIMIT in reply.message:
             reply = await self._send({**self._base, _LIMIT: self._room})
             if not isinstance(reply, Trouble):
@@ -201,7 +191,7 @@ class Probe:
                 f"judge's decoding: {reply.message}. Check that it is up and correct 'base_url', "
                 "'model' or 'decoding' (null leaves a setting out of the request)"
             )
-        return _LEGACY_LIMIT
+        return "max_tokens"
 
     async def _has_json_schema(self, limit: str) -> bool:
         """Whether a schema binds: the question invites an answer that it does not allow."""

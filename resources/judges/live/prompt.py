@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LOWEST_SCORE, RESPONSES
 from resources.judges.judge import Presentation
 
 PROMPT_VERSION = "1"
@@ -34,13 +33,6 @@ PAIR = Wording(
     {name: name for name in ("instruction", "first_completion", "second_completion")}, {}
 )
 """Two completions are shown, and nothing else is said."""
-
-MARKS_AGAIN = (
-    "Grade the two responses again on your own judgement. Begin with exactly the JSON object that "
-    f"was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, with "
-    "nothing before it."
-)
-"""What is asked after an answer without readable marks."""
 
 _MARK_BYTES = 16
 
@@ -80,22 +72,13 @@ def write_messages(
     return [{"role": "user", "content": prompt}]
 
 
-def write_repair(
-    messages: list[Message], answer: str, reason: str, again: str = MARKS_AGAIN
-) -> list[Message]:
+def write_repair(messages: list[Message], answer: str, reason: str, again: str) -> list[Message]:
     """Return the messages that ask once more after an answer that could not be read."""
     return [
         *messages,
         {"role": "assistant", "content": answer or "(no answer)"},
         {"role": "user", "content": f"That answer cannot be used: {readable(reason)}. {again}"},
     ]
-
-
-def answer_format() -> dict[str, Any]:
-    """Return the JSON schema of the scores, as a request's ``response_format``."""
-    mark = {"type": "integer", "enum": list(range(LOWEST_SCORE, HIGHEST_SCORE + 1))}
-    marks = closed_object(dict.fromkeys(CRITERIA, mark))
-    return named_schema("rubric", closed_object(dict.fromkeys(RESPONSES, marks)))
 
 
 def named_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:

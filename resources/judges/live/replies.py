@@ -1,13 +1,12 @@
-"""From what an endpoint replied to an answer: the scores' text, or a class of failure."""
+"""From an endpoint's reply to an answer: a text with its value, or a class of failure."""
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from judgeline.verdict import RubricError
 from resources.judges.alignment import answer_span
-from resources.judges.forms.form import Form
-from resources.judges.forms.rubric import RUBRIC
+from resources.judges.forms.form import Form, Reading
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.prompt import readable
 
@@ -28,26 +27,26 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 """Ends of answers that fail, each with its class of failure and the reason."""
 
 
-class Reply(NamedTuple):
-    """An answer, and why it cannot be read if it cannot."""
-
-    answer: Answer
-    reason: str | None
-
-
 class MalformedReplyError(Exception):
     """A body that is no chat completion: half a reply, or another program's; worth a retry."""
 
 
-def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Reply:
-    """Return what a chat completion says about a presentation.
+def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
+    """Return the reading of a chat completion; an unreadable answer has a class of failure.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
     not its own, and an answer that did not come to its own end is none.
     """
     choice = require_message(completion).choices[0]
     text = readable(choice.message.content or "")
-    failure, reason = _failure(choice, text, shown, form)
+    failure, reason = _early_end(choice, text)
+    value = None
+    if failure is None:
+        try:
+            value = form.parse(text)
+            form.require_own(value, shown)
+        except RubricError as error:
+            failure, reason = error.failure_class, str(error)
     answer = Answer(
         text or _refused(choice),
         failure,
@@ -57,7 +56,7 @@ def read_reply(completion: Any, shown: Presentation, form: Form = RUBRIC) -> Rep
         system_fingerprint=_name_in(completion, "system_fingerprint"),
         said=reason,
     )
-    return Reply(answer, reason)
+    return Reading(shown, answer, failure or "ok", None if failure else value)
 
 
 def require_message(completion: Any) -> Any:
@@ -72,7 +71,7 @@ def require_message(completion: Any) -> Any:
 
 
 def understood(reply: Any, read: Callable[[Any], R]) -> R:
-    """Return what is read in a reply; MalformedReplyError for whatever a body may hold."""
+    """Return a reply as `read`; MalformedReplyError for any body that it cannot read."""
     try:
         return read(reply)
     except MalformedReplyError:
@@ -82,9 +81,8 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
     raise MalformedReplyError(f"the reply cannot be read: {what}")
 
 
-def _failure(
-    choice: Any, text: str, shown: Presentation, form: Form
-) -> tuple[str | None, str | None]:
+def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
+    """Return how an answer failed before it could be read, and why; None if it did not."""
     if (end := _FAILED_ENDS.get(str(choice.finish_reason))) is not None:
         return end
     if _refused(choice) and not text:
@@ -93,10 +91,6 @@ def _failure(
         return _TOOL_CALL
     if not _is_ended(choice):
         return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
-    try:
-        form.require_own(form.parse(text), shown)
-    except RubricError as error:
-        return error.failure_class, str(error)
     return None, None
 
 
@@ -144,7 +138,7 @@ def _count(value: object) -> int:
 
 
 def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
-    """Return what came of log-probabilities; an answer does not depend on their form.
+    """Return log-probabilities as JSON; None if they have another form, which fails no answer.
 
     Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
     tokens than so many are read by nobody, and are most of the bytes.

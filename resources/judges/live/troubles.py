@@ -50,7 +50,7 @@ _READ = 2000
 
 
 class Trouble(NamedTuple):
-    """One failed request: what to do, the class of failure, and what the server said.
+    """One failed request: the reaction, the class of failure, and the server's words.
 
     `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
     text says the same as one that dislikes a key. `status` is the HTTP status, if there was one.
@@ -109,7 +109,7 @@ class Retries:
     async def insist(
         self, attempt: Callable[[], Awaitable[R | Trouble]], counts: Counter[str]
     ) -> R | Trouble:
-        """Return what an attempt gives, made again while its trouble may pass."""
+        """Return the outcome of an attempt, made again while its trouble may pass."""
         number, outcome = 0, await attempt()
         while isinstance(outcome, Trouble) and (wait := self.wait_s(number, outcome)) is not None:
             counts["retries"] += 1
@@ -132,7 +132,7 @@ class Retries:
         return (wait or 0.0) + self.policy.delay(number, self._rng)
 
     def diagnose(self, error: Exception, shown: str = "") -> Trouble:
-        """Return what a failed request means, in words without the key."""
+        """Return the trouble with a failed request, in words without the key."""
         trouble = diagnose(error, self.policy, shown)
         return trouble._replace(message=fit(trouble.message, self.endpoint))
 
@@ -160,7 +160,7 @@ def one_line(text: str) -> str:
 
 
 def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
-    """Return what a failed request means.
+    """Return the trouble with a failed request.
 
     A server that quotes `shown`, the text of the request, says nothing about itself by that.
     """
@@ -181,7 +181,7 @@ def diagnose_status(
     codes: Collection[str] = (),
     shown: str = "",
 ) -> Trouble:
-    """Return what an HTTP status means that came with some words and codes of the server's."""
+    """Return the trouble behind an HTTP status, with the server's words and codes."""
     said = f"HTTP {status}: {words}"
     if 300 <= status < 400:
         said = f"HTTP {status}: it has moved to {headers.get('location')!r}; correct 'base_url'"

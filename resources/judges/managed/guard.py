@@ -71,7 +71,7 @@ def _end(server: subprocess.Popen[bytes], patience_s: float) -> None:
 
 
 def _bury_orphans() -> None:
-    """Kill and collect what the server left; all of it has become our child by now."""
+    """Kill and collect the processes that the server left; all are our children by now."""
     deadline = time.monotonic() + _LONGEST_BURIAL_S
     while time.monotonic() < deadline:
         for pid in _children():

@@ -1,26 +1,30 @@
-"""Hosting of judge servers: the pool they claim, who hears of them, and their end."""
+"""The host of a judge: who hears of it, the pool its server claims, and the server's end."""
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from resources.config.paths import home
+
+_LOG = logging.getLogger(__name__)
 
 Claim = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass
 class Hosting:
-    """Needs of a judge server at its host.
+    """Needs of a judge at its host; no server runs on after it.
 
-    `tell` hears how a start goes, and `claim` returns a context that holds a slot of a pool; by
-    default a log hears it, and nothing is claimed.
+    `tell` hears how batches and the start of a server go, `warn` each warning for a person; by
+    default a log. `claim` returns a context that holds a slot of a pool; by default none.
     """
 
-    tell: Callable[[str], None] = logging.getLogger(__name__).info
+    tell: Callable[[str], None] = _LOG.info
     claim: Claim = nullcontext
+    warn: Callable[[str], None] = _LOG.warning
     logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -28,16 +32,9 @@ class Hosting:
         """Return a stack for one server, closed by its user, or else with this hosting."""
         return self._open.enter_context(ExitStack())
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Stop every server that somebody left running."""
         self._open.close()
-
-
-@contextmanager
-def hosting(tell: Callable[[str], None], claim: Claim) -> Iterator[Hosting]:
-    """Give a place for servers; none of them runs on after it."""
-    place = Hosting(tell, claim)
-    try:
-        yield place
-    finally:
-        place.close()

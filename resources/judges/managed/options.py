@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from resources.judges.live.fields import LOOKS_SECRET
+
 _HAVE_A_KEY = {
     "--model": "model",
     "--revision": "revision",
@@ -26,7 +28,6 @@ _SECRETS = re.compile(
     r"--hf-t\w*|--api-k\w*|--(.*[-.])?(token|key|password|passwd|secret|credentials?)",
     re.IGNORECASE,
 )
-_LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 _SPEED_ONLY = (
     "--gpu-memory-utilization",
     "--max-num-seqs",
@@ -71,7 +72,7 @@ class VllmOptions(BaseModel):
             if _SECRETS.fullmatch(name):
                 raise ValueError(f"{name} {_REFUSED}")
         for position, argument in enumerate(given):
-            if _LOOKS_SECRET.search(argument):
+            if LOOKS_SECRET.search(argument):
                 raise ValueError(f"number {position} holds what looks like a key; it {_REFUSED}")
         return given
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import dagster as dg
 from filelock import FileLock, Timeout
 
-from resources.judges.managed.hosting import Hosting, hosting
+from resources.judges.managed.hosting import Hosting
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
@@ -25,8 +25,9 @@ _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
 
 
-@contextmanager
-def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -> Iterator[Hosting]:
+def hosting_of(
+    context: dg.AssetExecutionContext, tell: Callable[[str], None], warn: Callable[[str], None]
+) -> Hosting:
     """Give a place for servers within a step; its slots are those of the step's run."""
 
     def tell_of_server(text: str) -> None:
@@ -34,8 +35,7 @@ def hosting_of(context: dg.AssetExecutionContext, tell: Callable[[str], None]) -
 
     run_id = context.run.run_id
     claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
-    with hosting(tell, claim) as place:
-        yield place
+    return Hosting(tell, claim, warn)
 
 
 @contextmanager
@@ -153,7 +153,7 @@ class Slot:
         return sorted(self._storage.get_concurrency_info(self.pool).active_run_ids)
 
     def free_the_dead(self) -> list[str]:
-        """Free what dead processes hold or are queued for, and return the runs they worked for.
+        """Free the places of dead processes, in the pool or its queue, and return their runs.
 
         A place without a file was not taken by us, and nothing is known about it.
         """

@@ -19,6 +19,7 @@ from typing import IO
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import guard
+from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 
 Tell = Callable[[str], None]
@@ -91,7 +92,7 @@ class Server:
         return [self.endpoint.redact(line) for line in lines[-n_lines:]]
 
     def failure(self, what: str) -> VllmError:
-        """Return an error that says what happened, with the end of the log."""
+        """Return an error with a sentence about the server and the end of its log."""
         said = "\n".join(f"  {line}" for line in self.last_lines()) or "  (nothing)"
         return VllmError(f"{what}; its log is {self.log} and ends with:\n{said}")
 
@@ -156,13 +157,14 @@ class Server:
 
 @contextmanager
 def running(
-    slug: str, fields: ServedFields, options: VllmOptions, logs: Path, tell: Tell
+    slug: str, fields: ServedFields, options: VllmOptions, hosting: Hosting
 ) -> Iterator[Server]:
     """Run a judge's server for a while: ready inside, gone outside."""
+    tell = hosting.tell
     python = vllm_python(slug)
     port, key = _free_port(), secrets.token_urlsafe(32)
     command = server_command(python, fields, options, port)
-    log = _new_log(logs, slug)
+    log = _new_log(hosting.logs, slug)
     tell(f"vllm: starting {fields.model} for judge {slug}; its log is {log}")
     process, report = _launch(command, server_environment(python, key), log)
     endpoint = Endpoint(f"http://{HOST}:{port}/v1", key)

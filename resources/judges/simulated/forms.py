@@ -10,17 +10,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from judgeline.elo import keyed_rng
-from judgeline.verdict import CRITERIA, HIGHEST_SCORE, LETTERS, LOWEST_SCORE, text_hash
+from judgeline.verdict import CRITERIA, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
-from resources.judges.forms.form import Form
-from resources.judges.forms.score import ScoreForm
+from resources.judges.forms.form import Chances, Prompt
 from resources.judges.judge import Presentation
 from resources.judges.simulated.judge import (
     BEST,
@@ -33,12 +31,8 @@ from resources.judges.simulated.judge import (
 
 _VERSION = "2"
 
-LISTED = 12
-"""Tokens whose probabilities an answer tells, at its first place; endpoints tell 5 to 20."""
-
 _ELSEWHERE = ("The", 0.01)  # a word that is no answer, and how probable the judge finds it
 _ONE_MARK = 0.25  # of the noise of a criterion is left where it is doubt, which one mark shows
-_TIE = 0.25  # rubric points to either side of equality between which a tie is likeliest
 _SUREST = 0.05  # rubric points: spread of a judge without noise
 _IMPRESSIONS = ("useless", "poor", "middling", "good", "excellent")  # for two rubric points each
 _EASE = 0.02, 0.3  # mean surprise per piece of the reason, in nats: of a sure judge, and added
@@ -59,26 +53,16 @@ class Belief(NamedTuple):
     misread: Floats
 
 
-class Odds(NamedTuple):
-    """Words that a judge may say first, and their probabilities; those of others are left out."""
-
-    words: Sequence[str]
-    probabilities: Floats
-
-
 class BuiltinFormJudge(SimulatedJudge):
     """A simulated judge asked in another form than the rubric."""
 
-    def __init__(self, judge: BuiltinJudge, form: Form, template: str) -> None:
-        if form.name not in _ODDS:
-            raise ValueError(
-                f"simulated judges are not asked in the form {form.name!r}: remove it from 'asks'"
-            )
-        if isinstance(form, ScoreForm) and len(str(form.scale[1])) > form.options.digits_per_token:
-            raise ValueError(
-                f"simulated judges say a number in one token, and {form.scale[1]} has more than "
-                f"{form.options.digits_per_token} digits; raise score.digits_per_token"
-            )
+    def __init__(self, judge: BuiltinJudge, prompt: Prompt) -> None:
+        template, form = prompt
+        try:
+            form.chances([BEST, WORST], _SUREST)
+        except NotImplementedError:
+            problem = f"simulated judges are not asked in the form {form.name!r}"
+            raise ValueError(f"{problem}: remove it from 'asks'") from None
         self.identity: Mapping[str, str] = {
             **judge.identity,
             "version": _VERSION,
@@ -118,7 +102,7 @@ class BuiltinFormJudge(SimulatedJudge):
     def _beliefs(
         self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
     ) -> list[Belief]:
-        """Return what the judge makes of one text, or of two beside each other.
+        """Return the judge's beliefs about one text, or about two beside each other.
 
         Opinion, mood and biases lean on all criteria alike; noise is one draw for each of them.
         """
@@ -135,58 +119,24 @@ class BuiltinFormJudge(SimulatedJudge):
         points, misread = _points(readings) + lean, lean[:, None] + traits.noise * draws
         return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
 
-    def _odds(self, beliefs: list[Belief]) -> tuple[Odds, str]:
+    def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
         """Return the odds of the first word, and the reason."""
         spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
-        odds = _ODDS[self.form.name](self.form, [one.points for one in beliefs], spread)
+        odds = self.form.chances([one.points for one in beliefs], spread)
         if len(beliefs) == 1:
             return odds, f"The response {_findings(beliefs[0])}."
         first, second = map(_findings, beliefs)
         return odds, f"Response A {first}, response B {second}."
 
 
-def score_odds(points: float, spread: float, scale: tuple[int, int]) -> Odds:
-    """Return the odds of at most `LISTED` numbers of a scale for a text, the likeliest first.
-
-    They are normal around `points`, which may lie off the scale, with a standard deviation of
-    `spread`; both are in rubric points.
-    """
-    low, high = scale
-    unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
-    numbers = np.arange(low, high + 1)
-    centre = np.clip(low + (points - LOWEST_SCORE) * unit, low, high)
-    density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
-    density /= density.sum()
-    likeliest = np.argsort(-density, kind="stable")[: LISTED - 1]
-    return Odds([str(number) for number in numbers[likeliest]], density[likeliest])
-
-
-def choice_odds(ahead: float, spread: float) -> Odds:
-    """Return the odds of the answer shown first, a tie, and the answer shown second.
-
-    They are ordered-logistic in `ahead`, by how many rubric points the first is better, with a
-    standard deviation of `spread`.
-    """
-    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
-    first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
-    return Odds(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
-
-
-_ODDS: dict[str, Callable[[Any, list[float], float], Odds]] = {
-    "score": lambda form, points, spread: score_odds(points[0], spread, form.scale),
-    "choice": lambda _, points, spread: choice_odds(points[0] - points[1], spread * math.sqrt(2)),
-}
-"""Odds of the first word by form, of what the texts are worth and how unsure the judge is."""
-
-
 def _points(readings: Sequence[Reading]) -> Floats:
-    """Return what texts are worth, all criteria alike, in rubric points."""
+    """Return the worth of texts, all criteria alike, in rubric points."""
     levels = np.array([reading.levels for reading in readings])
     return np.asarray(WORST + (BEST - WORST) * levels.mean(axis=1))
 
 
 def _findings(belief: Belief) -> str:
-    """Return what a judge believes to have found; without errors it is what is there."""
+    """Return a judge's findings in words; without its errors they are the truth."""
     reading, points, misread = belief
     off = dict(zip(CRITERIA, misread / (BEST - WORST), strict=True))  # in shares of a criterion
     n_expected = reading.n_expected
@@ -202,7 +152,7 @@ def _findings(belief: Belief) -> str:
     )
 
 
-def _write_odds(reason: str, odds: Odds, said: int, rng: np.random.Generator) -> str:
+def _write_odds(reason: str, odds: Chances, said: int, rng: np.random.Generator) -> str:
     """Return the tokens of an answer and their log-probabilities as an endpoint tells them.
 
     The reason is the more surprising to the judge, the less sure it is of its first word.

@@ -21,10 +21,10 @@ from judgeline.verdict import (
     identity_hash,
     text_hash,
 )
-from resources.arena.checker import Reading, read_completion
+from resources.arena import checker
 from resources.arena.prompts import Prompt
 from resources.judges.budget import Budget, Cost
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, Reading, read
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Answer, Evidence, Presentation
 
@@ -75,7 +75,7 @@ class BuiltinTraits(BaseModel):
     truncated_rate: float = Field(ge=0, le=1)
 
 
-Opinion = tuple[Reading, float]
+Opinion = tuple[checker.Reading, float]
 
 
 class SimulatedJudge:
@@ -88,7 +88,7 @@ class SimulatedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Answer]]:
+    ) -> Iterator[tuple[int, Reading]]:
         """Yield one answer per presentation, in their order, until the budget is spent."""
         known: dict[tuple[str, str], Opinion] = {}
         for position, shown in enumerate(presentations):
@@ -103,14 +103,14 @@ class SimulatedJudge:
             answer = Answer(text, failure, n_asked, len(text.split()), log_probabilities)
             if not budget.spend(Cost(1, answer.prompt_tokens, answer.completion_tokens)):
                 return
-            yield position, answer
+            yield position, read(shown, answer, self.form)
 
     def texts(self, shown: Presentation) -> list[str]:
         """Return the completions of a presentation."""
         return [shown.first_completion, shown.second_completion]
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
-        """Return what is in a text, and the judge's lasting opinion of it in points."""
+        """Return the reading of a text, and the judge's lasting opinion of it in points."""
         raise NotImplementedError
 
     def reply(
@@ -148,7 +148,7 @@ class BuiltinJudge(SimulatedJudge):
                 "of the built-in arena with these options; simulated judges know no other"
             )
         rng = keyed_rng(self.traits.seed, self.key, "taste", shown.instruction, text)
-        reading = read_completion(prompt, text)
+        reading = checker.read_completion(prompt, text)
         liking = self.traits.style_taste * self._habit(reading.ornament or "")
         favour = self.traits.family_bias if reading.style == self._family else 0.0
         return reading, self.traits.taste * float(rng.standard_normal()) + favour + liking
@@ -186,7 +186,7 @@ class BuiltinJudge(SimulatedJudge):
         return marks
 
 
-def _write(marks: list[list[int]], *readings: Reading) -> str:
+def _write(marks: list[list[int]], *readings: checker.Reading) -> str:
     """Return an answer in the format of a real judge: the object, then an explanation."""
     scores = {
         response: dict(zip(CRITERIA, own, strict=True))
