@@ -131,7 +131,7 @@ def coverage_limits(
     infinite = n_above < 1
     beyond = np.where(infinite, 1, n_above)[..., None]
     within = np.maximum(calibration[..., None] + 1 - beyond, 1)
-    covered, left = np.arange(test.max() + 1), test[..., None]
+    covered, left = np.arange(test.max(initial=0) + 1), test[..., None]
     missed = np.maximum(left - covered, 0)
     log_chance = betaln(covered + within, missed + beyond) - betaln(within, beyond)
     log_chance -= betaln(covered + 1, missed + 1) + np.log(left + 1)

@@ -313,7 +313,7 @@ def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
     with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
         judge, shown = batch(server, tmp_path), present(BATTLES, 1)
         with pytest.raises(KeyboardInterrupt):
-            Buyer(store).answers(judge, shown, slug="j", on_progress=stop)
+            Buyer(store).readings(judge, shown, slug="j", on_progress=stop)
         assert set(store.statuses(judge_key(judge)).values()) == {"parse_error"}
         server.line = None
         assert bought(again(server, tmp_path), tmp_path)["status"].eq("ok").all()

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from assets.comparison import assets as comparison
+from assets.comparison.report import self_contained
 from resources.tables.comparison import JUDGE_COMPARISON
 
 
@@ -83,6 +84,6 @@ def test_figures_off_their_scale_are_told_and_missing_ones_are_no_error(compared
 def test_self_contained_page(tmp_path, page, passed):
     path = tmp_path / "report.html"
     path.write_text(page, encoding="utf-8")
-    result = comparison.self_contained(path)
+    result = self_contained(path)
     assert result.passed is passed
     assert result.severity == dg.AssetCheckSeverity.WARN
