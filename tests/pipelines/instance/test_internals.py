@@ -11,7 +11,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.execution import asset_backfill
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import FuturesAwareThreadPoolExecutor
 from dagster._daemon import backfill, controller
@@ -89,43 +88,11 @@ def test_the_daemon_looks_at_backfills_as_often_as_at_sensors(
     monkeypatch.setattr(controller, "DEFAULT_DAEMON_INTERVAL_SECONDS", often)
     monkeypatch.setattr(backfill, "execute_backfill_iteration", lambda *_, **__: iter(()))
     monkeypatch.setattr(daemon, "dagster_main", lambda: None)
-    name = "backfill_runs_are_complete"
-    monkeypatch.setattr(asset_backfill, name, getattr(asset_backfill, name))
     daemon.main()
-    assert getattr(asset_backfill, name) is daemon.runs_were_complete
-    names = asset_backfill.execute_asset_backfill_iteration.__code__.co_names
-    assert name in names  # what Dagster asks before it says how a backfill ended
     looking = backfill.execute_backfill_iteration_loop(Any, logging.getLogger(), Stopping())
     while not waited:
         next(looking)
     assert 0 < waited[0] <= 5 < often
-
-
-def test_a_backfill_ends_by_a_look_that_began_after_its_retries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    @dg.job
-    def nothing() -> None: ...
-
-    def complete() -> bool:
-        return daemon.runs_were_complete("b", instance, logging.getLogger())
-
-    with dg.DagsterInstance.ephemeral() as instance:
-        others, own = {"dagster/backfill": "other"}, {"dagster/backfill": "b"}
-        statuses = dg.DagsterRunStatus
-        instance.create_run_for_job(nothing, tags=others, status=statuses.FAILURE)
-        assert complete()
-        run = instance.create_run_for_job(nothing, tags=own, status=statuses.STARTED)
-        assert not complete()
-        instance.report_run_failed(run)
-        instance.create_run_for_job(nothing, tags=own, status=statuses.SUCCESS)
-        assert not complete()  # the retry may have ended during this look
-        monkeypatch.setattr(daemon, "_LOOK_TAKES_S", -60.0)
-        assert complete()
-    with dg.DagsterInstance.ephemeral() as instance:
-        instance.create_run_for_job(nothing, tags=own, status=statuses.SUCCESS)
-        monkeypatch.undo()
-        assert complete()  # nothing was tried again: no look can have missed it
 
 
 def test_a_backfill_is_known_to_the_instance_and_to_its_daemon() -> None:
