@@ -66,7 +66,7 @@ def _running(port: int) -> Iterator[dict[str, owned.Process]]:
             using = ("--workspace", str(workspace), "--log-level", "warning")
             serving = ("--host", HOST, "--port", str(port), "--dagster-log-level", "warning")
             servers["web server"] = start("pipelines.instance.webserver", *serving, *using)
-            servers["daemon"] = start("pipelines.instance.daemon", "run", *using)
+            servers["daemon"] = start("dagster._daemon", "run", *using)
             yield servers
         finally:
             owned.stop(servers.values(), _PATIENCE_S)

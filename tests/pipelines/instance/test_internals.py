@@ -13,11 +13,10 @@ import dagster as dg
 import pytest
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import FuturesAwareThreadPoolExecutor
-from dagster._daemon import backfill, controller
 
 from assets.partitions import CORPUS, corpus_judge_key, register
 from pipelines.definitions import defs
-from pipelines.instance import codeserver, daemon, internals
+from pipelines.instance import codeserver, internals
 from pipelines.instance.internals import (
     BulkActionStatus,
     backfill_at_work,
@@ -37,7 +36,7 @@ def test_only_the_instance_imports_them() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dagster._")
     }
-    places = ("codeserver", "daemon", "internals", "storage")
+    places = ("codeserver", "internals", "storage")
     assert found == {f"pipelines/instance/{name}.py" for name in places}
 
 
@@ -74,25 +73,6 @@ def test_workers_are_forked_from_a_process_that_has_imported_all(
     assert told == [[sys.executable, "-m", codeserver.__name__], "forkserver"]
     for module in codeserver.PRELOADED:
         assert importlib.util.find_spec(module)
-
-
-def test_the_daemon_looks_at_backfills_as_often_as_at_sensors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Stopping:
-        def wait(self, seconds: float) -> None:
-            waited.append(seconds)
-
-    waited: list[float] = []
-    often = controller.DEFAULT_DAEMON_INTERVAL_SECONDS
-    monkeypatch.setattr(controller, "DEFAULT_DAEMON_INTERVAL_SECONDS", often)
-    monkeypatch.setattr(backfill, "execute_backfill_iteration", lambda *_, **__: iter(()))
-    monkeypatch.setattr(daemon, "dagster_main", lambda: None)
-    daemon.main()
-    looking = backfill.execute_backfill_iteration_loop(Any, logging.getLogger(), Stopping())
-    while not waited:
-        next(looking)
-    assert 0 < waited[0] <= 5 < often
 
 
 def test_a_backfill_is_known_to_the_instance_and_to_its_daemon() -> None:
