@@ -40,7 +40,7 @@ from judgeline.io import (
     with_waiting_votes,
     write_together,
 )
-from judgeline.report import JudgeTables, in_csv, write_report
+from judgeline.report import JudgeTables, Picture, in_csv, interval_figure, picture, write_report
 from judgeline.usable import QualityGateError, UnusableJudgeError, readable, require_usable
 from judgeline.winrate import adjust_models
 
@@ -171,6 +171,11 @@ class Board:
         """Show the leaderboard in a notebook; names of models are text there, never markup."""
         table = self.leaderboard[["rank", "model", "rating", "lower", "upper", "flags"]]
         return str(table.to_html(index=False, float_format="{:.0f}".format))
+
+    def plot(self) -> Picture:
+        """Draw the ratings with their intervals beside the human ratings, as text in SVG."""
+        promised = f"{1 - self.settings.miscoverage:.0%}"
+        return picture(interval_figure(self.leaderboard, key="board", coverage=promised))
 
     def to_html(self, path: Path | str) -> None:
         """Write the report: one page with figures that loads nothing from elsewhere."""

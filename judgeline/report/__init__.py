@@ -5,6 +5,7 @@ The report of a corpus and the report of `judgeline rank` are the same page with
 
 from judgeline.report.battles import MOST_PER_SIDE, Evidence, Reading, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
+from judgeline.report.figures import Picture, interval_figure, picture
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
 from judgeline.report.page import write_report
@@ -16,12 +17,15 @@ __all__ = [
     "MOST_PER_SIDE",
     "Evidence",
     "JudgeTables",
+    "Picture",
     "Reading",
     "evidence_of",
     "in_csv",
     "in_json",
     "in_markdown",
     "inert",
+    "interval_figure",
+    "picture",
     "shortened",
     "strongest",
     "with_texts",

@@ -5,6 +5,8 @@ dots, the headline in triangles, human ratings in hollow diamonds, models withou
 missed ones in crosses, so that none depends on colour. Ratings and residuals are in Elo points.
 """
 
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -87,6 +89,24 @@ class Illustration(NamedTuple):
 def _drawn(chart: Chart, key: str, title: str, caption: str, description: str) -> Illustration:
     svg = chart.svg(key=key, title=title, description=description)
     return Illustration(title, caption, svg)
+
+
+class Picture(str):
+    """A drawing as SVG, with its own colours: a notebook shows it, a file may hold it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def picture(illustration: Illustration) -> Picture:
+    """Return a figure that stands alone, in the colours of the report."""
+    sheet = Path(__file__).with_name("templates").joinpath("style.css").read_text(encoding="utf-8")
+    light = sheet[: sheet.index("@media")]
+    colours = ";".join(re.findall(r"--fig-\w+: #\w+", light))
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" style="{colours};background:#fff" '
+    return Picture(illustration.svg.replace("<svg ", opening, 1))
 
 
 def interval_figure(leaderboard: pd.DataFrame, *, key: str, coverage: str) -> Illustration:

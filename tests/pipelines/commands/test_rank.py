@@ -7,6 +7,7 @@ import re
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -415,7 +416,13 @@ def test_a_table_gives_the_board_of_its_file(battles_csv: Path, tmp_path: Path) 
 
 def test_a_board_shows_in_a_notebook_with_names_as_text() -> None:
     table = simulated_battles(n_battles=300).replace({"model-01": "<b>bold</b>"})
-    shown = judgeline.rank(table, QUICK)._repr_html_()
+    board = judgeline.rank(table, QUICK)
+    drawn = ElementTree.fromstring(board.plot()._repr_html_())  # noqa: S314  our own
+    assert "<b>bold</b>" in [element.text for element in drawn.iter()]
+    assert set(re.findall(r"var\((--fig-\w+)\)", board.plot())) <= set(
+        re.findall(r"(--fig-\w+): #", drawn.attrib["style"])
+    )
+    shown = board._repr_html_()
     assert "&lt;b&gt;bold&lt;/b&gt;" in shown
     assert shown.count("<tr") == 13
 
