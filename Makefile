@@ -45,7 +45,6 @@ $(VENV)/.bench: $(VENV)/.test
 demo: $(VENV)/.app ## the whole chain on the built-in arena: two judges, a leaderboard, a report
 	@set -e; started=$$(date +%s); \
 	$(BIN)/judgeline run --corpus arena; \
-	$(BIN)/judgeline leaderboard --corpus arena; \
 	echo; \
 	echo "The whole chain took $$(( $$(date +%s) - started )) s."; \
 	echo "Look at every step:      make ui"; \

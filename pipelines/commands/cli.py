@@ -108,6 +108,9 @@ def run(
             "--force", help="Make every table again, changed or not; stored answers are reused."
         ),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print a line per table and check.")
+    ] = False,
 ) -> None:
     """Make the tables of a corpus, in this process, with progress; those up to date stay.
 
@@ -143,7 +146,7 @@ def run(
             console.print(f"{told}.", highlight=False, soft_wrap=True)
             raise typer.Exit(OK)
         asked["budget"] = cap
-    outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force)
+    outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force, verbose=verbose)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -4,6 +4,7 @@ import io
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,10 +36,16 @@ _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
 
 
 class RunReporter:
-    """Turns the events of runs into readable lines; a context manager around them."""
+    """Turns the events of runs into readable lines; a context manager around them.
 
-    def __init__(self, console: Console) -> None:
+    There is a line per asset and check where it is `verbose`; otherwise one per job, with what
+    was made and passed as counts, and one per check that did not pass.
+    """
+
+    def __init__(self, console: Console, *, verbose: bool = True) -> None:
         self.console = console
+        self._verbose = verbose
+        self._passed: Counter[str] = Counter()
         self._last_line = time.monotonic()
         self._progress = progress_bar(console)
         self._task = self._progress.add_task("starting", total=None)
@@ -85,11 +92,27 @@ class RunReporter:
 
     def begin(self, title: str, n_steps: int) -> None:
         """Announce a job on a partition."""
-        self.console.print(f"[bold]{plain(title)}[/bold]")
+        self._passed.clear()
+        self._began = time.monotonic()
+        if self._verbose:
+            self.console.print(f"[bold]{plain(title)}[/bold]")
         self._progress.reset(self._task, total=n_steps, description=plain(title))
+
+    def end(self, title: str) -> None:
+        """Say how many tables a job made and how many checks passed, where no line did."""
+        if not self._verbose:
+            tables, checks = self._passed["done"], self._passed["ok"]
+            seconds = time.monotonic() - self._began
+            counts = f"{tables:>3} tables made, {checks:>3} checks passed, {seconds:>4.0f} s"
+            if warned := self._passed["warn"]:
+                counts += f", {warned} warned (below)"
+            self.console.print(f"[bold]{plain(title):<32}[/bold]{counts}", highlight=False)
 
     def line(self, mark: str, text: str, detail: str | None = None) -> None:
         """Print one line, what was seen below it; the mark is one of done, ok, warn and FAIL."""
+        self._passed[mark] += 1
+        if mark != "FAIL" and not self._verbose:
+            return
         style = _MARKS[mark]
         self.console.print(
             f"  [{style}]{mark:<4}[/{style}] {plain(text)}", highlight=False, soft_wrap=True
@@ -134,7 +157,7 @@ class RunReporter:
             return
         news = text.removeprefix(PROGRESS)
         if level >= logging.WARNING:
-            self.line("warn", news)
+            said(self.console, f"  warn {news}")
             return
         self._progress.update(self._task, description=plain(news))
         if not self.console.is_terminal and time.monotonic() - self._last_line >= _PAUSE_S:

@@ -24,6 +24,7 @@ from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.cli import COULD_NOT_RUN, OK
 from pipelines.commands.beside import beside, n_processes
+from pipelines.commands.conclusion import print_conclusion
 from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
@@ -81,8 +82,12 @@ def run_lineage(
     budget: Budget | None = None,
     console: Console | None = None,
     force: bool = False,
+    verbose: bool = True,
 ) -> RunOutcome:
-    """Make what is not up to date in the lineage of a corpus; print a line per step and check."""
+    """Make what is not up to date in the lineage of a corpus; print a line per step and check.
+
+    Where it is not `verbose`, there is a line per job, and at the end a board and what it says.
+    """
     console = console or Console()
     catalog, tables = catalog or Catalog(), tables or ParquetTables()
     verdict_store = verdict_store or StoredVerdicts()
@@ -102,7 +107,7 @@ def run_lineage(
             outcome = RunOutcome(OK, corpus, names, n_battles=n_battles, plan=plan)
         else:
             require_reachable(asked_judges(definition, served, store, buyer, asks))
-            with _opened(instance) as recorded, RunReporter(console) as reporter:
+            with _opened(instance) as recorded, RunReporter(console, verbose=verbose) as reporter:
                 defs = build_definitions(
                     catalog=catalog,
                     tables=tables,
@@ -128,6 +133,8 @@ def run_lineage(
     except (ValueError, OSError) as error:
         outcome = RunOutcome(COULD_NOT_RUN, corpus, tuple(judges or ()), errors=(str(error),))
     print_outcome(outcome, console)
+    if not verbose and outcome.report is not None and outcome.n_made and not outcome.errors:
+        print_conclusion(console, corpus)
     return outcome
 
 
@@ -305,9 +312,10 @@ class _Lineage:
     ) -> dg.ExecuteInProcessResult:
         parts = keys | self._graph.get_check_keys_for_assets(keys)
         steps = {frozenset(self._graph.get_execution_set_asset_and_check_keys(k)) for k in parts}
-        self._reporter.begin(f"{job.name.replace('_', ' ')} {partition}", len(steps))
+        title = f"{job.name.replace('_', ' ')} {partition}"
+        self._reporter.begin(title, len(steps))
         with interrupts_raised():
-            return job.execute_in_process(
+            result = job.execute_in_process(
                 asset_selection=sorted(keys),
                 partition_key=partition,
                 instance=self._instance,
@@ -315,6 +323,8 @@ class _Lineage:
                 tags={HOST_TAG: this_host(), **tags},
                 run_config={"loggers": {"console": {"config": {}}}},
             )
+        self._reporter.end(title)
+        return result
 
     def _take(self, result: dg.ExecuteInProcessResult, partition: str) -> None:
         self._came.failed_checks += [

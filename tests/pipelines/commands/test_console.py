@@ -1,5 +1,6 @@
 import io
 import logging
+import re
 import threading
 
 import dagster as dg
@@ -128,3 +129,24 @@ def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(
         ]
     assert out.getvalue().count("warn j: HTTP 429, waits 120 s, attempt 2 of 8") == 1
     assert logged == ["judging: j: HTTP 429, waits 120 s, attempt 2 of 8"]
+
+
+def test_a_job_is_one_line_with_counts_unless_more_is_asked_for():
+    out = io.StringIO()
+    with RunReporter(Console(file=out, width=120), verbose=False) as reporter:
+        reporter.begin("judge job", 3)
+        for mark in ("done", "ok", "ok", "warn"):
+            reporter.line(mark, "something", "seen")
+        reporter.line("FAIL", "verdicts: a gate", "why")
+        reporter.end("judge job")
+        reporter.begin("comparison job", 1)
+        reporter.end("comparison job")
+    lines = [
+        re.sub(r"\d+ s", "N s", " ".join(line.split())) for line in out.getvalue().splitlines()
+    ]
+    assert lines == [
+        "FAIL verdicts: a gate",
+        "why",
+        "judge job 1 tables made, 2 checks passed, N s, 1 warned (below)",
+        "comparison job 0 tables made, 0 checks passed, N s",
+    ]

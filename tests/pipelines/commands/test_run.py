@@ -1,3 +1,4 @@
+import io
 import os
 from pathlib import PurePosixPath
 
@@ -5,9 +6,11 @@ import dagster as dg
 import pandas as pd
 import pytest
 from retiring import retire
+from rich.console import Console
 
 from assets.partitions import CORPUS, register
 from judgeline.cli import main
+from pipelines.commands.conclusion import print_conclusion
 from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
@@ -76,6 +79,24 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
     printed = capsys.readouterr().out
     assert "judged by pooled" in printed
     assert basis in printed
+
+
+def test_it_ends_with_the_board_of_the_judge_that_is_nearest_to_people(finished, monkeypatch):
+    assert finished.catalog  # its files lie in the home
+    monkeypatch.setenv("JUDGELINE_HOME", str(finished.home))
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(finished.home))
+    out = io.StringIO()
+    print_conclusion(Console(file=out, width=120), "tiny")
+    errors = finished.stored("judge_comparison", "tiny").set_index(["method", "judge"])["mae"]
+    best, other = errors["auto"].sort_values().index
+    said = " ".join(out.getvalue().split())
+    assert f" by {best}, in Elo" in said
+    assert "of 12 intervals hold the human rating (90 % promised)" in said
+    assert f"is {best}: {errors['auto', best]:.0f} Elo off on average" in said
+    assert f"; {other} is {errors['auto', other]:.0f} off." in said
+    assert f"would be {errors['hard', best]:.0f} by its preferences alone and" in said
+    assert f"{errors['soft', best]:.0f} by its calibrated scores" in said
+    print_conclusion(Console(file=out), "nowhere")
 
 
 def test_a_line_is_printed_per_step_and_check(finished):
