@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import (
     HEADLINE,
-    HeldOutRatings,
     RatingSettings,
     fit_beta_folds,
     rate,
@@ -298,7 +297,9 @@ def win_rates(
     scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
     if scored["human_outcome"].isna().all():
         raise ValueError("nobody voted on these battles: add human_outcome on some of them")
-    tables = {by: as_outcome_tables(scored, "derived", by) for by in ("", "length", "strength")}
+    tables: dict[str, Any] = {
+        by: as_outcome_tables(scored, "derived", by) for by in ("", "length", "strength")
+    }
     return as_table(
         adjust_models(
             tables[""],
@@ -373,7 +374,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
     )
     methods = _methods(settings.methods, list(dict.fromkeys(heldout.method.tolist())))
     chosen = np.isin(heldout.method, [*methods, "human"])
-    wanted = HeldOutRatings(*(column[chosen] for column in heldout))
+    wanted = heldout.take(chosen)
     calibration = calibrate_intervals(
         wanted,
         miscoverage=settings.miscoverage,
@@ -397,15 +398,23 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
         ),
     )
     columns = ("difference_ab", "difference_ba", "length_a", "length_b")
+    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in columns}
     diagnostics = diagnose_judge(
         coded,
         folds,
         heldout,
         l2=settings.l2,
         language=scored["language"].to_numpy(dtype=object, na_value=None),
-        **{name: as_numbers(scored[name]) for name in columns},
+        **numbers,
     )
-    tables = (leaderboard, wanted, folds, calibration, summarise(wanted), diagnostics)
+    tables: tuple[NamedTuple, ...] = (
+        leaderboard,
+        wanted,
+        folds,
+        calibration,
+        summarise(wanted),
+        diagnostics,
+    )
     return Ranking(*map(as_table, tables))
 
 

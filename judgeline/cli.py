@@ -40,7 +40,7 @@ _INSTALL = {
     True: "in the checkout: pip install -e '.[app]'",
     False: "the installation lacks a package: pip install --force-reinstall judgeline",
 }
-_USAGE_ERROR = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # click's own base; typer may bring its own click
 EXIT_CODES = (
     "[bold]Exit codes[/bold]  0 ok · 1 could not run (the message says what to do) · "
     "2 a quality gate failed · 130 interrupted"

@@ -120,7 +120,7 @@ def machine_readable(board: "pd.DataFrame", style: str) -> str:
         texts = [place for place, name in enumerate(board) if name not in numbers]
         shown = with_texts(known, in_markdown)
         layout = {"floatfmt": ".1f", "missingval": MISSING, "disable_numparse": texts}
-        return shown.to_markdown(index=False, **layout) + "\n"
+        return str(shown.to_markdown(index=False, **layout)) + "\n"
     records = [{k: _json_value(v) for k, v in row.items()} for row in known.to_dict("records")]
     return in_json(records) + "\n"
 

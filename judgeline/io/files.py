@@ -64,10 +64,11 @@ def layout_of(path: Path, reader: str, found: Sequence[str]) -> list[str]:
     for layout, missing in zip(LAYOUTS[reader], lacking[reader], strict=True):
         if not missing:
             return layout.split()
+    nearest: list[str] = min(lacking[reader], key=len)
     fitting = [name for name, missing in lacking.items() if [] in missing]
     remedy = f"Reader {' or '.join(fitting)} might fit" if fitting else "No reader fits"
     raise ValueError(
-        f"{path} lacks {', '.join(min(lacking[reader], key=len))} for reader {reader!r}; it has "
+        f"{path} lacks {', '.join(nearest)} for reader {reader!r}; it has "
         f"{', '.join(found[:40]) or 'no columns'}. {remedy}: correct the reader or the location "
         "in config/corpora.yaml."
     )

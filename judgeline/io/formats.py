@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import charset_normalizer
 import pandas as pd
@@ -160,8 +160,13 @@ def _told(path: Path, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {kind}: {error}{remedy}") from error
 
 
-def _unpacked(path: Path) -> IO[bytes]:
-    return _PACKED.get(path.suffix.lower(), io.FileIO)(path)
+def _unpacked(path: Path) -> io.BufferedIOBase:
+    opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _plain)(path)
+    return opened
+
+
+def _plain(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _member(path: Path) -> str:
@@ -174,7 +179,7 @@ def _member(path: Path) -> str:
 
 
 def _text(path: Path) -> IO[str]:
-    return io.TextIOWrapper(io.BufferedReader(_unpacked(path)), encoding_of(path), newline="")
+    return io.TextIOWrapper(cast(IO[bytes], _unpacked(path)), encoding_of(path), newline="")
 
 
 def _separator(path: Path) -> str:

@@ -318,8 +318,8 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
 
 def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     source = _with_columns_found(source)
-    wanted = [*NEEDED_COLUMNS, source.vote, source.score, *source.sides, *OPTIONAL_NUMBERS]
-    wanted = dict.fromkeys((*wanted, *OPTIONAL_TEXT))
+    named = (*NEEDED_COLUMNS, source.vote, source.score, *source.sides)
+    wanted = dict.fromkeys((*named, *OPTIONAL_NUMBERS, *OPTIONAL_TEXT))
     table = source.take([name for name in wanted if name in source.columns])
     table = table.rename(columns={source.vote: "human_outcome"})
     if source.sides:

@@ -175,7 +175,7 @@ def as_table(columns: NamedTuple) -> pd.DataFrame:
 
 def as_numbers(column: pd.Series) -> np.ndarray[Any, Any]:
     """Return a column as floats, shape (n,), with NaN where a cell is null."""
-    return column.to_numpy(dtype=float, na_value=np.nan)
+    return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
 
 
 def as_coded(
@@ -212,7 +212,8 @@ def as_outcome_tables(
 
     They are counted in strata by ``"length"`` or ``"strength"``; None where lengths lack.
     """
-    coded, options = as_coded(scored_battles, hard_outcome), {}
+    coded = as_coded(scored_battles, hard_outcome)
+    options: dict[str, Any] = {}
     if by:
         lengths = (as_numbers(scored_battles[f"length_{side}"]) for side in "ab")
         strata = length_strata(*lengths) if by == "length" else strength_strata(coded)

@@ -6,6 +6,7 @@ Bounded: a page holds so many characters of battles, and says what it leaves out
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -86,7 +87,7 @@ def evidence_of(
 
 
 def _evidence(
-    row: Mapping[str, object], battle: Mapping[str, object], answers: pd.DataFrame | None
+    row: Mapping[str, Any], battle: Mapping[str, Any], answers: pd.DataFrame | None
 ) -> Evidence:
     as_b = battle.get("model_b") == row["model"] and battle.get("model_a") != row["model"]
     own, other = ("b", "a") if as_b else ("a", "b")
@@ -141,11 +142,11 @@ def _difference(row: Mapping[str, object]) -> tuple[float | None, str]:
     return (None, RUBRIC_POINTS) if share is None else (2 * share - 1, PLAIN_POINTS)
 
 
-def _number(value: object) -> float | None:
+def _number(value: Any) -> float | None:
     return None if value is None or pd.isna(value) else float(value)
 
 
-def _whole(value: object) -> int | None:
+def _whole(value: Any) -> int | None:
     return None if value is None or pd.isna(value) else int(value)
 
 
@@ -162,7 +163,11 @@ MOST_PER_PAGE = 1_500_000
 MOST_PER_SIDE = 3
 """Battles of a model that raise its rating, and battles that lower it."""
 
-_VOTES = {1.0: "people preferred it", 0.5: "people called a tie", 0.0: "people preferred the other"}
+_VOTES: dict[float | None, str] = {
+    1.0: "people preferred it",
+    0.5: "people called a tie",
+    0.0: "people preferred the other",
+}
 _NO_TEXT = "The corpus publishes no text."
 _OVERHEAD = 1_200  # characters of markup around a battle
 

@@ -107,6 +107,7 @@ _WIN_RATES = _Part(
     rows=lambda table: table[table["headline"].astype(bool)],
     marked=lambda row: row.status != "ok",
 )
+_CORRECTIONS = ("mean-outcome", "ternary", "binary", "binary-by-length")
 _PUBLISHED = _Part(
     "adjusted_win_rates",
     "The published corrections, valid under label shift with a judge that errs alike on all models",
@@ -115,7 +116,6 @@ _PUBLISHED = _Part(
     rows=lambda table: table[table["estimator"].isin(_CORRECTIONS)],
     suffix="-published",
 )
-_CORRECTIONS = ("mean-outcome", "ternary", "binary", "binary-by-length")
 _COVERAGE = _Part(
     "adjustment_coverage",
     "One row per estimator: each voted model left out, as if it were new; or a third of them left "

@@ -97,7 +97,8 @@ class Chart:
         style = f"fill:none;stroke:var(--fig-{role});stroke-width:{width:g};opacity:{opacity:g}"
         if dash:
             style += f";stroke-dasharray:{dash}"
-        self._add(*np.atleast_2d(*np.broadcast_arrays(x, y)), style, "", label)
+        across, down = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
+        self._add(np.atleast_2d(across), np.atleast_2d(down), style, "", label)
 
     def marks(
         self, x: ArrayLike, y: ArrayLike, role: str, mark: str = "o", *,
@@ -107,14 +108,13 @@ class Chart:
         style = f"fill:var(--fig-{role})"
         if hollow:
             style = f"fill:none;stroke:var(--fig-{role});stroke-width:1.1"
-        columns = (np.asarray(values, dtype=float).reshape(-1, 1) for values in (x, y))
-        self._add(*columns, style, _outline(mark, size), label)
+        across, down = (np.asarray(values, dtype=float).reshape(-1, 1) for values in (x, y))
+        self._add(across, down, style, _outline(mark, size), label)
 
-    def _add(self, x: ArrayLike, y: ArrayLike, style: str, mark: str, label: str) -> None:
-        points = np.array([x, y], dtype=float)
-        points = points[:, np.isfinite(points).all(axis=(0, 2))]
-        if points.size:
-            self._shapes.append(_Shape(*points, style, mark, label))
+    def _add(self, x: Floats, y: Floats, style: str, mark: str, label: str) -> None:
+        finite = (np.isfinite(x) & np.isfinite(y)).all(axis=1)
+        if finite.any():
+            self._shapes.append(_Shape(x[finite], y[finite], style, mark, label))
 
     def svg(self, *, key: str, title: str, description: str) -> str:
         """Return the chart as an element of a page, with ids that begin with its key."""

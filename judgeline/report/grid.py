@@ -119,10 +119,14 @@ _COLUMN = re.compile(r"\s*(\w+)\s*(?:: *([^|~]*))?(?:\| *([^~]*))?(?:~(\w+))?\s*
 
 def columns(listed: str) -> tuple[Column, ...]:
     """Return the columns that a text lists, such as ``"model; rating: Now | Elo ~one"``."""
-    return tuple(_column(*_COLUMN.fullmatch(one).groups()) for one in listed.split(";"))
+    return tuple(map(_column, listed.split(";")))
 
 
-def _column(field: str, label: str | None, unit: str | None, form: str | None) -> Column:
+def _column(listed: str) -> Column:
+    found = _COLUMN.fullmatch(listed)
+    if found is None:
+        raise ValueError(f"{listed!r} is no column: write field: Label | unit ~form")
+    field, label, unit, form = found.groups()
     usual = _USUAL.get(field) or Column(field, field.replace("_", " ").capitalize())
     show, numeric = usual.show, usual.numeric
     if form is not None:

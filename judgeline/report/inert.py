@@ -39,7 +39,7 @@ def in_csv(table: "pd.DataFrame") -> str:
     A text that a spreadsheet would compute (it begins with ``=``, ``+``, ``-`` or ``@``) gets an
     apostrophe before it. Numbers stay as they are.
     """
-    return with_texts(table, _csv_cell).to_csv(index=False)
+    return str(with_texts(table, _csv_cell).to_csv(index=False))
 
 
 def with_texts(table: "pd.DataFrame", shown: Callable[[str], str]) -> "pd.DataFrame":
