@@ -258,7 +258,10 @@ def _mapping(columns: str | None) -> dict[str, str]:
                 f"--columns is {columns!r}; write our name of a column, =, and the file's, with "
                 "commas between pairs: human_outcome=label,model_a=left"
             )
-    return {name.strip(): own.strip() for name, _, own in pairs}
+    stated = {name.strip(): own.strip() for name, _, own in pairs}
+    if len(stated) < len(pairs):
+        raise ValueError(f"--columns is {columns!r}, which names a column twice; name each once")
+    return stated
 
 
 def complain(kind: str, message: str, *, style: str = "bold red") -> None:

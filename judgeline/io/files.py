@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from judgeline.io.formats import file_columns, read_columns
+from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns
 
 LAYOUTS: dict[str, tuple[str, ...]] = {
     "lmarena-100k": (
@@ -44,6 +44,8 @@ def read_layout(path: Path, reader: str, optional: str = "") -> pd.DataFrame:
     empty, cannot be read, or fits no layout of the reader.
     """
     found = file_columns(path)
+    if kind_of(path) in TEXTS and not (encoding := encoding_of(path)).startswith("utf"):
+        raise ValueError(f"{path} is not UTF-8, and looks like {encoding}; save it as UTF-8")
     needed = layout_of(path, reader, found)
     wanted = [*needed, *(name for name in optional.split() if name in found)]
     table = read_columns(path, wanted, texts=wanted)

@@ -33,6 +33,8 @@ SUFFIXES: dict[str, str] = {
     ".feather": "feather",
     ".arrow": "feather",
 }
+TEXTS = ("csv", "json", "jsonl")
+"""Formats that are text, in some encoding."""
 _PACKED: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -48,6 +50,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WESTERN = "cp1252"  # which a few accents do not tell from its neighbours
+_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _CHUNK = 1 << 20
 _SAMPLE_ROWS = 1000
 _MISSING = ("", "nan", "NaN", "NA", "null", "None")
@@ -90,7 +93,7 @@ def file_columns(path: Path) -> list[str]:
                 return list(pa.ipc.open_file(content).schema.names)
         if kind == "csv":
             layout = {"sep": _separator(path), "encoding": encoding_of(path)}
-            return list(map(str, pd.read_csv(path, nrows=0, **layout).columns))
+            return list(map(str, pd.read_csv(_readable(path), nrows=0, **layout).columns))
     return list(dict.fromkeys(name for record in _records(path, kind) for name in record))
 
 
@@ -107,11 +110,11 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
             return pd.read_feather(path, columns=list(columns))
         if kind == "jsonl" and not texts:
             lines = {"dtype": False, "encoding": encoding_of(path), "precise_float": True}
-            return pd.read_json(path, lines=True, **lines)[list(columns)]
+            return pd.read_json(_readable(path), lines=True, **lines)[list(columns)]
         if kind == "csv":
             separator = _require_rectangular(path)
             return pd.read_csv(
-                path,
+                _readable(path),
                 sep=separator,
                 decimal=_decimal(path, separator),
                 encoding=encoding_of(path),
@@ -124,25 +127,30 @@ def read_columns(path: Path, columns: Sequence[str], texts: Sequence[str] = ()) 
 
 
 def encoding_of(path: Path) -> str:
-    """Return the encoding of a file of text: by its mark, UTF-8, or what its bytes look like."""
+    """Return the encoding of a file of text: by its mark, UTF-8, or what its bytes look like.
+
+    ValueError if none fits, or if some of the text is UTF-8 and some is not.
+    """
     with _unpacked(path) as content:
         start = content.read(4)
         for mark, name in _MARKS:
             if start.startswith(mark):
                 return name
         decoder = codecs.getincrementaldecoder("utf-8")()
-        chunk = start
+        read = chunk = start
+        is_plain = True
         try:
             while chunk:
-                decoder.decode(chunk)
-                sample, chunk = chunk, content.read(_CHUNK)
+                is_plain &= decoder.decode(chunk).isascii()
+                chunk = content.read(_CHUNK)
+                read = chunk or read
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            fitting = [one.encoding for one in charset_normalizer.from_bytes(chunk or sample)]
-            if not fitting:
+            fitting = [one.encoding for one in charset_normalizer.from_bytes(read)]
+            if not fitting or not is_plain or _UTF8.search(read):
                 raise ValueError(
                     f"byte {error.object[error.start]:#04x} is not UTF-8, and no other encoding "
-                    "fits; save it as UTF-8"
+                    "fits the whole; save it as UTF-8"
                 ) from error
             return _WESTERN if _WESTERN in fitting else fitting[0]
     return "utf-8"
@@ -163,6 +171,11 @@ def _told(path: Path, kind: str) -> Iterator[None]:
 def _unpacked(path: Path) -> io.BufferedIOBase:
     opened: io.BufferedIOBase = _PACKED.get(path.suffix.lower(), _plain)(path)
     return opened
+
+
+def _readable(path: Path) -> Any:
+    """Return what pandas reads: the path, or the one file in a zip archive."""
+    return _unpacked(path) if path.suffix.lower() == ".zip" else path
 
 
 def _plain(path: Path) -> IO[bytes]:
@@ -210,14 +223,18 @@ def _require_rectangular(path: Path) -> str:
 
 
 def _decimal(path: Path, separator: str) -> str:
-    """Return the decimal sign of a CSV file: a comma where only it stands between digits."""
+    """Return the decimal sign of a CSV file: a comma where only it stands between digits.
+
+    A comma with three digits behind it wherever it stands may separate thousands.
+    """
     if separator == ",":
         return "."
     with _text(path) as lines:
         rows = islice(csv.reader(lines, delimiter=separator), _SAMPLE_ROWS)
         cells = {cell for row in rows for cell in row}
-    signs = {found[1] for cell in cells if (found := re.fullmatch(r"-?\d+([.,])\d+", cell))}
-    return "," if signs == {","} else "."
+    found = [one.groups() for cell in cells if (one := re.fullmatch(r"-?\d+([.,])(\d+)", cell))]
+    is_thousands = all(len(digits) == 3 for _, digits in found)
+    return "," if {sign for sign, _ in found} == {","} and not is_thousands else "."
 
 
 def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
@@ -233,13 +250,25 @@ def _records(path: Path, kind: str) -> Iterator[Mapping[str, Any]]:
         if not error.msg.startswith("Extra data"):
             place = f"{path}, line {error.lineno}"
             raise ValueError(f"{place}: not JSON ({error}); fix it") from error
-        yield from _json_lines(path, text.splitlines())
+        yield from _json_lines(path, io.StringIO(text))
         return
     if isinstance(found, dict):
-        lists = [one for one in found.values() if isinstance(one, list)]
-        found = lists[0] if len(lists) == 1 else [found]
+        found = _unfolded(found)
     for number, record in enumerate(found if isinstance(found, list) else [found], start=1):
         yield _object(record, f"{path}, entry {number}")
+
+
+def _unfolded(found: dict[str, Any]) -> Any:
+    """Return the records that an object holds: under one name, column by column, or itself."""
+    values = list(found.values())
+    of_records = [
+        one for one in values if isinstance(one, list) and all(isinstance(row, dict) for row in one)
+    ]
+    if len(of_records) == 1:
+        return of_records[0]
+    if values and any(all(isinstance(one, kind) for one in values) for kind in (dict, list)):
+        return pd.DataFrame(found, dtype=object).to_dict("records")
+    return [found]
 
 
 def _json_lines(path: Path, lines: Iterator[str] | Sequence[str]) -> Iterator[Mapping[str, Any]]:

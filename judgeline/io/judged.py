@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.io.formats import encoding_of, file_columns, kind_of, read_columns, unpacked
+from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns, unpacked
 from judgeline.io.outcome_codes import (
     EXPECTED_VERDICTS,
     EXPECTED_WINNERS,
@@ -24,6 +24,7 @@ from judgeline.io.outcome_codes import (
     USUAL,
     ArgumentError,
     by_value,
+    code_of,
     outcomes_by_code,
     outcomes_by_winner,
     parse_codes,
@@ -164,7 +165,8 @@ def read_judged_battles(
         what to do.
     """
     if isinstance(source, pd.DataFrame):
-        path, own, read = _GIVEN, list(map(str, source.columns)), partial(_given, source)
+        named = source.rename(columns=str)
+        path, own, read = _GIVEN, list(named.columns), partial(_given, named)
     else:
         _require_file(source)
         path, own, read = source, file_columns(source), partial(read_columns, source)
@@ -186,17 +188,23 @@ def _named(path: Path, found: list[str], stated: Mapping[str, str]) -> dict[str,
                 f"one of {', '.join(known[:40])}",
                 "columns",
             )
+    if len({*stated.values()}) < len(stated) or len({*found}) < len(found):
+        raise ArgumentError(
+            f"{path}: two columns share a name, in the file or in 'columns'; name each once",
+            "columns",
+        )
     named = {own: own for own in found if own not in stated.values()} | dict(stated)
     folded = [re.sub(r"[\s-]+", "_", own.strip()).casefold() for own in found]
     for name in _KNOWN:
-        if name not in named and folded.count(name) == 1:
-            named[name] = found[folded.index(name)]
+        alike = [own for own, small in zip(found, folded, strict=True) if small == name]
+        if name not in named and len(alike) == 1 and alike[0] not in stated.values():
+            named[name] = alike[0]
     return named
 
 
 def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     """Yield what a person should look at: a guessed encoding, names that differ in little."""
-    if source.path is not _GIVEN and kind_of(source.path) in ("csv", "json", "jsonl"):
+    if source.path is not _GIVEN and kind_of(source.path) in TEXTS:
         encoding = encoding_of(source.path)
         if not encoding.startswith("utf"):
             yield f"the file is not UTF-8 and was read as {encoding}: look at its names"
@@ -334,6 +342,7 @@ def _scored(source: _Source, judge: str | None) -> JudgedBattles:
     )
     chosen = judge or unpacked(source.path).stem
     if "judge" in table:
+        table["judge"] = table["judge"].map(code_of, na_action="ignore")
         chosen = _choose(judge, sorted(table["judge"].dropna().unique()), source.path)
         table = table[table["judge"].eq(chosen)].drop(columns="judge").reset_index(drop=True)
     numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS]

@@ -146,16 +146,19 @@ def outcomes_by_code(published: pd.Series, codes: Mapping[str, float]) -> pd.Ser
 
 
 def outcomes_by_winner(published: pd.Series, sides: pd.DataFrame) -> pd.Series:
-    """Return A's share of the win by the winner's name: a code of `WINNERS`, or one of the models.
+    """Return A's share of the win by the winner's name: one of both models, or a code of `WINNERS`.
 
-    `sides` has the columns model_a and model_b; any other name gives null.
+    `sides` has the columns model_a and model_b. Any other name gives null, as does a code that is
+    the name of a model elsewhere.
     """
-    shares = by_value(published, lambda name: WINNERS.get(code_of(name).casefold()))
+    models = {
+        code_of(name).casefold() for side in ("model_a", "model_b") for name in sides[side].unique()
+    }
+    codes = {code: share for code, share in WINNERS.items() if code not in models}
+    shares = by_value(published, lambda name: codes.get(code_of(name).casefold()))
     shares = shares.astype("float64").where(published.notna())
-    by_name = [published.eq(sides[side]) for side in ("model_a", "model_b")]
-    for is_side, share in zip(by_name, (1.0, 0.0), strict=True):
-        shares = shares.mask(shares.isna() & is_side & ~(by_name[0] & by_name[1]), share)
-    return shares
+    won, lost = (published.eq(sides[side]) for side in ("model_a", "model_b"))
+    return shares.mask(won & ~lost, 1.0).mask(lost & ~won, 0.0)
 
 
 def scores_of_verdicts(published: pd.Series) -> pd.Series:

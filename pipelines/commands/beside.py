@@ -7,11 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import starmap
 from typing import Any, TypeVar
 
 import dagster as dg
 
 T = TypeVar("T")
+
+_PATIENCE_S = 1.0
 
 
 def n_processes() -> int:
@@ -21,15 +24,17 @@ def n_processes() -> int:
 
 @contextmanager
 def beside(works: Sequence[Callable[[], T]]) -> Iterator[Iterator[T]]:
-    """Begin each work in a process of its own; give the results, in order, as they are waited for.
+    """Begin each work in a process of its own; give the results in order.
 
-    An error of a work is raised where its result is waited for. A block that fails interrupts all.
+    What a work raises is raised where its result is taken. A block that fails interrupts all.
     """
-    started = [_begin(work) for work in works]
+    started: list[tuple[Any, Any]] = []
     try:
-        yield (_result(*one) for one in started)
+        started.extend(map(_begin, works))
+        yield starmap(_result, started)
     except BaseException:
         for process, _ in started:
+            process.join(_PATIENCE_S)  # an interrupt from a terminal has reached it already
             if process.is_alive():
                 os.kill(process.pid, signal.SIGINT)
         raise
@@ -52,9 +57,11 @@ def _do(work: Callable[[], Any], sender: Any) -> None:
     try:
         answer = work(), None
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         answer = None, KeyboardInterrupt()
-    except (ValueError, OSError) as error:
-        answer = None, type(error)(str(error))
+    except Exception as error:
+        kinds = [kind for kind in (ValueError, OSError) if isinstance(error, kind)]
+        answer = None, (*kinds, RuntimeError)[0](str(error) or type(error).__name__)
     sender.send(answer)
 
 

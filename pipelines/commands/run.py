@@ -235,7 +235,13 @@ class _Lineage:
             with self._reporter.still():
                 results = stack.enter_context(beside([partial(apart, part) for part in others]))
             done = work(own)
-            for theirs, came, printed in results:
+            for part in others:
+                try:
+                    theirs, came, printed = next(results)
+                except (ValueError, OSError, RuntimeError) as error:
+                    self._came.errors.append(f"{', '.join(part)}: {error}")
+                    done |= dict.fromkeys(part, False)
+                    continue
                 done |= theirs
                 self._came.add(came)
                 self._reporter.repeat(printed)

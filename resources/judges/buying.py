@@ -118,10 +118,9 @@ class Buyer:
         slug: str,
         on_progress: Progress | None = None,
     ) -> Iterator[Reading]:
-        """Return an answer per presentation, in their order, once all of them are stored.
+        """Return a reading per presentation, in their order, once all answers are stored.
 
-        Each call is asked for at most once, and stored within seconds of its answer; what came now
-        is not read a second time. Of several
+        Each call is asked for at most once, and stored within seconds of its answer. Of several
         processes on one machine only one at a time buys from a judge; the others wait, and find
         what it bought.
         """

@@ -12,7 +12,7 @@ import pytest
 
 import judgeline
 from judgeline.cli import main
-from judgeline.io import LAYOUTS, ArgumentError, read_judged_battles
+from judgeline.io import LAYOUTS, ArgumentError, read_judged_battles, read_layout
 
 BATTLES = pd.DataFrame(
     {
@@ -171,6 +171,77 @@ def test_what_no_rule_reads_is_refused_or_set_aside(tmp_path: Path) -> None:
     assert read_judged_battles(sides).quarantine["detail"].tolist() == [
         "score_a is 'four', score_b is 5, expected a number"
     ]
+
+
+def test_text_that_is_utf8_in_part_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.csv"
+    path.write_bytes(LONG.to_csv(index=False).encode() + "b,é,b,1,1\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"mixed\.csv.*byte 0xe9 is not UTF-8.*save it as UTF-8"):
+        read_judged_battles(path)
+    path = tmp_path / "corpus.csv"  # a corpus has texts that judges read
+    path.write_bytes("model_a,model_b,winner\né,b,tie\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"corpus\.csv is not UTF-8, and looks like cp125"):
+        read_layout(path, "battles")
+
+
+def test_a_comma_before_three_digits_is_no_decimal_sign(tmp_path: Path) -> None:
+    path = tmp_path / "lengths.tsv"
+    BATTLES.assign(length_a=["1,234", "12,345", "987", "1,000"], length_b="900").to_csv(
+        path, index=False, sep="\t"
+    )
+    details = read_judged_battles(path).quarantine["detail"].tolist()
+    assert [text.split(", expected")[0] for text in details] == [
+        f"length_a is '{length}'" for length in ("1,234", "12,345", "1,000")
+    ]
+
+
+def test_models_may_be_called_as_sides_are() -> None:
+    table = BATTLES.replace({"bee": "A", "modèle été": "B"}).drop(columns="human_outcome")
+    named = table.assign(winner=["A", "A", "B", None])
+    assert read_judged_battles(named).scored["human_outcome"].fillna(-1).tolist() == [0, 1, 0, -1]
+    with pytest.raises(ValueError, match="unknown are 'b'"):
+        read_judged_battles(table.assign(winner=["A", "A", "b", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "told"),
+    [
+        (BATTLES.rename(columns={"human_outcome": "winner"}), {"judge_winner": "winner"}, "lacks"),
+        (BATTLES, {"model_a": "model_b"}, "Add model_b"),
+        (BATTLES, {"model_a": "model_b", "judge": "model_b"}, "two columns share a name"),
+        (BATTLES.set_axis([*"abcd", "a"], axis=1), {}, "two columns share a name"),
+        (BATTLES.set_axis(range(5), axis=1), {"model_a": "1"}, "Add model_b"),
+    ],
+)
+def test_one_column_is_not_read_as_two(
+    table: pd.DataFrame, columns: dict[str, str], told: str
+) -> None:
+    told = "Add human_outcome" if told == "lacks" else told
+    with pytest.raises(ArgumentError, match=told):
+        read_judged_battles(table, columns=columns)
+
+
+def test_json_of_other_programs_is_read(tmp_path: Path) -> None:
+    expected = read_judged_battles(LONG).scored
+    rows = LONG.reset_index(drop=True)
+    by_column = {name: column.tolist() for name, column in rows.astype(object).items()}
+    separated = lines(rows.replace({"bee": "bee\u2028"})).replace("\\u2028", "\u2028")
+    for name, text in (
+        ("columns.json", rows.to_json()),
+        ("lists.json", json.dumps(by_column).replace("NaN", "null")),
+        ("separators.json", separated),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        read = read_judged_battles(tmp_path / name).scored
+        pd.testing.assert_frame_equal(read, expected, check_dtype=False, check_like=True)
+    judged = tmp_path / "numbers.jsonl"
+    judged.write_text(lines(rows.assign(judge=[1, 2] * 100)))
+    assert len(read_judged_battles(judged, judge="2").scored) == 100
+    packed = tmp_path / "folder.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.mkdir("data")
+        archive.writestr("data/some.csv", rows.to_csv(index=False))
+    assert len(read_judged_battles(packed).scored) == 200
 
 
 def test_names_that_differ_in_little_are_told() -> None:

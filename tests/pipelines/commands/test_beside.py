@@ -1,5 +1,6 @@
 """Work beside this process: its results come in order, its errors arrive, and it ends with us."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from judgeline.io import ArgumentError
 from pipelines.commands.beside import beside
 from resources.config.paths import ROOT
 
@@ -70,6 +72,27 @@ def test_an_error_is_raised_where_the_result_is_waited_for() -> None:
 
     with pytest.raises(ValueError, match="no battle has a vote"), beside([broken]) as results:
         next(results)
+
+
+def test_an_error_of_any_kind_arrives_with_its_message_and_the_next_result_after_it() -> None:
+    def misread() -> None:
+        json.loads("{")
+
+    def remedied() -> None:
+        raise ArgumentError("name it with outcomes=1/-1/0", "outcomes")
+
+    def failed() -> None:
+        raise KeyError("model_a")
+
+    with beside([misread, remedied, failed, os.getpid]) as results:
+        for kind, told in (
+            (ValueError, "Expecting property name"),
+            (ValueError, "outcomes=1/-1/0"),
+            (RuntimeError, "model_a"),
+        ):
+            with pytest.raises(kind, match=told):
+                next(results)
+        assert next(results) != os.getpid()
 
 
 def test_a_process_that_is_killed_is_told_of() -> None:
