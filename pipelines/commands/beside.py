@@ -54,6 +54,8 @@ def _begin(work: Callable[[], Any]) -> tuple[Any, Any]:
 
 def _do(work: Callable[[], Any], sender: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         answer = work(), None
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
