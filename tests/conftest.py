@@ -4,6 +4,7 @@ import fcntl
 import importlib.metadata
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +24,9 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("judgeline"), max_examples=20)
 settings.load_profile("judgeline")
+
+# A script's background ignores interrupts, and so would each program that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = ("tests/e2e/", "tests/vllm/", "tests/pipelines/")
