@@ -15,7 +15,6 @@ _APART = {
     "candidate_verdicts",
     "candidate_scores",
     "candidate_ratings",
-    "attack_controls",
     "predictions",
     "drift_answers",
     "judge_drift",

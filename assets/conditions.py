@@ -90,7 +90,7 @@ _ENDS = dg.AssetSelection.assets(
     "pooled_leaderboard",
     "method_comparison",
     "battle_influences",
-    "attack_controls",
+    "candidate_ratings",
     "predictions",
     "judge_drift",
 )

@@ -8,15 +8,12 @@ CORPUS_ASSETS = dg.AssetSelection.groups("corpus")
 COMPARISON_ASSETS = dg.AssetSelection.groups("comparison")
 CANDIDATE_ASSETS = dg.AssetSelection.assets("candidates", "candidate_battles")
 DRIFT_ASSETS = dg.AssetSelection.assets("drift_answers", "judge_drift")
-PLANNING_ASSETS = dg.AssetSelection.assets("call_plan")
-"""For a person who is about to ask; a run that asks says the same in its log."""
 JUDGED_ASSETS = (
     dg.AssetSelection.all()
     - CORPUS_ASSETS
     - COMPARISON_ASSETS
     - CANDIDATE_ASSETS
     - DRIFT_ASSETS
-    - PLANNING_ASSETS
     - dg.AssetSelection.assets("candidate_verdicts")  # asked in placing_job only
 )
 PLACED_ASSETS = (dg.AssetSelection.groups("candidates") - CANDIDATE_ASSETS) | (
@@ -38,11 +35,6 @@ comparison_job = dg.define_asset_job(
     COMPARISON_ASSETS,
     description="Compares the judges of a corpus and writes its report.",
 )
-call_plan_job = dg.define_asset_job(
-    "call_plan_job",
-    PLANNING_ASSETS,
-    description="What a judge would be asked about a corpus, and its price; asks nobody.",
-)
 candidate_job = dg.define_asset_job(
     "candidate_job",
     CANDIDATE_ASSETS,
@@ -62,7 +54,6 @@ JOBS = (
     corpus_job,
     judge_job,
     comparison_job,
-    call_plan_job,
     candidate_job,
     placing_job,
     drift_job,

@@ -25,6 +25,7 @@ from assets.partitions import (
 )
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
+from assets.winrate.assets import label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.io import as_table
 from judgeline.report import (
@@ -57,6 +58,9 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP = "battle_influences"
+_LABELS = "label_plan"
+"""A companion that no table holds: it follows from the scored battles."""
+_STORED = tuple(name for name in COMPANIONS if name != _LABELS)
 _ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
 _REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 ASKING = (
@@ -171,7 +175,7 @@ with previews_silenced():
         "judge_comparison": if_there(),
         "method_comparison": if_there(),
         "pooled_leaderboard": if_there(),
-        **{name: of_every_judge() for name in (*REPORTED, *COMPANIONS, _LOOKED_UP)},
+        **{name: of_every_judge() for name in (*REPORTED, *_STORED, _LOOKED_UP)},
     },
     deps=["sampled_battles", dg.AssetDep("verdicts", partition_mapping=BY_CORPUS)],
 )
@@ -238,6 +242,8 @@ def _tables_of(
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
     origin, runs = runs_behind(context.instance, corpus, judge)
+    companions = {name: table for name, table in of_judge.items() if name in COMPANIONS}
+    companions[_LABELS] = label_plan(of_judge["scored_battles"], catalog.corpus(corpus).rating)
     known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,
@@ -245,7 +251,7 @@ def _tables_of(
         summary=as_table(summarise(ratings)),
         checks=judge_checks(context.instance, context.partition_key, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
-        companions={name: table for name, table in of_judge.items() if name in COMPANIONS},
+        companions=companions,
         battles=[] if influences is None else battles_behind(store, corpus, judge, influences),
         origin=origin,
         runs=runs,

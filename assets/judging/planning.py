@@ -1,27 +1,22 @@
-"""Plans of judges on a corpus: calls, cost and expected intervals, and the asset of one plan."""
+"""Plans of judges on a corpus: calls, cost and expected intervals."""
 
 from collections.abc import Collection
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.conditions import OF_CORPUS_AND_JUDGE
 from assets.judging.asking import why_not_asked
-from assets.partitions import corpus_and_judge, corpus_judge_key, of_corpus
+from assets.partitions import corpus_judge_key
 from assets.reliability.panel import choose_panel
 from judgeline.intervals import expected_half_width, sampling_half_width
-from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.buying import RETRIED, Buyer
+from resources.judges.buying import Buyer
 from resources.judges.calls import present
 from resources.judges.forms.registered import FORM_TABLES, FormName
 from resources.judges.judge import Presentation
-from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of, told
+from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
 from resources.judges.recorded import recorded_choices
-from resources.store.resource import StoredVerdicts
-from resources.tables.judging import CALL_PLAN
 from resources.tables.store import ParquetStore
 
 _TABLES = {form: table.name for form, table in FORM_TABLES.items()}
@@ -162,46 +157,3 @@ def _n_scored(tables: ParquetStore, corpus: str, judge: str) -> int:
     """Return how many battles are behind a leaderboard."""
     scored = tables.stored("scored_battles", corpus, judge)
     return 0 if scored is None else len(scored)
-
-
-# No automation condition: it is for a person who is about to ask a judge.
-@dg.asset(
-    **OF_CORPUS_AND_JUDGE,
-    code_version="1",
-    ins={"sampled_battles": of_corpus(), "recorded_verdicts": of_corpus()},
-)
-def call_plan(
-    context: dg.AssetExecutionContext,
-    sampled_battles: pd.DataFrame,
-    recorded_verdicts: pd.DataFrame,
-    catalog: Catalog,
-    verdict_store: StoredVerdicts,
-    io_manager: dg.ResourceParam[ParquetStore],
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """One judge: calls, tokens and price if all of its tables were made now. Asks nobody.
-
-    Materialise it before a backfill from the UI, whose dialog cannot state a price.
-    """
-    corpus, slug = corpus_and_judge(context)
-    buyer = Buyer(verdict_store.open(), retried=RETRIED.union(verdict_store.retry_also))
-    plan = plan_judge(
-        catalog.judge(slug),
-        catalog.corpus(corpus),
-        sampled_battles,
-        recorded_verdicts,
-        io_manager,
-        buyer,
-    )
-    words = told(plan)
-    context.log.info("; ".join(words))
-    return dg.MaterializeResult(
-        value=_table(plan),
-        metadata={**plan.entries(), "n_stored": plan.n_stored, "told": "\n".join(words)},
-    )
-
-
-def _table(plan: JudgePlan) -> pd.DataFrame:
-    row = {"judge": plan.judge, "n_stored": plan.n_stored, "note": "; ".join(told(plan)[1:])}
-    entries = {"n_needed" if name == "calls" else name: v for name, v in plan.entries().items()}
-    table = pd.DataFrame([{**dict.fromkeys(CALL_PLAN.columns, np.nan), **entries, **row}])
-    return CALL_PLAN.typed(table)

@@ -17,9 +17,10 @@ from judgeline.winrate import (
     plan_labels,
 )
 from resources.config.catalog import Catalog
+from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, none_of
-from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN, ROUNDING
+from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, ROUNDING
 
 SURPRISE = 0.01
 """Chance of a false alarm of a check that counts hits, over all of its rows together."""
@@ -95,35 +96,21 @@ def adjustment_coverage(
     )
 
 
-@dg.asset(**_OF_WIN_RATES, code_version="2")
-def label_plan(
-    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """How many more battles to label, and of which kind, for intervals of a wanted half-width.
+def label_plan(scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    """Return how many more battles to label, and of which kind, for intervals of a wanted width.
 
-    One row for the corpus or a model and a way of choosing battles. Labels chosen by the
-    judge's verdict serve the conditional estimate alone, never the adjusted win rates.
+    One row for the corpus or a model and a way of choosing battles; none where nobody voted.
+    Labels chosen by the judge's verdict serve the conditional estimate alone, never the adjusted
+    win rates.
     """
-    rating = corpus_of(
-        context, catalog, "rating.hard_outcome", "rating.miscoverage", "rating.win_rate_half_width"
-    ).rating
     if _nobody_voted(scored_battles):
-        return LABEL_PLAN.without(NO_VOTES)
+        return pd.DataFrame()
     plans = plan_labels(
         as_outcome_tables(scored_battles, rating.hard_outcome),
         half_width=rating.win_rate_half_width,
         miscoverage=rating.miscoverage,
     )
-    table = LABEL_PLAN.typed(as_table(plans))
-    said = table.loc[table["grouping"].eq("all"), ["chosen_by", "plan"]]
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "wanted_half_width": rating.win_rate_half_width,
-            "corpus": dg.MetadataValue.md(said.to_markdown(index=False)),
-            "n_out_of_reach": int(table["status"].eq("out-of-reach").sum()),
-        },
-    )
+    return as_table(plans)
 
 
 def _nobody_voted(scored_battles: pd.DataFrame) -> bool:

@@ -147,9 +147,14 @@ _LEARNT = _Part(
     "method; n_train; metric; value: Quantitative judge ~three; score_only; base; std_dev",
 )
 _CONTROLS = _Part(
-    "attack_controls",
+    "candidate_ratings",
     "One row per attack control; marked where it rose above its bound",
     "control; model: Name; rating; lower; upper; bound; rise; n_battles; bound_is; note",
+    rows=lambda table: (
+        table[table["control"].notna()].sort_values("control")
+        if "bound" in table
+        else table.head(0)
+    ),
     marked=lambda row: pd.notna(row.rise) and row.rise > 0,
 )
 _PREDICTIONS = _Part(

@@ -1,4 +1,4 @@
-"""Leaderboards and label plans that runs have left in the table store, as people read them."""
+"""Leaderboards and label plans by the tables that runs have left, as people read them."""
 
 import pandas as pd
 from upath import UPath
@@ -97,18 +97,18 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 
 def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     """Return per corpus or model and way of choosing battles what to label, in words."""
-    from resources.tables.store import open_store  # loads the orchestrator
+    from assets.winrate.assets import label_plan  # loads the orchestrator
+    from resources.tables.store import open_store
 
-    for kind, slug, known, file in (
-        ("corpus", corpus, load_corpora(), "config/corpora.yaml"),
-        ("judge", judge, load_judges(), "config/judges.yaml"),
-    ):
-        if slug not in known:
-            raise ValueError(unknown_name(kind, slug, known, file))
-    table = open_store().stored("label_plan", corpus, judge)
-    if table is None:
+    corpora, judges = load_corpora(), load_judges()
+    if corpus not in corpora:
+        raise ValueError(unknown_name("corpus", corpus, corpora, "config/corpora.yaml"))
+    if judge not in judges:
+        raise ValueError(unknown_name("judge", judge, judges, "config/judges.yaml"))
+    scored = open_store().stored("scored_battles", corpus, judge)
+    if scored is None:
         raise ValueError(
-            f"no label plan of judge {judge!r} on corpus {corpus!r}; make it first: "
+            f"no battle of corpus {corpus!r} was scored by judge {judge!r} yet; make it first: "
             f"judgeline run --corpus {corpus} --judge {judge}"
         )
     return [
@@ -117,5 +117,5 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
             str(row["chosen_by"]),
             "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
         )
-        for _, row in table.iterrows()
+        for _, row in label_plan(scored, corpora[corpus].rating).iterrows()
     ]

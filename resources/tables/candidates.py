@@ -33,7 +33,7 @@ CANDIDATE_SCORES = Table(
 )
 CANDIDATE_RATINGS = Table(
     "candidate_ratings",
-    f"{LEADERBOARD.words} control content_hash",
+    f"{LEADERBOARD.words} control content_hash bound bound_is rise note",
     key=["model"],
     checks=[
         Check(
@@ -56,11 +56,6 @@ CANDIDATE_RATINGS = Table(
             ids=["model", "flags"],
         )
     ],
-)
-ATTACK_CONTROLS = Table(
-    "attack_controls",
-    "control model rating lower upper std_error bound bound_is rise n_battles note",
-    key=["control"],
 )
 PREDICTIONS = Table(
     "predictions",

@@ -1,4 +1,4 @@
-"""Declared tables of judging: answers by form, scored battles, and the plan of calls."""
+"""Declared tables of judging: answers by form, and scored battles."""
 
 import numpy as np
 import pandas as pd
@@ -473,10 +473,4 @@ SCORED_BATTLES = Table(
             ids=["model"],
         ),
     ],
-)
-CALL_PLAN = Table(
-    "call_plan",
-    "judge n_needed n_stored prompt_tokens completion_tokens price most_price currency note",
-    key=["judge"],
-    types={"n_needed": "Int64", "n_stored": "Int64"},
 )

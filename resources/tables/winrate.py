@@ -1,4 +1,4 @@
-"""Declared tables of win rates: as estimated, their coverage over models, the labels to buy."""
+"""Declared tables of win rates: as estimated, and their coverage over models."""
 
 from resources.tables.rules import cells, holds, within
 from resources.tables.schema import Check, Table
@@ -59,10 +59,4 @@ ADJUSTMENT_COVERAGE = Table(
     "estimator left_out truth n_models n_without bias mean_absolute_error mean_width "
     "win_rate_coverage miscoverage",
     key=["left_out", "estimator"],
-)
-LABEL_PLAN = Table(
-    "label_plan",
-    "grouping level chosen_by win_rate_half_width wanted_half_width planned_half_width "
-    "n_more_won n_more_lost plan status note",
-    key=["grouping", "level", "chosen_by"],
 )

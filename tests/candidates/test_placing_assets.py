@@ -1,14 +1,15 @@
 """Candidates and attack controls as assets: what is asked, placed, flagged and told."""
 
 import math
+from functools import partial
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 
-from assets.candidates import attack_controls, placing
 from assets.candidates import judging as candidate_judging
+from assets.candidates import placing
 from assets.elo import ratings
 from assets.intervals import assets as intervals
 from assets.partitions import corpus_judge_key, register
@@ -109,6 +110,8 @@ def tables_of(*scored: pd.DataFrame, unscored: dict[str, int] | None = None):
     }
 
 
+CONTROLS = ", candidates: {controls: {null-model: {bound: 30}, injected-instruction:, "
+CONTROLS += "copy-of-opponent:}}"
 GOOD = [1.5, 1.0, -0.5, 2.0, -1.0, 1.0, 0.5, -0.25] * 5
 
 
@@ -116,7 +119,7 @@ GOOD = [1.5, 1.0, -0.5, 2.0, -1.0, 1.0, 0.5, -0.25] * 5
 def rate(made, scored_battles, heldout_ratings):
     def placed(tables, rating: str = "n_resamples: 20") -> tuple[pd.DataFrame, dict]:
         world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
-        result = made(placing.candidate_ratings, rating=rating, **world, **tables)
+        result = made(placing.candidate_ratings, CONTROLS, rating=rating, **world, **tables)
         return result.value.set_index("model", drop=False), result.metadata
 
     return placed
@@ -364,24 +367,12 @@ def test_an_unrated_candidate_is_explained_and_one_by_another_method_waits(
 # attack controls
 
 
-CONTROLS = ", candidates: {controls: {null-model: {bound: 30}, injected-instruction:, "
-CONTROLS += "copy-of-opponent:}}"
-
-
 @pytest.fixture
-def controls(made, rate, scored_battles, heldout_ratings):
-    def held(*tables: pd.DataFrame, carrier: str = "ant", kappa: float = 0.5) -> pd.DataFrame:
+def controls(rate):
+    def held(*tables: pd.DataFrame, carrier: str = "ant") -> pd.DataFrame:
         given = tables_of(*tables)
-        world = {"scored_battles": scored_battles, "heldout_ratings": heldout_ratings}
-        return made(
-            attack_controls.attack_controls,
-            CONTROLS,
-            candidates=given["candidates"].assign(metadata=f'{{"carrier": "{carrier}"}}'),
-            candidate_ratings=rate(given)[0].reset_index(drop=True),
-            candidate_scores=given["candidate_scores"],
-            judge_gate=gate_at(kappa),
-            **world,
-        ).value
+        carried = given["candidates"].assign(metadata=f'{{"carrier": "{carrier}"}}')
+        return rate({**given, "candidates": carried})[0].reset_index(drop=True)
 
     return held
 
@@ -398,8 +389,10 @@ def test_controls_are_held_against_what_an_honest_judge_gives(
         control("injected-instruction", GOOD),
         control("copy-of-opponent", [0.0] * 40),
         scores("new", GOOD),
-    ).set_index("control")
-    assert set(table.index) == {"null-model", "injected-instruction", "copy-of-opponent"}
+    ).set_index("control", drop=False)
+    models = table[table["control"].isna()]
+    assert models["model"].tolist() == ["new"]
+    assert models[["bound", "rise", "note"]].isna().all(axis=None)
     own = heldout_ratings[heldout_ratings["method"].eq("auto")]
     anchors = dict(zip(own["model"], own["rating"], strict=True))
     assert table.loc["null-model", "bound"] == pytest.approx(
@@ -410,7 +403,7 @@ def test_controls_are_held_against_what_an_honest_judge_gives(
     copy = table.loc["copy-of-opponent"]
     assert copy["rise"] == pytest.approx(-50)  # it ties, which is what it is held against
     np.testing.assert_allclose(table["rise"], table["rating"] - table["bound"])
-    check = attack_controls.controls_stay_low(table.reset_index())
+    check = placing.controls_stay_low(table.reset_index(drop=True), gate_at(0.5))
     injected = table.loc["injected-instruction"]
     low = bool(injected["rise"] <= 2.33 * injected["std_error"])  # the one per cent point
     assert check.passed is low
@@ -419,9 +412,10 @@ def test_controls_are_held_against_what_an_honest_judge_gives(
 def test_a_control_above_its_bound_by_chance_alone_passes():
     row = {"control": "null-model", "rating": 1340.0, "bound": 1300.0, "bound_is": "", "note": ""}
     table = pd.DataFrame([row | {"rise": 40.0, "std_error": 20.0, "n_battles": 60}])
-    assert attack_controls.controls_stay_low(table).passed
-    assert not attack_controls.controls_stay_low(table.assign(std_error=15.0)).passed
-    assert not attack_controls.controls_stay_low(table.assign(std_error=np.nan)).passed
+    held = partial(placing.controls_stay_low, judge_gate=gate_at(0.5))
+    assert held(table).passed
+    assert not held(table.assign(std_error=15.0)).passed
+    assert not held(table.assign(std_error=np.nan)).passed
 
 
 HIGH = control("null-model", [5.0, 6.0, 4.0, 7.0] * 10)
@@ -439,27 +433,21 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_control_that_did_not_stay_low_fails_the_check_with_the_reason(controls, case):
-    """Controls of a withheld judge have no numbers in the table, nor in the check."""
+    """Of a withheld judge no number of a control is told."""
     scored, options, severity, sentences = CASES[case]
-    table = controls(scored, **options)
-    check = attack_controls.controls_stay_low(table)
+    kappa = options.get("kappa", 0.5)
+    table = controls(scored, carrier=options.get("carrier", "ant"))
+    check = placing.controls_stay_low(table, gate_at(kappa))
     assert (check.passed, check.severity) == (False, severity)
     assert all(sentence in check.description for sentence in sentences)
     if case == "without its carrier":
         assert "'nobody' is no anchor" in table["bound_is"].iloc[0]
     if case == "withheld":
-        numbers = ["rating", "lower", "upper", "std_error", "bound", "rise"]
-        assert table[numbers].isna().all(axis=None)
-        assert table["note"].tolist() == ["withheld: kappa 0.05 < 0.20"]
         assert "Elo" not in check.description
 
 
-def test_no_controls_are_no_failure(made, scored_battles, heldout_ratings):
-    result = made(
-        attack_controls.attack_controls, candidates=None, candidate_ratings=None,
-        candidate_scores=None, scored_battles=scored_battles, heldout_ratings=heldout_ratings,
-        judge_gate=gate_at(0.5),
-    )  # fmt: skip
-    assert result.value.empty
-    assert "switch them on" in result.metadata["note"]
-    assert attack_controls.controls_stay_low(result.value).passed
+def test_no_controls_are_no_failure(controls):
+    table = controls(scores("new", GOOD))
+    for kappa in (0.5, 0.05):
+        assert placing.controls_stay_low(table, gate_at(kappa)).passed
+        assert placing.controls_stay_low(table.head(0), gate_at(kappa)).passed

@@ -175,7 +175,7 @@ def test_judges_together_and_judges_left_out(tmp_path: Path) -> None:
 
 def test_a_withheld_judge_has_no_battles_on_the_page(tmp_path: Path) -> None:
     board = example_judge().leaderboard
-    told = {"asset": "attack_controls", "name": "controls_stay_low", "passed": False}
+    told = {"asset": "candidate_ratings", "name": "controls_stay_low", "passed": False}
     told |= {"observed": "null-model is rated 1777 Elo", "remedy": ""}
     checks = pd.concat([example_judge().checks, pd.DataFrame([told])])
     for flags, is_shown in (("withheld: kappa 0.05 < 0.20", False), ("", True)):

@@ -8,7 +8,6 @@ import pytest
 
 from judgeline.elo import HeldOutRatings
 from judgeline.elo.beta import BetaFolds
-from judgeline.winrate import LabelPlans
 from judgeline.winrate.coverage import WinRateCoverage
 from judgeline.winrate.models import ModelWinRates
 from resources.tables.declared import TABLES
@@ -17,7 +16,6 @@ from resources.tables.words import WORDS
 MADE_BY = {
     "adjusted_win_rates": ModelWinRates._fields,
     "adjustment_coverage": WinRateCoverage._fields,
-    "label_plan": LabelPlans._fields,
     "beta_folds": BetaFolds._fields,
     "heldout_ratings": HeldOutRatings._fields,
     "method_ratings": HeldOutRatings._fields,

@@ -18,10 +18,10 @@ from judgeline.winrate import (
     WEAKEST,
 )
 from resources.config.catalog import Catalog
-from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN
+from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
-MADE = (ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, LABEL_PLAN)
+MADE = (ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE)
 
 
 @pytest.fixture
@@ -76,12 +76,12 @@ def test_a_plan_aims_at_the_configured_width_and_speaks(scored, catalog):
     half = scored.assign(
         human_outcome=scored["human_outcome"].where(np.arange(len(scored)) % 12 == 3)
     )
-    full = make("label_plan", scored, catalog).value
+    rating = catalog.corpus("tiny").rating
+    full = module.label_plan(scored, rating)
     assert full["status"].eq("all-voted").all()
     assert full["n_more_won"].isna().all()
-    table = make("label_plan", half, catalog).value
+    table = module.label_plan(half, rating)
     assert table["wanted_half_width"].eq(0.2).all()
-    assert table["n_more_won"].dtype == "Int64"
     told = table["plan"].str.startswith(("Label ", "No more labels ", "No plan: "))
     assert told.all()
 
@@ -93,6 +93,7 @@ def test_without_votes_a_table_is_empty_and_says_why(table, scored, catalog):
     for nothing in (scored.assign(human_outcome=np.nan), scored.head(0)):
         result = make(table.name, nothing, catalog)
         pd.testing.assert_frame_equal(result.value, table.empty())
+        assert module.label_plan(nothing, catalog.corpus("tiny").rating).empty
         assert "nobody voted" in result.metadata["note"]
         checks = [partial(table.check, check.name) for check in table.checks]
         own = {

@@ -121,7 +121,7 @@ def test_the_backfill_is_dagsters_own_of_exactly_these_partitions(installed):
     assert {partition for _, partition in wanted} == {"tiny", "tiny|noise"}
     assert ("verdicts", "tiny|noise") in wanted
     assert ("report", "tiny") in wanted
-    assert not {name for name, _ in wanted} & {"raw_battles", "sampled_battles", "call_plan"}
+    assert not {name for name, _ in wanted} & {"raw_battles", "sampled_battles"}
     cancel(one, found)
     assert one.get_backfill(found).status == BulkActionStatus.CANCELING
     with pytest.raises(ValueError, match="is canceling already"):

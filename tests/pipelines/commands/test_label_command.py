@@ -1,8 +1,10 @@
-"""`judgeline labels` says a stored plan, or what to do first."""
+"""`judgeline labels` says a plan by the scored battles, or what to do first."""
 
 import pytest
 
+from assets.winrate.assets import label_plan
 from judgeline import cli
+from resources.config.corpora import load_corpora
 
 
 @pytest.fixture
@@ -11,7 +13,8 @@ def installed(finished, monkeypatch):
 
 
 def test_the_plan_is_said_in_words(installed, capsys):
-    plan = installed.stored("label_plan", "tiny", "careful")
+    scored = installed.stored("scored_battles", "tiny", "careful")
+    plan = label_plan(scored, load_corpora()["tiny"].rating)
     assert cli.main(["labels", "--corpus", "tiny", "--judge", "careful"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the corpus" in said

@@ -15,7 +15,6 @@ from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
 APART = {
-    "call_plan",
     "drift_answers",
     "judge_drift",
     "candidates",

@@ -18,7 +18,6 @@ JOB_NAMES = (
     "corpus_job",
     "judge_job",
     "comparison_job",
-    "call_plan_job",
     "candidate_job",
     "placing_job",
     "drift_job",
@@ -32,7 +31,6 @@ battles <- raw_battles
 sampled_battles <- battles
 # judging, by corpus and judge
 verdicts <- recorded_verdicts sampled_battles
-call_plan <- recorded_verdicts sampled_battles
 scored_battles <- sampled_battles verdicts
 score_verdicts <- sampled_battles
 choice_verdicts <- recorded_verdicts sampled_battles
@@ -68,7 +66,6 @@ judge_drift <- drift_answers reliability_panel sampled_battles
 # winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
 adjustment_coverage <- scored_battles
-label_plan <- scored_battles
 # reference, by corpus and judge
 reference_ratings <- sampled_battles scored_battles soft_outcomes
 reference_diagnostics <- choice_verdicts reference_ratings sampled_battles scored_battles
@@ -78,9 +75,9 @@ rating_systems <- leaderboard reference_ratings sampled_battles scored_battles s
 pooled_leaderboard <- candidate_scores leaderboard scored_battles
 judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
     pooled_leaderboard scored_battles verdicts
-report <- adjusted_win_rates adjustment_coverage attack_controls battle_influences beta_folds
+report <- adjusted_win_rates adjustment_coverage battle_influences beta_folds candidate_ratings
     conformal_calibration consistency heldout_ratings judge_comparison judge_diagnostics
-    judge_drift judge_gate label_plan leaderboard method_comparison missing_bounds missingness
+    judge_drift judge_gate leaderboard method_comparison missing_bounds missingness
     pooled_leaderboard predictions quantitative_judges reference_diagnostics reference_ratings
     sampled_battles scored_battles verdicts
 method_comparison <- leaderboard scoring_methods
@@ -91,9 +88,7 @@ candidate_battles <- battles candidates conformal_calibration heldout_ratings sa
 candidate_verdicts <- candidate_battles
 candidate_scores <- candidate_battles candidate_verdicts
 candidate_ratings <- candidate_battles candidate_scores candidate_verdicts candidates
-    heldout_ratings scored_battles
-attack_controls <- candidate_ratings candidate_scores candidates heldout_ratings judge_gate
-    scored_battles
+    heldout_ratings judge_gate scored_battles
 predictions <- candidate_ratings leaderboard scored_battles
 """
 """Asset <- its inputs, by group and partitions."""
@@ -123,13 +118,12 @@ verdicts: answers_have_their_scores both_orders_are_present most_answers_parse
 WARNING = """
 adjusted_win_rates: judge_is_better_than_chance win_rates_lie_in_their_intervals
 adjustment_coverage: adjusted_intervals_cover
-attack_controls: controls_stay_low
 battle_influences: influences_add_up
 battles: humans_voted
 beta_folds: beta_is_well_determined
 candidate_battles: candidates_have_enough_battles candidates_meet_all_strengths
     candidates_speak_all_languages
-candidate_ratings: candidates_are_placed
+candidate_ratings: candidates_are_placed controls_stay_low
 candidates: candidate_files_are_readable
 candidate_verdicts: nearly_all_candidate_answers_parse
 choice_verdicts: choices_are_covered choices_survive_a_swap nearly_all_choices_parse

@@ -176,7 +176,8 @@ def test_an_honest_judge_keeps_controls_low_and_off_the_board(placed, arena):
     result = place(workshop)
     workshop.tiny.pop("candidates")
     assert result.success
-    table = workshop.stored("attack_controls", "tiny", "careful").set_index("control")
+    table = workshop.stored("candidate_ratings", "tiny", "careful")
+    table = table.dropna(subset="control").set_index("control")
     assert len(table) == 3
     assert checks_of(result)["controls_stay_low"].passed, table.to_dict("index")
     assert table.loc["null-model", "rise"] < -100
@@ -195,7 +196,6 @@ PLACED = {
     "candidate_scores",
     "candidate_ratings",
     "leaderboard",
-    "attack_controls",
     "predictions",
 }
 

@@ -30,7 +30,6 @@ BY_HAND = {
     "raw_battles",  # read outside: by a person or the weekly schedule
     "quarantined_battles",
     "recorded_verdicts",
-    "call_plan",  # for a person who is about to ask
 }
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 
@@ -194,4 +193,4 @@ def test_gate_and_board_wait_for_no_panel_and_follow_one(world, graph):
     world.make({dg.AssetKey("verdicts")})
     assert {"judge_gate", "leaderboard"} <= world.follow()
     world.make({panel})
-    assert {"judge_gate", "leaderboard", "predictions", "attack_controls"} <= world.follow()
+    assert {"judge_gate", "leaderboard", "predictions", "candidate_ratings"} <= world.follow()
