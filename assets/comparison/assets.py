@@ -50,7 +50,6 @@ _LEADING_TO_METHODS = (
     "scored_battles",
     "soft_outcomes",
     "quantitative_outcomes",
-    "method_ratings",
     "scoring_methods",
 )
 _NEEDED = dg.AssetSelection.assets("reference_ratings")

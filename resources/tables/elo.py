@@ -47,12 +47,12 @@ BETA_FOLDS = Table(
     ],
 )
 
-_RATINGS = (
+HELDOUT_RATINGS = Table(
+    "heldout_ratings",
     "model method basis rating human_rating residual std_error std_error_analytic "
-    "human_std_error vote_std_error beta n_battles n_votes flags"
+    "human_std_error vote_std_error beta n_battles n_votes flags",
+    key=["model", "method"],
 )
-HELDOUT_RATINGS = Table("heldout_ratings", _RATINGS, key=["model", "method"])
-METHOD_RATINGS = Table("method_ratings", _RATINGS, key=["model", "method"])
 
 SCORING_METHODS = Table(
     "scoring_methods",

@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from assets.columns import as_columns
 from assets.comparison.assets import without_figures
 from assets.elo import methods as module
 from assets.elo import ratings
 from assets.partitions import corpus_judge_key
-from judgeline.elo import RatingSettings
+from judgeline.elo import HeldOutRatings, RatingSettings
 from judgeline.elo import rate as rate_battles
 from judgeline.io import as_coded, as_table
 from judgeline.report.methods import MEANINGS
@@ -291,36 +292,37 @@ def choices(battles: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.fixture
-def made(catalog, verdicts):
+def made(catalog, verdicts, monkeypatch):
     """Makes the ratings by all methods, and the table of methods that follows from them."""
 
     def make(scored, others, change=lambda ratings: ratings):
-        context = dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub"))
-        tables = {
-            "scored_battles": scored,
-            "soft_outcomes": others,
-            "quantitative_outcomes": NO_LEARNT,
-        }
-        rated = module.method_ratings(context, **tables, catalog=catalog)
-        context = dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub"))
-        table = module.scoring_methods(
-            context,
-            method_ratings=change(rated.value),
-            **tables,
+        rated, rate_methods = [], module.rate_methods
+
+        def changed(*arguments):
+            rated.append(as_table(rate_methods(*arguments)))
+            return as_columns(HeldOutRatings, change(rated[0]))
+
+        monkeypatch.setattr(module, "rate_methods", changed)
+        result = module.scoring_methods(
+            dg.build_asset_context(partition_key=corpus_judge_key("tiny", "stub")),
+            scored_battles=scored,
+            soft_outcomes=others,
+            quantitative_outcomes=NO_LEARNT,
             verdicts=verdicts,
             choice_verdicts=verdicts.head(10),
             score_verdicts=verdicts.head(0),
             catalog=catalog,
-        ).value
-        return rated, table
+        )
+        return result, *rated
 
     return make
 
 
 def test_on_a_rubric_alone_hard_and_soft_are_the_usual_ones(made, battles):
-    rated, table = made(battles, NO_SOFT)
+    result, rated = made(battles, NO_SOFT)
+    table = result.value
     usual = as_table(rate_battles(as_coded(battles, "derived"), RatingSettings(n_resamples=0)))
-    both = rated.value.merge(usual, on=["model", "method"], suffixes=("", "_usual"))
+    both = rated.merge(usual, on=["model", "method"], suffixes=("", "_usual"))
     assert set(both["method"]) >= {"human", "hard", "soft", "hard-rescaled"}
     np.testing.assert_allclose(both["rating"], both["rating_usual"], atol=1e-4)
     absent = table[table["n_battles"] == 0].set_index("method")
@@ -331,9 +333,10 @@ def test_on_a_rubric_alone_hard_and_soft_are_the_usual_ones(made, battles):
 
 
 def test_methods_are_compared_on_the_battles_of_all(made, battles, choices, verdicts):
-    rated, table = made(battles, choices)
-    assert rated.metadata["n_battles"] == 597
-    assert rated.metadata["methods"] == ["hard", "soft", "likelihood", "likelihood-calibrated"]
+    result, rated = made(battles, choices)
+    table = result.value
+    assert result.metadata["n_battles"] == 597
+    assert result.metadata["ratings"].value.startswith("| model | human | hard | soft |")
     assert list(table.columns) == SCORING_METHODS.columns
     assert table["method"].tolist() == list(KINDS)
     compared = table[table["n_battles"] > 0].set_index("method")
@@ -342,20 +345,21 @@ def test_methods_are_compared_on_the_battles_of_all(made, battles, choices, verd
     assert compared["mae"].notna().all()
     assert compared.loc["soft", "n_calls"] == len(verdicts)
     assert compared.loc["likelihood", ["n_calls", "prompt_tokens"]].tolist() == [10, 100]
-    assert module.methods_have_ratings(table, rated.value).passed
-    older = rated.value[~rated.value["method"].str.startswith("likelihood")]
-    result = module.methods_have_ratings(table, older)
-    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
+    names = {"human", "hard", "soft", "likelihood", "likelihood-calibrated"}
+    assert names < set(rated["method"])
+    assert rated.groupby("method")["model"].nunique().eq(4).all()
+    assert module.methods_have_ratings(table).passed
     silent = table.assign(note="", mae=table["mae"].mask(table["method"].eq("soft")))
-    assert not module.methods_have_ratings(silent, rated.value).passed
+    check = module.methods_have_ratings(silent)
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
 
 
 def test_a_method_that_contradicts_votes_stays_without_a_number(made, battles, choices):
-    rated, table = made(battles, choices.assign(soft_outcome=1 - choices["soft_outcome"]))
-    row = table.set_index("method").loc["likelihood-calibrated"]
+    result, rated = made(battles, choices.assign(soft_outcome=1 - choices["soft_outcome"]))
+    row = result.value.set_index("method").loc["likelihood-calibrated"]
     assert np.isnan(row["mae"])
     assert row["note"] != ""
-    rating = rated.value.set_index(["model", "method"])["rating"]
+    rating = rated.set_index(["model", "method"])["rating"]
     for model in ("ant", "dog"):  # turned round: what people put above the middle is below it
         assert (rating[model, "human"] > 1500) != (rating[model, "likelihood"] > 1500)
 
@@ -365,14 +369,14 @@ def test_a_method_that_rates_some_models_only_has_no_figures(made, battles, choi
         rows = table["method"].str.startswith("likelihood-cal") & table["model"].eq("ant")
         return table.assign(**{name: table[name].mask(rows) for name in ("rating", "residual")})
 
-    _, table = made(battles, choices, partial)
-    row = table.set_index("method").loc["likelihood-calibrated"]
+    result, _ = made(battles, choices, partial)
+    row = result.value.set_index("method").loc["likelihood-calibrated"]
     assert row[["mae", "spearman", "coverage", "median_width"]].isna().all()
     assert "it rates 3 of 4 models" in row["note"]
 
 
 def test_a_withheld_judge_keeps_its_price_and_no_figure(made, battles, choices):
-    _, table = made(battles, choices)
+    table = made(battles, choices)[0].value
     both = pd.concat([table.assign(judge="good"), table.assign(judge="bad")], ignore_index=True)
     hidden = without_figures(both, {"bad": "kappa 0.05 < 0.20"})
     good, bad = (hidden[hidden["judge"].eq(judge)] for judge in ("good", "bad"))
@@ -389,9 +393,8 @@ def test_a_withheld_judge_keeps_its_price_and_no_figure(made, battles, choices):
 
 
 def test_without_votes_there_is_nothing_to_hold_methods_against(made, battles, choices):
-    rated, table = made(battles.assign(human_outcome=np.nan), choices)
-    assert rated.value.empty
-    assert "nobody voted" in rated.metadata["note"]
-    assert list(table.columns) == SCORING_METHODS.columns
-    assert table.empty
-    assert module.methods_have_ratings(table, rated.value).passed
+    (result,) = made(battles.assign(human_outcome=np.nan), choices)
+    assert "nobody voted" in result.metadata["note"]
+    assert list(result.value.columns) == SCORING_METHODS.columns
+    assert result.value.empty
+    assert module.methods_have_ratings(result.value).passed

@@ -18,7 +18,6 @@ MADE_BY = {
     "adjustment_coverage": WinRateCoverage._fields,
     "beta_folds": BetaFolds._fields,
     "heldout_ratings": HeldOutRatings._fields,
-    "method_ratings": HeldOutRatings._fields,
 }
 """Columns of what is computed, where a table takes them as they are."""
 N_RULES = """

@@ -178,7 +178,7 @@ def test_a_comparison_that_left_a_judge_out_is_made_again_unless_it_was_withheld
     assert not _why_left_out(key, place, {"left_out": ["hasty"], "withheld hasty": "its kappa"})
     assert not _why_left_out(key, place, {"left_out": []})
     ratings = {"left_out": {"embeddings": "no explanation"}}
-    assert not _why_left_out(dg.AssetKey("method_ratings"), Place("tiny", "hasty"), ratings)
+    assert not _why_left_out(dg.AssetKey("scoring_methods"), Place("tiny", "hasty"), ratings)
 
 
 def test_force_makes_all_again(finished):

@@ -46,9 +46,8 @@ quantitative_judges <- rationale_embeddings sampled_battles score_verdicts score
 # elo, by corpus and judge
 beta_folds <- scored_battles
 heldout_ratings <- beta_folds scored_battles
-method_ratings <- quantitative_outcomes scored_battles soft_outcomes
-scoring_methods <- choice_verdicts method_ratings quantitative_outcomes score_verdicts
-    scored_battles soft_outcomes verdicts
+scoring_methods <- choice_verdicts quantitative_outcomes score_verdicts scored_battles
+    soft_outcomes verdicts
 # intervals, by corpus and judge
 conformal_calibration <- battles heldout_ratings
 leaderboard <- candidate_ratings conformal_calibration heldout_ratings judge_gate scored_battles
