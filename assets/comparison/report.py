@@ -25,7 +25,7 @@ from assets.partitions import (
 )
 from assets.provenance import OF_CORPUS, OF_JUDGE, SAID, last_made, said_of
 from assets.settings import EVERY_JUDGE, SETTINGS, stated
-from assets.winrate.assets import label_plan
+from assets.winrate.assets import adjustment_coverage, label_plan
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.io import as_table
 from judgeline.report import (
@@ -58,9 +58,9 @@ REPORTED = (
     "scored_battles",
 )
 _LOOKED_UP = "battle_influences"
-_LABELS = "label_plan"
-"""A companion that no table holds: it follows from the scored battles."""
-_STORED = tuple(name for name in COMPANIONS if name != _LABELS)
+_COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverage}
+"""Companions that no table holds: they follow at once from the scored battles."""
+_STORED = tuple(name for name in COMPANIONS if name not in _COMPUTED)
 _ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
 _REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
 ASKING = (
@@ -243,7 +243,9 @@ def _tables_of(
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
     origin, runs = runs_behind(context.instance, corpus, judge)
     companions = {name: table for name, table in of_judge.items() if name in COMPANIONS}
-    companions[_LABELS] = label_plan(of_judge["scored_battles"], catalog.corpus(corpus).rating)
+    rating = catalog.corpus(corpus).rating
+    for name, compute in _COMPUTED.items():
+        companions[name] = compute(of_judge["scored_battles"], rating)
     known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,

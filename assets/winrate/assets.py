@@ -1,17 +1,17 @@
-"""Win rates in people's eyes, their coverage over models, and the next labels to buy."""
-
-from typing import Any
+"""Win rates in people's eyes; computed beside them, coverage over models and labels to buy."""
 
 import dagster as dg
 import pandas as pd
 
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
+from assets.partitions import corpus_and_judge
 from assets.settings import corpus_of
 from assets.thumbnails import win_rates
 from judgeline.io import as_outcome_tables, as_table
 from judgeline.winrate import (
     EACH_MODEL,
     HEADLINE_RULE,
+    WinRateCoverage,
     adjust_models,
     leave_out_coverage,
     plan_labels,
@@ -20,7 +20,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.tables.expectations import evaluate
 from resources.tables.rules import at_least, none_of
-from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE, ROUNDING
+from resources.tables.winrate import ADJUSTED_WIN_RATES, ROUNDING
 
 SURPRISE = 0.01
 """Chance of a false alarm of a check that counts hits, over all of its rows together."""
@@ -29,13 +29,9 @@ NO_VOTES = (
     "use a corpus with votes, or have people label some battles"
 )
 PUBLISHED = "mean-outcome"
-_OF_WIN_RATES: dict[str, Any] = {
-    **OF_CORPUS_AND_JUDGE,
-    "automation_condition": FOLLOWS,
-}
 
 
-@dg.asset(**_OF_WIN_RATES, code_version="3")
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="3", automation_condition=FOLLOWS)
 def adjusted_win_rates(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
@@ -68,31 +64,20 @@ def adjusted_win_rates(
     )
 
 
-@dg.asset(**_OF_WIN_RATES, code_version="3")
-def adjustment_coverage(
-    context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
-) -> dg.MaterializeResult[pd.DataFrame]:
-    """Error, width and coverage of each estimator, each voted model left out as if it were new.
+def adjustment_coverage(scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
+    """Return error, width and coverage of each estimator, each voted model left out as if new.
 
     Rows of the strongest and weakest third leave out that third of the models at once: their
-    intervals are calibrated on the others.
+    intervals are calibrated on the others. No rows where nobody voted.
     """
-    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
     if _nobody_voted(scored_battles):
-        return ADJUSTMENT_COVERAGE.without(NO_VOTES)
-    table = as_table(
+        return pd.DataFrame(columns=list(WinRateCoverage._fields))
+    return as_table(
         leave_out_coverage(
             as_outcome_tables(scored_battles, rating.hard_outcome),
             by_strength=as_outcome_tables(scored_battles, rating.hard_outcome, "strength"),
             miscoverage=rating.miscoverage,
         )
-    )
-    return dg.MaterializeResult(
-        value=table,
-        metadata={
-            "miscoverage": rating.miscoverage,
-            "all_models": dg.MetadataValue.md(table.round(4).to_markdown(index=False)),
-        },
     )
 
 
@@ -150,19 +135,26 @@ def judge_is_better_than_chance(adjusted_win_rates: pd.DataFrame) -> dg.AssetChe
 win_rate_checks = checks_of(ADJUSTED_WIN_RATES)
 
 
-@judge_check(adjustment_coverage)
-def adjusted_intervals_cover(adjustment_coverage: pd.DataFrame) -> dg.AssetCheckResult:
+@judge_check(adjusted_win_rates, scored_battles=dg.AssetIn("scored_battles"))
+def adjusted_intervals_cover(
+    context: dg.AssetCheckExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
+) -> dg.AssetCheckResult:
     """Intervals of the strongest and the weakest models hold about as often as promised.
 
     They are calibrated on the other models, as those of a new model stronger or weaker than all
     voted ones are. The limit is the number that chance would undercut once in a hundred times
     over both thirds, if models were independent; they share votes, so that it is a rough one.
     """
+    corpus, _ = corpus_and_judge(context)
+    return covered(adjustment_coverage(scored_battles, catalog.corpus(corpus).rating))
+
+
+def covered(coverage: pd.DataFrame) -> dg.AssetCheckResult:
+    """Return whether intervals of the thirds hold as often as promised, but for chance."""
     from scipy.stats import binom
 
-    table = adjustment_coverage[
-        adjustment_coverage["left_out"].ne(EACH_MODEL) & adjustment_coverage["n_models"].gt(0)
-    ]
+    table = coverage[coverage["left_out"].ne(EACH_MODEL) & coverage["n_models"].gt(0)]
+    table = table.astype({"n_models": float, "win_rate_coverage": float, "miscoverage": float})
     surprise = SURPRISE / max(len(table), 1)
     least = binom.ppf(surprise, table["n_models"], 1 - table["miscoverage"])
     note = (

@@ -1,4 +1,4 @@
-"""Declared tables of win rates: as estimated, and their coverage over models."""
+"""Declared table of win rates."""
 
 from resources.tables.rules import cells, holds, within
 from resources.tables.schema import Check, Table
@@ -53,10 +53,4 @@ ADJUSTED_WIN_RATES = Table(
             warns=True,
         )
     ],
-)
-ADJUSTMENT_COVERAGE = Table(
-    "adjustment_coverage",
-    "estimator left_out truth n_models n_without bias mean_absolute_error mean_width "
-    "win_rate_coverage miscoverage",
-    key=["left_out", "estimator"],
 )

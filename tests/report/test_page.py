@@ -23,7 +23,7 @@ from judgeline.report import JudgeTables
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.grid import FIELDS, columns
 from judgeline.report.wording import flag_words, number, span
-from judgeline.winrate import LabelPlans
+from judgeline.winrate import LabelPlans, WinRateCoverage
 from resources.tables.words import WORDS
 
 
@@ -240,7 +240,7 @@ def test_fields_are_columns_of_the_declared_tables_or_made_here() -> None:
     made_here = {"named", "meaning", "split", "target", "width", "width_range", "n_missing_other"}
     # of checks, runs, costs and of the account of judging, which are no tables of the lineage
     made_here |= {"asset", "blocking", "made_at", "name", "n_bought", "n_calls", "remedy"}
-    made_here |= {"price", *LabelPlans._fields}
+    made_here |= {"price", *LabelPlans._fields, *WinRateCoverage._fields}
     assert {column.field for column in columns(FIELDS)} <= WORDS.keys() | made_here
 
 

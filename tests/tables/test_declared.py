@@ -8,14 +8,12 @@ import pytest
 
 from judgeline.elo import HeldOutRatings
 from judgeline.elo.beta import BetaFolds
-from judgeline.winrate.coverage import WinRateCoverage
 from judgeline.winrate.models import ModelWinRates
 from resources.tables.declared import TABLES
 from resources.tables.words import WORDS
 
 MADE_BY = {
     "adjusted_win_rates": ModelWinRates._fields,
-    "adjustment_coverage": WinRateCoverage._fields,
     "beta_folds": BetaFolds._fields,
     "heldout_ratings": HeldOutRatings._fields,
 }

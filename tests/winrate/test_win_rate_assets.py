@@ -1,7 +1,5 @@
 """Tables of win rates: what they hold, what they say where nothing can be had, and their checks."""
 
-from functools import partial
-
 import dagster as dg
 import numpy as np
 import pandas as pd
@@ -18,10 +16,9 @@ from judgeline.winrate import (
     WEAKEST,
 )
 from resources.config.catalog import Catalog
-from resources.tables.winrate import ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE
+from resources.tables.winrate import ADJUSTED_WIN_RATES
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
-MADE = (ADJUSTED_WIN_RATES, ADJUSTMENT_COVERAGE)
 
 
 @pytest.fixture
@@ -86,21 +83,21 @@ def test_a_plan_aims_at_the_configured_width_and_speaks(scored, catalog):
     assert told.all()
 
 
-@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
-def test_without_votes_a_table_is_empty_and_says_why(table, scored, catalog):
-    made = make(table.name, scored, catalog).value
-    assert made.dtypes.astype(str).to_dict() == table.dtypes
+def test_without_votes_nothing_is_estimated_and_the_table_says_why(scored, catalog):
+    rating = catalog.corpus("tiny").rating
+    made = make("adjusted_win_rates", scored, catalog).value
+    assert made.dtypes.astype(str).to_dict() == ADJUSTED_WIN_RATES.dtypes
     for nothing in (scored.assign(human_outcome=np.nan), scored.head(0)):
-        result = make(table.name, nothing, catalog)
-        pd.testing.assert_frame_equal(result.value, table.empty())
-        assert module.label_plan(nothing, catalog.corpus("tiny").rating).empty
+        result = make("adjusted_win_rates", nothing, catalog)
+        pd.testing.assert_frame_equal(result.value, ADJUSTED_WIN_RATES.empty())
         assert "nobody voted" in result.metadata["note"]
-        checks = [partial(table.check, check.name) for check in table.checks]
-        own = {
-            "adjusted_win_rates": [module.judge_is_better_than_chance],
-            "adjustment_coverage": [module.adjusted_intervals_cover],
-        }
-        assert all(check(result.value).passed for check in checks + own.get(table.name, []))
+        coverage = module.adjustment_coverage(nothing, rating)
+        assert coverage.empty
+        assert module.label_plan(nothing, rating).empty
+        assert module.covered(coverage).passed
+        assert module.judge_is_better_than_chance(result.value).passed
+        for check in ADJUSTED_WIN_RATES.checks:
+            assert ADJUSTED_WIN_RATES.check(check.name, result.value).passed
 
 
 def test_lengths_that_are_unknown_leave_out_one_row_only(scored, catalog):
@@ -118,7 +115,8 @@ def test_a_judge_at_chance_is_an_error_and_the_table_has_no_value(scored, catalo
     assert "ant" in result.description
     published = table["basis"].str.startswith("valid under label shift")
     assert table.loc[published, "win_rate"].isna().all()
-    covered = make("adjustment_coverage", wrong, catalog).value.set_index("estimator")
+    coverage = module.adjustment_coverage(wrong, catalog.corpus("tiny").rating)
+    covered = coverage.set_index("estimator")
     assert covered.loc[["mean-outcome", "ternary", "binary"], "n_models"].eq(0).all()
 
 
@@ -170,7 +168,7 @@ def test_coverage_of_a_third_below_chance_warns(n_held, n_models, passed):
             "miscoverage": 0.1,
         }
     )
-    result = module.adjusted_intervals_cover(table)
+    result = module.covered(table)
     assert (result.passed, result.severity) == (passed, WARN)
     assert (WEAKEST in result.description) is not passed
     assert STRONGEST not in result.description

@@ -64,7 +64,6 @@ drift_answers <- recorded_verdicts reliability_panel sampled_battles verdicts
 judge_drift <- drift_answers reliability_panel sampled_battles
 # winrate, by corpus and judge
 adjusted_win_rates <- scored_battles
-adjustment_coverage <- scored_battles
 # reference, by corpus and judge
 reference_ratings <- sampled_battles scored_battles soft_outcomes
 reference_diagnostics <- choice_verdicts reference_ratings sampled_battles scored_battles
@@ -74,7 +73,7 @@ rating_systems <- leaderboard reference_ratings sampled_battles scored_battles s
 pooled_leaderboard <- candidate_scores leaderboard scored_battles
 judge_comparison <- conformal_calibration heldout_ratings judge_diagnostics leaderboard
     pooled_leaderboard scored_battles verdicts
-report <- adjusted_win_rates adjustment_coverage battle_influences beta_folds candidate_ratings
+report <- adjusted_win_rates battle_influences beta_folds candidate_ratings
     conformal_calibration consistency heldout_ratings judge_comparison judge_diagnostics
     judge_drift judge_gate leaderboard method_comparison missing_bounds missingness
     pooled_leaderboard predictions quantitative_judges reference_diagnostics reference_ratings
@@ -115,8 +114,8 @@ verdicts: answers_have_their_scores both_orders_are_present most_answers_parse
     verdicts_are_well_formed
 """
 WARNING = """
-adjusted_win_rates: judge_is_better_than_chance win_rates_lie_in_their_intervals
-adjustment_coverage: adjusted_intervals_cover
+adjusted_win_rates: adjusted_intervals_cover judge_is_better_than_chance
+    win_rates_lie_in_their_intervals
 battle_influences: influences_add_up
 battles: humans_voted
 beta_folds: beta_is_well_determined
