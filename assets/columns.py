@@ -11,7 +11,7 @@ Columns = TypeVar("Columns", bound=NamedTuple)
 def as_columns(kind: type[Columns], table: pd.DataFrame) -> Columns:
     """Return a stored table as the result of the core that it was made from."""
     require_columns(kind, table)
-    return kind(**{field: table[field].to_numpy() for field in kind._fields})
+    return kind._make(table[field].to_numpy() for field in kind._fields)
 
 
 def require_columns(kind: type[NamedTuple], table: pd.DataFrame) -> None:

@@ -10,6 +10,9 @@ import pandas as pd
 from assets.partitions import CORPUS, CORPUS_JUDGE, previews_silenced
 from resources.tables.schema import Table
 
+_Condition = Any
+"""An automation condition; Dagster types no `allow`, `ignore` or `without` of labelled ones."""
+
 # A tick sees what was updated as of its beginning, and what is in progress as of now: a table that
 # a run makes meanwhile, from an input that it made before, would look as if it waited for one.
 _AT_REST = ~(~dg.AutomationCondition.in_progress()).newly_true().with_label("was just being made")
@@ -32,7 +35,7 @@ FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label
 """The same for what reads days of battles as well: battles without verdicts change no rating."""
 
 
-def _follows_without(optional: dg.AssetSelection, label: str) -> dg.AutomationCondition:
+def _follows_without(optional: dg.AssetSelection, label: str) -> _Condition:
     """Return the condition of what follows its inputs, the optional ones only if they are there."""
     return (
         _EAGER.without(~dg.AutomationCondition.any_deps_missing())
@@ -96,7 +99,7 @@ _ENDS = dg.AssetSelection.assets(
 )
 
 
-def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> dg.AutomationCondition:
+def fans_in(ends: dg.AssetSelection, needed: dg.AssetSelection) -> _Condition:
     """Return the condition of what follows the tables of all judges there are.
 
     It follows `ends`, waits for no judge that nobody ran, and runs if any has a `needed` table, or

@@ -5,8 +5,9 @@ partition per corpus and judge, so that a new judge is a new partition and nothi
 """
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -76,7 +77,7 @@ def corpus_and_judge(
     return key.keys_by_dimension["corpus"], key.keys_by_dimension["judge"]
 
 
-def by_judge(tables: dict[dg.MultiPartitionKey, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def by_judge(tables: Mapping[Any, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return fanned-in tables by judge, in the order of the judges' names."""
     named = {key.keys_by_dimension["judge"]: table for key, table in tables.items()}
     return dict(sorted(named.items()))

@@ -89,11 +89,16 @@ def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
                 part = rows[rows["moved"].eq(moved)]
                 axes.plot(part["epoch"], part["z"], marker, color=colour, markerfacecolor=face)
             axes.plot([], [], marker, color=colour, label=str(name))
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params("x", integer=True)
         axes.set_xlabel("epoch (filled: moved beyond chance)")
         axes.set_ylabel("standard errors from baseline")
-        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-        axes.legend(fontsize="x-small", ncols=4, frameon=False, **place)
+        axes.legend(
+            fontsize="x-small",
+            ncols=4,
+            frameon=False,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+        )
     return picture(file.getvalue(), "Change of each statistic since the baseline, by epoch")
 
 

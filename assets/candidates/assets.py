@@ -272,7 +272,7 @@ def candidate_battles_are_sound(
 def _is_of_its_models(battles: pd.DataFrame) -> np.ndarray:
     sides = battles[["model_a", "model_b"]].to_numpy(dtype=object)
     pair = battles[["candidate", "opponent"]].to_numpy(dtype=object)
-    return (sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1)
+    return np.asarray((sides == pair).all(axis=1) | (sides == pair[:, ::-1]).all(axis=1))
 
 
 @corpus_check(

@@ -48,7 +48,7 @@ def candidate_verdicts(
         note, about = NO_BATTLES, ""
     else:
         note = _RECORDED if judge.kind == "recorded" else ""
-        note = note or why_not_asked(judge, "rubric", candidate_battles)
+        note = note or why_not_asked(judge, "rubric", candidate_battles) or ""
         about = fingerprint(candidate_battles)
     try:
         made = (

@@ -33,7 +33,7 @@ from judgeline.io import as_coded, as_table
 from judgeline.reliability import failures
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.config.options import CandidateOptions
+from resources.config.options import CandidateOptions, ControlName
 from resources.tables.candidates import CANDIDATE_RATINGS
 from resources.tables.expectations import check_result
 from resources.tables.judging import MIN_PARSED
@@ -179,8 +179,8 @@ def _placed(
 def unrated_row(model: str, method: str) -> HeldOutRatings:
     """Return a row without numbers for a newcomer that is not placed."""
     words = (np.array([text]) for text in (model, method, ""))
-    counts = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return HeldOutRatings(*words, *np.full((8, 1), np.nan), *counts, np.array(["no-votes"]))
+    columns = [*words, *np.full((8, 1), np.nan), *np.zeros((2, 1), dtype=np.int64)]
+    return HeldOutRatings._make([*columns, np.array(["no-votes"])])
 
 
 def with_flag(ratings: HeldOutRatings, flag: str, *, first: bool = False) -> HeldOutRatings:
@@ -222,7 +222,7 @@ def honest_rating(
 def _voted_ratings(heldout_ratings: pd.DataFrame, method: str) -> dict[str, float]:
     """Return the judge's rating of every model with votes, by name."""
     rows = heldout_ratings["method"].eq(method) & heldout_ratings["residual"].notna()
-    return heldout_ratings[rows].set_index("model")["rating"].astype(float).to_dict()
+    return dict(heldout_ratings[rows].set_index("model")["rating"].astype(float))
 
 
 def _tied_rating(
@@ -237,7 +237,7 @@ def _tied_rating(
 
 
 def _with_bound(
-    own: pd.DataFrame, control: str, at_most: float, reason: str, options: CandidateOptions
+    own: pd.DataFrame, control: ControlName, at_most: float, reason: str, options: CandidateOptions
 ) -> pd.DataFrame:
     """Return a control's row with its bound, from the points that the corpus allows it."""
     is_on = control in options.controls

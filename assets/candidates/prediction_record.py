@@ -226,8 +226,9 @@ def _in_spreads(
 def _scores(models: pd.DataFrame, pool: Calibrating) -> np.ndarray:
     """Return signed residuals in the spread of intervals; infinite where there is no spread."""
     columns = models[["residual", "std_error", "vote_std_error"]].to_numpy(dtype=float).T
-    signed, std_error, vote_std_error = columns
-    return np.copysign(nonconformity_scores(signed, pool.spread(std_error, vote_std_error)), signed)
+    signed, *errors = columns
+    scores: np.ndarray = np.copysign(nonconformity_scores(signed, pool.spread(*errors)), signed)
+    return scores
 
 
 def votes_on(scored_battles: pd.DataFrame, model: str) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, j
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import corpus_of
 from judgeline.elo import human_anchors
-from judgeline.intervals import Leaderboard
+from judgeline.intervals import Leaderboard, StdErrorKind
 from judgeline.io import as_coded
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -131,7 +131,7 @@ def fresh_residuals_are_exchangeable(
 
 
 def exchangeable(
-    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: str
+    predictions: pd.DataFrame, heldout_ratings: pd.DataFrame, std_error: StdErrorKind
 ) -> dg.AssetCheckResult:
     """Return the check of a record whose intervals are made of one kind of standard error."""
     tests = rank_tests(predictions, heldout_ratings, std_error)

@@ -1,6 +1,7 @@
 """Judges, scoring methods and rating systems of a corpus side by side; with the checks on each."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -264,7 +265,9 @@ def rating_systems(
         for judge, found in outcomes.items()
     }
     systems = compare_systems(rated)
-    about = {"note": "no judge has outcomes that passed its checks and gate; run a judge"}
+    about: dict[str, Any] = {
+        "note": "no judge has outcomes that passed its checks and gate; run a judge"
+    }
     if len(systems):
         summary = summarise_systems(systems).round(3).to_markdown(index=False)
         note = "" if len(rated) > 1 else "one judge: there is no spread over judges"

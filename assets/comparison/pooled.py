@@ -1,12 +1,13 @@
 """The judges of a corpus as one judge: a board of their pooled ratings, and its row of figures."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
+from assets.candidates.placing import CANDIDATE, ranking_options, unrated_row, with_flag
 from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS
@@ -95,7 +96,7 @@ def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
         columns = table[["battle_id", "model_a", "model_b"]].assign(vote=vote)
         keyed[name] = table.set_index(pd.MultiIndex.from_frame(columns))
     order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
-    common, kept = pd.Index([]), []
+    common, kept = pd.Index([]), list[str]()
     for name in order:
         shared = common[common.isin(keyed[name].index)] if kept else keyed[name].index
         if len(shared) >= LEAST_SHARE * len(keyed[order[0]]):
@@ -124,7 +125,7 @@ def pooled_board(
     rating: RatingOptions,
     corpus: str,
     candidates: Mapping[str, Tables] | None = None,
-) -> tuple[pd.DataFrame, dict[str, object]]:
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return the board of judges pooled on their common battles, and what there is to say of it."""
     if len(common) < 2:
         note = "pooling takes two judges with ratings on common battles: run another judge"
@@ -137,7 +138,7 @@ def pooled_board(
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
-    options = {"method": POOLED, "miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    options = {**ranking_options(rating), "method": POOLED}
     board = rank_models(ratings, **options)
     for one in new:
         alone = rank_models(one, calibration=ratings, **options)

@@ -86,10 +86,14 @@ def rate_by_systems(
 
 
 def _shuffled(
-    update: Update, coded: tuple[np.ndarray, ...], orders: list[np.ndarray], n_models: int
+    update: Update,
+    coded: tuple[np.ndarray, np.ndarray, np.ndarray],
+    orders: list[np.ndarray],
+    n_models: int,
 ) -> tuple[Floats, Floats]:
     """Return mean and spread over orders of ratings, each run centred before."""
-    runs = np.array([update(*(part[order] for part in coded), n_models) for order in orders])
+    first, second, outcome = coded
+    runs = np.array([update(first[o], second[o], outcome[o], n_models) for o in orders])
     centred = runs - runs.mean(axis=1, keepdims=True)
     return centred.mean(axis=0), centred.std(axis=0, ddof=1)
 
@@ -113,7 +117,7 @@ def glicko2_ratings(
         ):
             games[a].append((*held[b][:2], won))
             games[b].append((*held[a][:2], 1 - won))
-        held = [tuple(update_rating(*own, played)) for own, played in zip(held, games, strict=True)]
+        held = [update_rating(*own, played) for own, played in zip(held, games, strict=True)]
     return np.array([mu_to_rating(mu) for mu, _, _ in held])
 
 

@@ -156,7 +156,7 @@ def choose(
 def _places(battles: pd.DataFrame, chosen: pd.DataFrame) -> np.ndarray:
     """Return where chosen battles stand in a table, without those that are not there."""
     places = pd.Index(battles["battle_id"]).get_indexer(pd.Index(chosen["battle_id"]))
-    return places[places >= 0]
+    return np.asarray(places[places >= 0])
 
 
 def _share(part: int, whole: int) -> float:

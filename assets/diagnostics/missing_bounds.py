@@ -63,7 +63,7 @@ def missing_bounds(
 def _half_widths(heldout_ratings: pd.DataFrame, rating: RatingOptions) -> pd.DataFrame:
     """Return the half-width of every model's interval by hard and by soft ratings."""
     columns = as_columns(HeldOutRatings, heldout_ratings)
-    options = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    options: dict[str, Any] = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
     boards = [
         as_table(rank_models(columns, method=method, **options)) for method in ("hard", "soft")
     ]

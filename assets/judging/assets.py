@@ -107,7 +107,8 @@ def _verdict_asset(form: FormName) -> dg.AssetsDefinition:
         )
         return made._replace(metadata={**(made.metadata or {}), **_entries(form, made.value)})
 
-    return verdicts
+    asset: dg.AssetsDefinition = verdicts
+    return asset
 
 
 verdict_assets = [_verdict_asset(form) for form in FORM_TABLES]
@@ -120,7 +121,9 @@ def answers_name_one_model(verdicts: pd.DataFrame) -> dg.AssetCheckResult:
     """Answers that name several models, or versions of one, are no verdicts of one judge."""
     named = models_named(verdicts)
     note = several_models_message(named)
-    counted = {name: dg.MetadataValue.json(counts) for name, counts in named.items()}
+    counted: dict[str, Any] = {
+        name: dg.MetadataValue.json(counts) for name, counts in named.items()
+    }
     observed = note or "No answer names another model than the others."
     return check_result(observed, passed=not note, **counted)
 

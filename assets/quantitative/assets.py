@@ -16,6 +16,7 @@ from judgeline.elo import keyed_rng
 from judgeline.io import as_numbers, as_table
 from judgeline.quantitative import (
     N_FOLDS,
+    Presentations,
     TooLittleToLearnError,
     cross_fitted_outcomes,
     learning_curve,
@@ -32,7 +33,7 @@ _OF_REASONS: dict[str, Any] = {
     "automation_condition": FOLLOWS,
     "ins": {"sampled_battles": of_corpus()},
 }
-_Fit = Callable[[str, Material, np.random.Generator], pd.DataFrame]
+_Fit = Callable[[str, Material, Presentations, np.random.Generator], pd.DataFrame]
 
 
 @dg.asset(**_OF_REASONS)
@@ -118,18 +119,22 @@ def _by_method(
             continue
         try:
             rng = keyed_rng(seed, corpus, judge, stream, method)
-            found.append(declared.typed(fit(method, material, rng)))
+            found.append(declared.typed(fit(method, material, material.shown, rng)))
         except TooLittleToLearnError as error:  # anything else is wrong, and fails
             notes.append(f"{method}: {_named(str(error), _models(material.battles))}")
     return pd.concat(found, ignore_index=True), {"note": "; ".join(notes)} if notes else {}
 
 
-def _outcomes(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
+def _outcomes(
+    method: str, material: Material, shown: Presentations, rng: np.random.Generator
+) -> pd.DataFrame:
     battles, models = material.battles, _models(material.battles)
     human_outcome = as_numbers(battles["human_outcome"])
+    sides = [pd.Index(models).get_indexer(battles[side]) for side in ("model_a", "model_b")]
     found = cross_fitted_outcomes(
-        material.shown,
-        *(pd.Index(models).get_indexer(battles[side]) for side in ("model_a", "model_b")),
+        shown,
+        sides[0],
+        sides[1],
         human_outcome,
         battles["question_id"].to_numpy(),
         n_models=len(models),
@@ -150,10 +155,12 @@ def _folds_for(human_outcome: np.ndarray[Any, Any]) -> int:
     return FEW_FOLDS if np.isfinite(human_outcome).sum() >= MANY_VOTES else N_FOLDS
 
 
-def _curve(method: str, material: Material, rng: np.random.Generator) -> pd.DataFrame:
+def _curve(
+    method: str, material: Material, shown: Presentations, rng: np.random.Generator
+) -> pd.DataFrame:
     battles = material.battles
     curve = learning_curve(
-        material.shown,
+        shown,
         material.base_outcome,
         as_numbers(battles["human_outcome"]),
         battles["question_id"].to_numpy(),

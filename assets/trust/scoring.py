@@ -139,7 +139,7 @@ def _require_scale(scored: pd.DataFrame, scale: tuple[int, int]) -> None:
 
 def _between(scored: pd.DataFrame, column: str, ends: tuple[float, float]) -> Floats:
     """Return a column of scores, or refuse those that lie outside of a scale."""
-    values = scored[column].to_numpy(dtype=float, na_value=np.nan)
+    values: Floats = scored[column].to_numpy(dtype=float, na_value=np.nan)
     low, high = ends
     wrong = (values < low - _LEVEL) | (values > high + _LEVEL)
     if wrong.any():

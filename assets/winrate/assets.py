@@ -1,5 +1,7 @@
 """Win rates in people's eyes; computed beside them, coverage over models and labels to buy."""
 
+from typing import Any
+
 import dagster as dg
 import pandas as pd
 
@@ -45,9 +47,9 @@ def adjusted_win_rates(
         return ADJUSTED_WIN_RATES.without(NO_VOTES)
     table = as_table(
         adjust_models(
-            as_outcome_tables(scored_battles, rating.hard_outcome),
-            by_length=as_outcome_tables(scored_battles, rating.hard_outcome, "length"),
-            by_strength=as_outcome_tables(scored_battles, rating.hard_outcome, "strength"),
+            _outcomes(scored_battles, rating),
+            by_length=_outcomes(scored_battles, rating, "length"),
+            by_strength=_outcomes(scored_battles, rating, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -74,8 +76,8 @@ def adjustment_coverage(scored_battles: pd.DataFrame, rating: RatingOptions) -> 
         return pd.DataFrame(columns=list(WinRateCoverage._fields))
     return as_table(
         leave_out_coverage(
-            as_outcome_tables(scored_battles, rating.hard_outcome),
-            by_strength=as_outcome_tables(scored_battles, rating.hard_outcome, "strength"),
+            _outcomes(scored_battles, rating),
+            by_strength=_outcomes(scored_battles, rating, "strength"),
             miscoverage=rating.miscoverage,
         )
     )
@@ -91,11 +93,16 @@ def label_plan(scored_battles: pd.DataFrame, rating: RatingOptions) -> pd.DataFr
     if _nobody_voted(scored_battles):
         return pd.DataFrame()
     plans = plan_labels(
-        as_outcome_tables(scored_battles, rating.hard_outcome),
+        _outcomes(scored_battles, rating),
         half_width=rating.win_rate_half_width,
         miscoverage=rating.miscoverage,
     )
     return as_table(plans)
+
+
+def _outcomes(scored_battles: pd.DataFrame, rating: RatingOptions, by: str = "") -> Any:
+    """Return the tables of outcomes by model; None of lengths that are unknown."""
+    return as_outcome_tables(scored_battles, rating.hard_outcome, by)
 
 
 def _nobody_voted(scored_battles: pd.DataFrame) -> bool:
