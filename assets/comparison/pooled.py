@@ -7,7 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.candidates.placing import CANDIDATE, ranking_options, unrated_row, with_flag
+from assets.candidates.placing import CANDIDATE, unrated_row, with_flag
 from assets.check_results import UP_TO_LEADERBOARD, settled_judges
 from assets.columns import as_columns, with_newcomer
 from assets.conditions import COMPARES_JUDGES, OF_CORPUS
@@ -138,7 +138,8 @@ def pooled_board(
         name: _place(common, rating, corpus, name, own) for name, own in (candidates or {}).items()
     }
     new = [with_flag(one, CANDIDATE, first=True) for one, _ in placed.values()]
-    options = {**ranking_options(rating), "method": POOLED}
+    interval = {"miscoverage": rating.miscoverage, "std_error": rating.std_error}
+    options: dict[str, Any] = {"method": POOLED, **interval}
     board = rank_models(ratings, **options)
     for one in new:
         alone = rank_models(one, calibration=ratings, **options)

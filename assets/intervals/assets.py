@@ -19,7 +19,7 @@ from assets.provenance import sources_of
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
 from assets.thumbnails import intervals
-from judgeline.elo import HeldOutRatings
+from judgeline.elo import HeldOutRatings, is_baseline
 from judgeline.intervals import (
     Leaderboard,
     join_newcomers,
@@ -234,7 +234,7 @@ def coverage_holds_across_groups(conformal_calibration: pd.DataFrame) -> dg.Asse
     older ones, each family on the others. Random halves are alike whatever the judge does: nothing
     rests on them.
     """
-    asked = conformal_calibration[~conformal_calibration["method"].str.startswith("smoothed")]
+    asked = conformal_calibration[~conformal_calibration["method"].map(is_baseline).astype(bool)]
     tried = asked[asked["n_structured"] > 0]
     if tried.empty:
         why = "; ".join(filter(None, asked["note"].unique()))

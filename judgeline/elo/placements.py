@@ -13,7 +13,7 @@ from judgeline.elo.anchors import other_anchors, require_anchors_connected, requ
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
-from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, RatingSettings
+from judgeline.elo.resampling import SMOOTHING_LEVELS, OwnShares, RatingSettings, baseline
 from judgeline.elo.sums import OutcomeTally, soft_totals, tally_outcomes
 from judgeline.elo.targets import (
     FoldOutcomes,
@@ -122,7 +122,7 @@ class _Base(NamedTuple):
 
 def _bases(levels: tuple[float, ...] = SMOOTHING_LEVELS) -> dict[str, _Base]:
     """Return every base method by name, with the baselines of some smoothing levels."""
-    baselines = {f"smoothed-{c!r}": partial(smooth_outcome, level=c) for c in levels}
+    baselines = {baseline(c): partial(smooth_outcome, level=c) for c in levels}
     return {
         "human": _Base(_by_votes),
         "hard": _Base(partial(_by_outcomes, np.asarray), on_ruler=True),

@@ -18,6 +18,19 @@ from judgeline.verdict.outcomes import smooth_outcome
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
 """Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""
 
+_BASELINE = "smoothed-"
+
+
+def baseline(level: float) -> str:
+    """Return the name of the method that smooths hard outcomes to a level."""
+    return f"{_BASELINE}{level!r}"
+
+
+def is_baseline(method: str) -> bool:
+    """Return whether a method smooths hard outcomes, whose random stream it shares."""
+    return method.startswith(_BASELINE)
+
+
 Floats = NDArray[np.float64]
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
@@ -196,7 +209,7 @@ def std_errors(
     bootstrap = np.full(closed.shape, np.nan)
     families: dict[str, list[int]] = {}  # rows by the method that names the random stream
     for row, name in enumerate(placed):
-        families.setdefault("hard" if name.startswith("smoothed-") else name, []).append(row)
+        families.setdefault("hard" if is_baseline(name) else name, []).append(row)
     kinds = [(fit, shares[name]) for name, fit in placed.items()]
     resampled = settings.n_resamples > 0 or cluster is not None
     for model, own in enumerate(OwnBattles.of_all(battles, voted, cluster)) if resampled else ():

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from judgeline.elo import VOTES_WAIT
+from judgeline.elo import VOTES_WAIT, is_baseline
 from judgeline.report import Evidence, Reading, in_markdown, inert, shortened
 from pipelines.commands.why import Why
 
@@ -89,7 +89,7 @@ def _by_method(why: Why) -> str:
     others = [
         f"{name} {value:.1f}{_on_ruler(why.by_method.get(f'{name}-rescaled'))}"
         for name, value in why.by_method.items()
-        if name not in ("human", why.method) and "smoothed" not in name and "rescaled" not in name
+        if name not in ("human", why.method) and not (is_baseline(name) or "rescaled" in name)
     ]
     return basis + ", ".join(others)
 
