@@ -50,23 +50,32 @@ def last_made(
     found = []
     for asset in assets:
         of_corpus = asset in (*OF_CORPUS, *OF_ALL_JUDGES)
-        key = corpus if of_corpus else corpus_judge_key(corpus, judge)
-        wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key])
-        records = instance.fetch_materializations(wanted, limit=1).records
-        found += [_made(asset, record) for record in records]
+        record = latest(instance, asset, corpus if of_corpus else corpus_judge_key(corpus, judge))
+        found += [_made(asset, record)] if record else []
     return found
+
+
+def latest(instance: dg.DagsterInstance, asset: str, partition: str) -> dg.EventLogRecord | None:
+    """Return the record of the newest materialisation of a partition."""
+    wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition])
+    return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
+
+
+def metadata_of(record: dg.EventLogRecord | None) -> dict[str, Any]:
+    """Return the metadata of a materialisation by name; none of none."""
+    made = record.asset_materialization if record else None
+    return {name: value.value for name, value in made.metadata.items()} if made else {}
 
 
 def _made(asset: str, record: dg.EventLogRecord) -> Made:
     materialization = record.asset_materialization
-    metadata = materialization.metadata if materialization else {}
     tags = (materialization.tags if materialization else None) or {}
     return Made(
         asset,
         datetime.fromtimestamp(record.timestamp, UTC).isoformat(timespec="seconds"),
         record.run_id,
         tags.get("dagster/code_version", ""),
-        {name: value.value for name, value in metadata.items()},
+        metadata_of(record),
     )
 
 

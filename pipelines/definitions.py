@@ -10,11 +10,10 @@ import assets
 from pipelines.instance.workers import in_process_on_named_host
 from pipelines.jobs import JOBS
 from pipelines.sensors.candidates import new_candidates, place_candidates
-from pipelines.sensors.drift import drift_watch
 from pipelines.sensors.durations import sensor_seconds
 from pipelines.sensors.partitions import configured_partitions
-from pipelines.sensors.refresh import refreshed_corpora, weekly_refresh
 from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
+from pipelines.sensors.weekly import drift_watch, refreshed_corpora, weekly_refresh
 from resources.config.catalog import Catalog
 from resources.embeddings.resource import StoredEmbeddings
 from resources.judges.budget import Budget

@@ -187,7 +187,7 @@ def report(
     catalog: Catalog,
     io_manager: dg.ResourceParam[ParquetStore],
     **tables: dict[dg.MultiPartitionKey, pd.DataFrame],
-) -> dg.MaterializeResult[None]:
+) -> dg.MaterializeResult:  # type: ignore[type-arg]  # with checks Dagster takes this one alone
     """The report of a corpus: one HTML file with the leaderboard and figures of every judge.
 
     It holds the battles that move each rating most, down to the judge's answers.

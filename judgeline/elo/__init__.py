@@ -35,7 +35,7 @@ __all__ = [
     "VOTES_WAIT", "BetaFit", "BetaFolds", "Categorical", "CodedBattles", "HeldOutRatings",
     "RatingSettings", "ScoringMethod", "Summary", "Surrogacy", "code_battles",
     "connected_components", "cut_models", "fit_beta", "fit_beta_folds", "fit_strengths",
-    "fit_surrogacy", "human_anchors", "is_baseline", "kendall", "keyed_rng", "rate", "rating_to_strength",
-    "require_connected", "settled_models", "spearman", "strength_to_rating", "summarise",
-    "surrogacy_finding", "with_settled_votes",
+    "fit_surrogacy", "human_anchors", "is_baseline", "kendall", "keyed_rng", "rate",
+    "rating_to_strength", "require_connected", "settled_models", "spearman",
+    "strength_to_rating", "summarise", "surrogacy_finding", "with_settled_votes",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import dagster as dg
 from assets.check_results import settled_judges
 from assets.judging.planning import FORM_OF
 from assets.partitions import CORPUS, corpus_judge_key
+from assets.provenance import latest, metadata_of
 from assets.settings import SETTINGS, value
 from pipelines.commands.console import FailedCheck, failed_check
 from pipelines.instance.internals import (
@@ -91,15 +92,15 @@ class Record:
 
     def metadata(self, key: dg.AssetKey, partition: str) -> Mapping[str, Any]:
         """Return the metadata of the last materialisation, by name; none where there is none."""
-        made = self._made(key, partition)
-        return {} if made is None else {n: one.value for n, one in made.metadata.items()}
+        return metadata_of(latest(self._instance, key.to_user_string(), partition))
 
     def _why(self, key: dg.AssetKey, partition: str, checks: Mapping[dg.AssetCheckKey, Any]) -> str:
-        made = self._made(key, partition)
+        record = latest(self._instance, key.to_user_string(), partition)
+        made = record.asset_materialization if record else None
         if made is None:
             return "it was never made"
         node, tags, place = self._graph.get(key), made.tags or {}, Place.of(partition)
-        metadata = {name: one.value for name, one in made.metadata.items()}
+        metadata = metadata_of(record)
         if not self._is_there(key, place, metadata):
             return "its file is gone"
         if tags.get(CODE_VERSION_TAG) != node.code_version:
@@ -190,11 +191,6 @@ class Record:
         if key == _REPORT:
             return Path(str(metadata.get("path"))).is_file()
         return self._store.has(key.to_user_string(), *place.keys)
-
-    def _made(self, key: dg.AssetKey, partition: str) -> dg.AssetMaterialization | None:
-        wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
-        records = self._instance.fetch_materializations(wanted, limit=1).records
-        return records[0].asset_materialization if records else None
 
     def _version_of(self, parent: dg.AssetKey, place: Place) -> str:
         if (parent, place) not in self._versions:

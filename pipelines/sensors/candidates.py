@@ -9,13 +9,14 @@ import json
 import time
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import dagster as dg
 
 from assets.candidates.accepting import contents
 from assets.candidates.assets import CONTENTS, FINGERPRINT
 from assets.partitions import corpus_judge_key
+from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG
 from pipelines.instance.workers import is_gone, is_here
 from pipelines.jobs import candidate_job, placing_job
@@ -187,14 +188,14 @@ def _folder(
 
 def _contents_made(instance: dg.DagsterInstance, corpus: str) -> str | None:
     candidates, battles = (
-        _latest(instance, name, corpus) for name in ("candidates", "candidate_battles")
+        latest(instance, name, corpus) for name in ("candidates", "candidate_battles")
     )
     if candidates is None:
         return ""
     if battles is None or battles.storage_id < candidates.storage_id:
         return None
     is_made = state_of(instance, battles.run_id) != "failed"
-    return _text(candidates, CONTENTS) if is_made else None
+    return str(metadata_of(candidates).get(CONTENTS, "")) if is_made else None
 
 
 def has_candidates(corpus: CorpusDefinition, tables: ParquetStore) -> bool:
@@ -456,20 +457,9 @@ def state_of(instance: dg.DagsterInstance, run_id: str) -> State:
 
 
 def _table(instance: dg.DagsterInstance, asset: str, partition: str) -> Table | None:
-    record = _latest(instance, asset, partition)
+    record = latest(instance, asset, partition)
     if record is None:
         return None
-    battles, judge = _text(record, FINGERPRINT, "unknown"), _text(record, "judge_identity")
-    state = state_of(instance, record.run_id)
-    return Table(battles, judge, record.timestamp, record.run_id, state)
-
-
-def _latest(instance: dg.DagsterInstance, asset: str, partition: str) -> Any:
-    """Return the newest materialisation of a partition, or None."""
-    wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset), asset_partitions=[partition])
-    return next(iter(instance.fetch_materializations(wanted, limit=1).records), None)
-
-
-def _text(record: Any, name: str, otherwise: str = "") -> str:
-    value = record.asset_materialization.metadata.get(name)
-    return otherwise if value is None else str(value.value)
+    said = {FINGERPRINT: "unknown", "judge_identity": "", **metadata_of(record)}
+    made = (record.timestamp, record.run_id, state_of(instance, record.run_id))
+    return Table(str(said[FINGERPRINT]), str(said["judge_identity"]), *made)

@@ -26,7 +26,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
 from pipelines.commands.run import run_lineage
 from pipelines.definitions import build_definitions
-from pipelines.sensors.drift import NOBODY_WATCHED, drift_watch
+from pipelines.sensors.weekly import NOBODY_WATCHED, drift_watch
 from resources.config.catalog import Catalog
 from resources.judges.epochs import FIRST_REPLICATE
 from resources.store.writing import FLUSH_SECONDS

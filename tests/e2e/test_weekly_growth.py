@@ -12,7 +12,7 @@ from fault_server import Body, FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 
 from pipelines.definitions import build_definitions
-from pipelines.sensors.refresh import refreshed_corpora, weekly_refresh
+from pipelines.sensors.weekly import refreshed_corpora, weekly_refresh
 from resources.config.catalog import Catalog
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,8 @@
-"""The weekly refresh: new content of a corpus, further battles, and judges asked about those.
+"""Weekly schedules: the refresh of corpora, and the drift watch of judges.
 
-A schedule requests the corpus job where there is something new; when that succeeds, a sensor
-requests the job of each judge that works on its own. What fails starts nothing.
+The refresh requests the corpus job where there is new content, or further battles are wanted; when
+that succeeds, a sensor requests the job of each judge that works on its own. What fails starts
+nothing. The drift watch asks each active judge about its panel.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,16 +11,15 @@ from typing import NamedTuple
 import dagster as dg
 
 from assets.partitions import corpus_judge_key
+from assets.provenance import latest, metadata_of
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
-from pipelines.jobs import corpus_job, judge_job
+from pipelines.jobs import corpus_job, drift_job, judge_job
 from pipelines.sensors.activity import active_judges, require_readable
 from pipelines.sensors.durations import sensor_seconds
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.corpora.locations import content_revision
 
-_RAW, _BATTLES, _SAMPLED = map(dg.AssetKey, ("raw_battles", "battles", "sampled_battles"))
-_VERDICTS = dg.AssetKey("verdicts")
 _ROWS = "dagster/partition_row_count"
 
 
@@ -103,23 +103,19 @@ def _content(
         now, error = content_revision(corpus), ""
     except (ValueError, OSError) as failure:
         now, error = "", str(failure)
-    try:
-        judges = [judge.slug for judge in active_judges(corpus, catalog, instance)]
-    except (ValueError, OSError) as failure:
-        context.log.error(f"{slug}: nobody is asked: {failure}")
-        judges = []
-    sampled_at = _made_at(instance, _SAMPLED, slug)
+    read = metadata_of(latest(instance, "raw_battles", slug))
+    sampled_at = _made_at(instance, "sampled_battles", slug)
     return Content(
-        before=str(_metadata(instance, _RAW, slug).get("content_revision") or ""),
+        before=str(read.get("content_revision") or ""),
         now=now,
         error=error,
-        n_sampled=_rows(instance, _SAMPLED, slug),
-        n_battles=_rows(instance, _BATTLES, slug),
+        n_sampled=_rows(instance, "sampled_battles", slug),
+        n_battles=_rows(instance, "battles", slug),
         extend_by=corpus.refresh.extend_by if corpus.refresh else 0,
         behind=[
             judge
-            for judge in judges
-            if _made_at(instance, _VERDICTS, corpus_judge_key(slug, judge)) < sampled_at
+            for judge in _judges(context, corpus, catalog)
+            if _made_at(instance, "verdicts", corpus_judge_key(slug, judge)) < sampled_at
         ],
     )
 
@@ -130,7 +126,7 @@ def _request(slug: str, refresh: Refresh, day: str) -> dg.RunRequest:
         run_key=f"{slug}:{day}",
         partition_key=slug,
         tags={REFRESH_TAG: day, **size},
-        asset_selection=None if refresh.reads_again else [_SAMPLED],
+        asset_selection=None if refresh.reads_again else [dg.AssetKey("sampled_battles")],
     )
 
 
@@ -169,25 +165,64 @@ def refreshed_corpora(
         )
 
 
-def _last(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str
-) -> dg.EventLogRecord | None:
-    made = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[partition])
-    return next(iter(instance.fetch_materializations(made, limit=1).records), None)
+# ---------------------------------------------------------------- the drift watch
 
 
-def _made_at(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> float:
-    record = _last(instance, key, partition)
+NOBODY_WATCHED = "no corpus has a 'drift' block in config/corpora.yaml"
+
+
+@dg.schedule(
+    job=drift_job,
+    cron_schedule="0 5 * * 3",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Re-judges the panel of every corpus with a 'drift' block, by its active judges.",
+)
+def drift_watch(
+    context: dg.ScheduleEvaluationContext, catalog: Catalog
+) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """Request a run per corpus and judge that are watched; a tick that is repeated asks once.
+
+    A file that cannot be read fails the tick, which is tried again each minute: a week is long.
+    """
+    require_readable(catalog, "nobody is watched before a tick can read it")
+    corpora = [corpus for corpus in catalog.corpora().values() if corpus.drift is not None]
+    requests = [
+        dg.RunRequest(
+            run_key=f"{context.scheduled_execution_time.isoformat()} {corpus.slug}|{judge}",
+            partition_key=corpus_judge_key(corpus.slug, judge),
+        )
+        for corpus in corpora
+        for judge in _judges(context, corpus, catalog)
+    ]
+    yield from requests
+    if not corpora:
+        yield dg.SkipReason(NOBODY_WATCHED)
+    elif not requests:
+        yield dg.SkipReason(
+            f"no judge of {', '.join(corpus.slug for corpus in corpora)} can be asked: recorded "
+            "judges cannot, and others need a leaderboard first (judgeline run)"
+        )
+
+
+# ---------------------------------------------------------------- what both read
+
+
+def _judges(
+    context: dg.ScheduleEvaluationContext, corpus: CorpusDefinition, catalog: Catalog
+) -> list[str]:
+    """Return the judges that may be asked; a corpus that is misconfigured stops no other."""
+    try:
+        return [judge.slug for judge in active_judges(corpus, catalog, context.instance)]
+    except (ValueError, OSError) as error:
+        context.log.error(f"corpus {corpus.slug!r}: nobody is asked: {error}")
+        return []
+
+
+def _made_at(instance: dg.DagsterInstance, asset: str, partition: str) -> float:
+    record = latest(instance, asset, partition)
     return record.timestamp if record else 0.0
 
 
-def _metadata(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> dict[str, object]:
-    """Return the metadata of the last materialisation of a partition, by name."""
-    record = _last(instance, key, partition)
-    found = record.asset_materialization if record else None
-    return {name: value.value for name, value in found.metadata.items()} if found else {}
-
-
-def _rows(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str) -> int:
-    rows = _metadata(instance, key, partition).get(_ROWS, 0)
+def _rows(instance: dg.DagsterInstance, asset: str, partition: str) -> int:
+    rows = metadata_of(latest(instance, asset, partition)).get(_ROWS, 0)
     return int(rows) if isinstance(rows, int) else 0
