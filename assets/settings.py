@@ -12,7 +12,7 @@ from assets.partitions import corpus_and_judge
 from judgeline.verdict import identity_hash
 from resources.candidates.folder import folder_of, list_files
 from resources.config.catalog import Catalog
-from resources.config.corpora import CorpusDefinition
+from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.corpora.locations import content_revision
 
 Entry = TypeVar("Entry", bound=BaseModel)
@@ -40,6 +40,11 @@ def corpus_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) 
     corpus, judge = _of(context)
     context.add_output_metadata({SETTINGS: stated(catalog, corpus, judge, names)})
     return narrowed(catalog.corpus(corpus), {"slug", *names})
+
+
+def rating_of(context: dg.AssetExecutionContext, catalog: Catalog, *names: str) -> RatingOptions:
+    """Return the named settings of the corpus's ratings alone, as `corpus_of` does."""
+    return corpus_of(context, catalog, *(f"rating.{name}" for name in names)).rating
 
 
 def narrowed(definition: Entry, names: Collection[str]) -> Entry:

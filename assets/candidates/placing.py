@@ -23,7 +23,7 @@ from assets.conditions import (
     checks_of,
     judge_check,
 )
-from assets.elo.ratings import clusters_of, settings_of
+from assets.elo.ratings import clusters_of, ranking_options, settings_of
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.reliability.gate import gate_of
 from assets.settings import corpus_of
@@ -128,15 +128,6 @@ def listed(candidates: pd.DataFrame | None) -> pd.DataFrame:
     if candidates is None:
         return pd.DataFrame(columns=columns, dtype="str")
     return candidates[columns].drop_duplicates("model").reset_index(drop=True)
-
-
-def ranking_options(rating: RatingOptions) -> dict[str, Any]:
-    """Return the options that a corpus ranks its models by."""
-    return {
-        "method": rating.method,
-        "miscoverage": rating.miscoverage,
-        "std_error": rating.std_error,
-    }
 
 
 def place_newcomer(

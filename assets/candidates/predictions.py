@@ -19,7 +19,7 @@ from assets.candidates.prediction_record import (
 from assets.columns import require_columns
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.partitions import corpus_and_judge, if_there
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.elo import human_anchors
 from judgeline.intervals import Leaderboard, StdErrorKind
 from judgeline.io import as_coded
@@ -54,8 +54,7 @@ def predictions(
     the judge and its first votes together, which its later votes score.
     """
     corpus, judge = corpus_and_judge(context)
-    settings = (f"rating.{name}" for name in ("hard_outcome", "l2", "miscoverage", "std_error"))
-    rating = corpus_of(context, catalog, *settings).rating
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "miscoverage", "std_error")
     require_columns(Leaderboard, leaderboard)
     before = typed_record(io_manager.stored("predictions", corpus, judge))
     now = datetime.now(UTC).isoformat(timespec="seconds")

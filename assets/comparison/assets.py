@@ -30,7 +30,7 @@ from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
 from assets.reference.anchoring import LIKELIHOOD, RUBRIC, choose_reference, covering
 from assets.reliability.gate import withheld_judges
-from assets.settings import corpus_of
+from assets.settings import corpus_of, rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
@@ -42,7 +42,6 @@ from resources.tables.rules import within
 
 LEAST_KENDALL = 0.7
 
-_INTERVALS = ("miscoverage", "n_splits", "seed", "std_error")
 _OF_RATINGS = ["mae", "spearman", "kendall", "mean_beta", "threshold", "coverage", "median_width"]
 _LEADING_TO_METHODS = (
     "verdicts",
@@ -88,8 +87,7 @@ def judge_comparison(
     run got through its blocking checks as far as a leaderboard. What rests on ratings is null
     for a judge whose ratings are withheld. The judges together are one more, named pooled.
     """
-    names = (f"rating.{name}" for name in _INTERVALS)
-    rating = corpus_of(context, catalog, *names).rating
+    rating = rating_of(context, catalog, "miscoverage", "n_splits", "seed", "std_error")
     boards, *tables = (
         by_judge(of_judges)
         for of_judges in (

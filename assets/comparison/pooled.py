@@ -14,7 +14,7 @@ from assets.conditions import COMPARES_JUDGES, OF_CORPUS
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import by_judge, of_every_judge
 from assets.reliability.gate import withheld_judges
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard, join_newcomers, kept_text, rank_models, rate_pooled
 from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
@@ -60,8 +60,7 @@ def pooled_leaderboard(
     are left out. Empty where fewer than two remain. A candidate that all of them have rated is
     placed; another one has a flag in the place of a rating.
     """
-    names = (f"rating.{name}" for name in _RATING)
-    rating = corpus_of(context, catalog, *names).rating
+    rating = rating_of(context, catalog, *_RATING)
     boards, scored = by_judge(leaderboard), by_judge(scored_battles)
     judges, stopped = settled_judges(
         context.instance, context.partition_key, {*boards} & {*scored}, assets=UP_TO_LEADERBOARD

@@ -6,7 +6,7 @@ import pandas as pd
 
 from assets.columns import as_columns
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from assets.thumbnails import reliability
 from judgeline.diagnostics import diagnose_judge
 from judgeline.elo import BetaFolds, HeldOutRatings
@@ -24,7 +24,7 @@ def judge_diagnostics(
     catalog: Catalog,
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """One named diagnostic of a judge, with its value and unit, and how many it rests on."""
-    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.seed").rating
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "seed")
     columns = ("difference_ab", "difference_ba", "length_a", "length_b", "language")
     diagnostics = diagnose_judge(
         as_coded(scored_battles, rating.hard_outcome),

@@ -8,7 +8,7 @@ from assets.columns import as_columns, with_newcomer
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.diagnostics import fit_influences
 from judgeline.elo import HEADLINE, BetaFolds, fit_beta_folds, rating_to_strength
 from judgeline.io import as_coded, as_numbers, as_table
@@ -54,7 +54,7 @@ def battle_influences(
     Influence in Elo points, by one Newton step, with the anchors and the slope as they are. Outcome
     and expectation are shares of the win from the model's side. Strongest first in each model.
     """
-    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.l2", "rating.method").rating
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "method")
     table = influence_table(
         scored_battles,
         beta_folds,

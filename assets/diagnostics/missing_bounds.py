@@ -10,7 +10,7 @@ from assets.columns import as_columns
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.diagnostics.missingness import RETRY
 from assets.partitions import of_corpus
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.diagnostics import MAX_WIDTH, bound_missing, width_limit
 from judgeline.elo import BetaFolds, HeldOutRatings
 from judgeline.intervals import rank_models
@@ -43,7 +43,7 @@ def missing_bounds(
 
     Elo points. Anchors and slopes stay as they are; the half-width of the interval is beside it.
     """
-    rating = corpus_of(context, catalog, *(f"rating.{name}" for name in _READ)).rating
+    rating = rating_of(context, catalog, *_READ)
     missing = sampled_battles[~sampled_battles["battle_id"].isin(scored_battles["battle_id"])]
     bounds = as_table(
         bound_missing(

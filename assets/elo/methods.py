@@ -9,7 +9,7 @@ import pandas as pd
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, judge_check
 from assets.elo.ratings import calibrated, clusters_of, settings_of
 from assets.partitions import corpus_and_judge
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, rate, summarise
 from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
@@ -62,7 +62,7 @@ def scoring_methods(
     in place of numbers.
     """
     corpus, _ = corpus_and_judge(context)
-    rating = corpus_of(context, catalog, *(f"rating.{name}" for name in _READ)).rating
+    rating = rating_of(context, catalog, *_READ)
     if scored_battles["human_outcome"].isna().all():
         return SCORING_METHODS.without(_NO_VOTES)
     gathered = gather_methods(scored_battles, soft_outcomes, quantitative_outcomes)

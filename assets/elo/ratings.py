@@ -1,6 +1,7 @@
 """Slopes and ratings of each model by the fit that held it out, and the checks on them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -11,7 +12,7 @@ from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_che
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.elo import (
     HEADLINE,
     BetaFolds,
@@ -63,7 +64,7 @@ def beta_folds(
     context: dg.AssetExecutionContext, scored_battles: pd.DataFrame, catalog: Catalog
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """A held-out model's beta, in logits per rubric point, fitted on human votes without it."""
-    rating = corpus_of(context, catalog, "rating.hard_outcome").rating
+    rating = rating_of(context, catalog, "hard_outcome")
     folds = as_table(fit_beta_folds(as_coded(scored_battles, rating.hard_outcome)))
     fitted = folds.loc[folds["status"].eq("ok"), "beta"]
     spread = {f"{how}_beta": float(getattr(fitted, how)()) for how in ("min", "median", "max")}
@@ -81,6 +82,15 @@ def settings_of(rating: RatingOptions, corpus: str) -> RatingSettings:
     return RatingSettings(
         l2=rating.l2, n_resamples=rating.n_resamples, seed=rating.seed, stream=(corpus,)
     )
+
+
+def ranking_options(rating: RatingOptions) -> dict[str, Any]:
+    """Return the options that a corpus ranks its models by."""
+    return {
+        "method": rating.method,
+        "miscoverage": rating.miscoverage,
+        "std_error": rating.std_error,
+    }
 
 
 def calibrated(
@@ -121,15 +131,7 @@ def heldout_ratings(
     The residual is the judge's rating minus the human one.
     """
     corpus, _ = corpus_and_judge(context)
-    rating = corpus_of(
-        context,
-        catalog,
-        "rating.hard_outcome",
-        "rating.l2",
-        "rating.n_resamples",
-        "rating.seed",
-        "rating.resample_by",
-    ).rating
+    rating = rating_of(context, catalog, "hard_outcome", "l2", "n_resamples", "seed", "resample_by")
     battles = as_coded(scored_battles, rating.hard_outcome)
     if waiting := votes_that_wait(scored_battles, battles):
         names = ", ".join(f"{name!r} {n}" for name, n in waiting.items())

@@ -12,12 +12,12 @@ from assets.conditions import (
     checks_of,
     judge_check,
 )
-from assets.elo.ratings import calibrated
+from assets.elo.ratings import calibrated, ranking_options
 from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.provenance import sources_of
 from assets.reliability.gate import gate_of
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from assets.thumbnails import intervals
 from judgeline.elo import HeldOutRatings, is_baseline
 from judgeline.intervals import (
@@ -42,6 +42,7 @@ _BOUNDED = {
     "heldout_ratings": ("rating", "residual", "std_error", "std_error_analytic"),
     "judge_gate": ("passed", "withholds"),
 }
+_READ = ("hard_outcome", "l2", "method", "miscoverage", "seed", "std_error")
 _MADE_FROM = (
     "raw_battles",
     "sampled_battles",
@@ -80,15 +81,7 @@ def conformal_calibration(
     Widths in Elo points. Models that people rated calibrate it. Coverage over random halves cannot
     fail; coverage over structured splits can.
     """
-    rating = corpus_of(
-        context,
-        catalog,
-        "rating.method",  # of the check
-        "rating.miscoverage",
-        "rating.n_splits",
-        "rating.seed",
-        "rating.std_error",
-    ).rating
+    rating = rating_of(context, catalog, "method", "miscoverage", "n_splits", "seed", "std_error")
     ratings = as_columns(HeldOutRatings, heldout_ratings)
     table = calibrated(ratings, rating, first_days(battles))
     shown = table[["method", "threshold", "coverage", "median_width", "note"]]
@@ -133,24 +126,10 @@ def leaderboard(
     Of a judge that failed its gate, only human ratings and the reason.
     """
     corpus, judge = corpus_and_judge(context)
-    rating = corpus_of(
-        context,
-        catalog,
-        "rating.hard_outcome",
-        "rating.l2",
-        "rating.method",
-        "rating.miscoverage",
-        "rating.seed",
-        "rating.std_error",
-    ).rating
+    rating = rating_of(context, catalog, *_READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = with_votes(
-        rank_models(
-            heldout,
-            method=rating.method,
-            miscoverage=rating.miscoverage,
-            std_error=rating.std_error,
-        ),
+        rank_models(heldout, **ranking_options(rating)),
         rate_with_votes(
             as_coded(scored_battles, rating.hard_outcome, every_vote=True),
             as_coded(scored_battles, rating.hard_outcome),

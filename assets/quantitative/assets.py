@@ -11,7 +11,7 @@ import pandas as pd
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of
 from assets.partitions import corpus_and_judge, of_corpus
 from assets.quantitative.tables import Material, pair_material, single_material
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from judgeline.elo import keyed_rng
 from judgeline.io import as_numbers, as_table
 from judgeline.quantitative import (
@@ -104,7 +104,7 @@ def _by_method(
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the rows of both methods, and a note on those that the data do not allow."""
     corpus, judge = corpus_and_judge(context)
-    seed = corpus_of(context, catalog, "rating.seed").rating.seed
+    seed = rating_of(context, catalog, "seed").seed
     scored, sampled, verdicts, scores, embeddings = tables
     found = [declared.empty()]
     notes: list[str] = []

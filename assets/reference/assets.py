@@ -22,7 +22,7 @@ from assets.reference.anchoring import (
     rate_against,
 )
 from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
-from assets.settings import corpus_of
+from assets.settings import corpus_of, rating_of
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog
@@ -108,7 +108,7 @@ def reference_diagnostics(
     the leaderboard under other references.
     """
     corpus, _ = corpus_and_judge(context)
-    seed = corpus_of(context, catalog, "rating.seed").rating.seed
+    seed = rating_of(context, catalog, "seed").seed
     reference = "" if reference_ratings.empty else reference_ratings["reference_model"].iloc[0]
     found = preferences_of(sampled_battles, reference, soft_outcomes, scored_battles)
     if found is None:

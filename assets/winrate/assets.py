@@ -7,7 +7,7 @@ import pandas as pd
 
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
 from assets.partitions import corpus_and_judge
-from assets.settings import corpus_of
+from assets.settings import rating_of
 from assets.thumbnails import win_rates
 from judgeline.io import as_outcome_tables, as_table
 from judgeline.winrate import (
@@ -42,7 +42,7 @@ def adjusted_win_rates(
     One row for each model and estimator, in shares of its battles against models that people
     voted on; `headline` marks the row to show and `basis` says its assumption.
     """
-    rating = corpus_of(context, catalog, "rating.hard_outcome", "rating.miscoverage").rating
+    rating = rating_of(context, catalog, "hard_outcome", "miscoverage")
     if _nobody_voted(scored_battles):
         return ADJUSTED_WIN_RATES.without(NO_VOTES)
     table = as_table(

@@ -18,7 +18,7 @@ from judgeline.io import SCORE_COLUMNS
 from judgeline.report import in_csv
 from judgeline.terminal import plain, plain_table, show_files
 from judgeline.verdict import slug
-from resources.config.corpora import load_corpora
+from resources.config.catalog import Catalog
 from resources.config.judges import load_judges
 from resources.corpora.reading import CorpusRead, read_files
 from resources.corpora.recorded import BATTLES, VERDICTS
@@ -31,7 +31,6 @@ from resources.exchange.formats import (
     write_soft_elo,
 )
 from resources.exchange.games import Account, judged_battles, require_free, write_together
-from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
 
 READERS: dict[str, str] = {
@@ -182,11 +181,8 @@ def _stored(store: ParquetStore, corpus: str, judge: str) -> tuple[pd.DataFrame,
     battles = store.stored("sampled_battles", corpus)
     if verdicts is not None and battles is not None:
         return battles, verdicts
-    known = {"corpus": load_corpora(), "judge": load_judges()}
-    for kind, name in (("corpus", corpus), ("judge", judge)):
-        if name not in known[kind]:
-            file = {"corpus": "config/corpora.yaml", "judge": "config/judges.yaml"}[kind]
-            raise ValueError(unknown_name(kind, name, known[kind], file))
+    catalog = Catalog()
+    catalog.corpus(corpus), catalog.judge(judge)  # an unknown name is said first
     raise ValueError(
         f"no verdicts of judge {judge!r} on corpus {corpus!r} are stored; make them first: "
         f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"

@@ -1,9 +1,12 @@
 """Leaderboards and label plans by the tables that runs have left, as people read them."""
 
 import pandas as pd
+from rich.console import Console
 from upath import UPath
 
+from judgeline.elo import HEADLINE
 from judgeline.intervals import Leaderboard
+from judgeline.terminal import plain, show_leaderboard
 from judgeline.verdict import POOLED
 from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import load_judges
@@ -98,13 +101,12 @@ def _with_judge(path: UPath, judge: str) -> pd.DataFrame:
 def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
     """Return per corpus or model and way of choosing battles what to label, in words."""
     from assets.winrate.assets import label_plan  # loads the orchestrator
+    from resources.config.catalog import Catalog
     from resources.tables.store import open_store
 
-    corpora, judges = load_corpora(), load_judges()
-    if corpus not in corpora:
-        raise ValueError(unknown_name("corpus", corpus, corpora, "config/corpora.yaml"))
-    if judge not in judges:
-        raise ValueError(unknown_name("judge", judge, judges, "config/judges.yaml"))
+    catalog = Catalog()
+    rating = catalog.corpus(corpus).rating
+    catalog.judge(judge)  # an unknown name is said before a table that is missing
     scored = open_store().stored("scored_battles", corpus, judge)
     if scored is None:
         raise ValueError(
@@ -117,5 +119,47 @@ def plan_lines(corpus: str, judge: str) -> list[tuple[str, str, str]]:
             str(row["chosen_by"]),
             "; ".join(filter(None, row[["plan", "note"]].dropna().astype(str))),
         )
-        for _, row in label_plan(scored, corpora[corpus].rating).iterrows()
+        for _, row in label_plan(scored, rating).iterrows()
+    ]
+
+
+# ---------------------------------------------------------------- at the end of a run
+
+_IN_WORDS = {"hard": "its preferences alone", "soft": "its calibrated scores, as published"}
+
+
+def print_conclusion(console: Console, corpus: str) -> None:
+    """Print the board of the judge nearest to people, how near it is, and what to do next."""
+    from resources.tables.store import open_store  # loads the orchestrator
+
+    compared = open_store().stored("judge_comparison", corpus)
+    if compared is None or compared.empty:
+        return
+    errors = compared.pivot_table(index="judge", columns="method", values="mae")
+    ranked = errors.get(HEADLINE, pd.Series(dtype=float)).dropna().sort_values()
+    if ranked.empty:
+        return
+    nearest = str(ranked.index[0])
+    board, definition = stored_leaderboards(corpus, nearest)
+    console.print()
+    title = f"{definition.display_name} by {nearest}, in Elo"
+    show_leaderboard(console, board, plain(title), definition.rating.miscoverage)
+    for sentence in _sentences(errors, ranked, corpus):
+        console.print(plain(sentence), highlight=False, soft_wrap=True)
+
+
+def _sentences(errors: pd.DataFrame, ranked: pd.Series, corpus: str) -> list[str]:
+    nearest, *others = ranked.index
+    told = "".join(f"; {judge} is {ranked[judge]:.0f} off" for judge in others)
+    known = errors.loc[nearest].dropna()
+    by_method = [
+        f"{known[method]:.0f} by {words}" for method, words in _IN_WORDS.items() if method in known
+    ]
+    return [
+        f"Nearest to people is {nearest}: {ranked[nearest]:.0f} Elo off on average, each model "
+        f"rated without its own votes{told}.",
+        f"It would be {' and '.join(by_method)}.",
+        f"Where a rating comes from: judgeline why MODEL --corpus {corpus} --judge {nearest}",
+        "Every table, check and run in a browser: judgeline ui. Your own battles: "
+        "judgeline doctor FILE",
     ]

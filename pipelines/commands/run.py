@@ -24,7 +24,6 @@ from assets.judging.planning import ASKED
 from assets.partitions import corpus_judge_key, previews_silenced, register
 from judgeline.cli import COULD_NOT_RUN, OK
 from pipelines.commands.beside import beside, n_processes
-from pipelines.commands.conclusion import print_conclusion
 from pipelines.commands.console import (
     FailedCheck,
     RunOutcome,
@@ -36,6 +35,7 @@ from pipelines.commands.console import (
     interrupted,
     print_outcome,
 )
+from pipelines.commands.leaderboards import print_conclusion
 from pipelines.commands.plan import (
     WHOLE,
     Part,

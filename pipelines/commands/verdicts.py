@@ -6,8 +6,9 @@ from typing import Any
 import pandas as pd
 from upath import UPath
 
+from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition, load_corpora
-from resources.config.judges import JudgeDefinition, load_judges
+from resources.config.judges import JudgeDefinition
 from resources.config.paths import verdicts_uri
 from resources.judges.buying import is_retried
 from resources.judges.calls import call_identity, call_parts, judge_key, present
@@ -15,7 +16,6 @@ from resources.judges.catalog import open_judge, was_probed
 from resources.judges.judge import Judge, Presentation
 from resources.store.explaining import nearest, verdicts_of_battle
 from resources.store.verdicts import VerdictStore
-from resources.suggest import unknown_name
 from resources.tables.store import open_store
 
 _TABLES = ("sampled_battles", "battles")
@@ -75,23 +75,19 @@ def _why_not(store: VerdictStore, judge: Judge, call: Presentation) -> str:
 
 
 def _configured(slug: str) -> JudgeDefinition:
-    known = load_judges()
-    if slug not in known:
-        raise ValueError(unknown_name("judge", slug, known, "config/judges.yaml"))
-    if known[slug].kind == "recorded":
+    judge = Catalog().judge(slug)
+    if judge.kind == "recorded":
         raise ValueError(
             f"judge {slug!r} is recorded: its verdicts came with the corpus and are never asked "
             "for; name a judge of another kind"
         )
-    return known[slug]
+    return judge
 
 
 def _find(battle: str, corpus: str | None) -> tuple[CorpusDefinition, pd.DataFrame]:
     known = load_corpora()
-    if corpus is not None and corpus not in known:
-        raise ValueError(unknown_name("corpus", corpus, known, "config/corpora.yaml"))
     tables = open_store()
-    for slug in [corpus] if corpus else known:
+    for slug in [Catalog().corpus(corpus).slug] if corpus else known:
         for name in _TABLES:
             table = tables.stored(name, slug)
             if table is not None and table["battle_id"].eq(battle).any():

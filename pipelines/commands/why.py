@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.columns import as_columns
 from assets.diagnostics.influences import influence_table
+from assets.elo.ratings import ranking_options
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import OF_THE_JUDGE, calibrating_models, rank_models, withheld_reason
@@ -21,8 +22,8 @@ from judgeline.report import Evidence, evidence_of, strongest
 from judgeline.verdict import POOLED
 from pipelines.commands.leaderboards import no_pooled
 from pipelines.instance.homes import open_instance
-from resources.config.corpora import CorpusDefinition, RatingOptions, load_corpora
-from resources.config.judges import load_judges
+from resources.config.catalog import Catalog
+from resources.config.corpora import CorpusDefinition, RatingOptions
 from resources.config.paths import home
 from resources.suggest import unknown_name
 from resources.tables.store import ParquetStore, open_store
@@ -195,12 +196,10 @@ class _Tables:
 
 
 def _configured(corpus: str, judge: str) -> CorpusDefinition:
-    corpora, judges = load_corpora(), load_judges()
-    if corpus not in corpora:
-        raise ValueError(unknown_name("corpus", corpus, corpora, "config/corpora.yaml"))
-    if judge not in (*judges, POOLED):
-        raise ValueError(unknown_name("judge", judge, judges, "config/judges.yaml"))
-    return corpora[corpus]
+    definition = Catalog().corpus(corpus)
+    if judge != POOLED:
+        Catalog().judge(judge)
+    return definition
 
 
 def _row_of(
@@ -321,13 +320,8 @@ def _by_method(
         if own.empty:
             raise ValueError(f"nobody voted on {row['model']!r}: it has no human rating")
         return {**row, **own.to_dict("records")[0], **nothing}
-    board = rank_models(
-        as_columns(HeldOutRatings, ratings),
-        method=method,
-        miscoverage=definition.rating.miscoverage,
-        std_error=definition.rating.std_error,
-    )
-    table = as_table(board)
+    options = {**ranking_options(definition.rating), "method": method}
+    table = as_table(rank_models(as_columns(HeldOutRatings, ratings), **options))
     return table[table["model"].eq(row["model"])].to_dict("records")[0]
 
 

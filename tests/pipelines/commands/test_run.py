@@ -10,7 +10,7 @@ from rich.console import Console
 
 from assets.partitions import CORPUS, register
 from judgeline.cli import main
-from pipelines.commands.conclusion import print_conclusion
+from pipelines.commands.leaderboards import print_conclusion
 from pipelines.definitions import build_definitions, defs
 from resources.tables.declared import TABLES
 
