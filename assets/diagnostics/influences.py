@@ -4,9 +4,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, with_newcomer
+from assets.columns import as_columns, columns_from, with_newcomer
 from assets.conditions import FOLLOWS_WITHOUT_CANDIDATES, OF_CORPUS_AND_JUDGE, judge_check
-from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there
 from assets.settings import rating_of
 from judgeline.diagnostics import fit_influences

@@ -7,9 +7,8 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns
+from assets.columns import as_columns, columns_from
 from assets.conditions import FOLLOWS, OF_CORPUS_AND_JUDGE, checks_of, judge_check
-from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge
 from assets.provenance import sources_of
 from assets.settings import rating_of

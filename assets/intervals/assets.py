@@ -4,7 +4,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from assets.columns import as_columns, require_columns
+from assets.columns import as_columns, columns_from, require_columns
 from assets.conditions import (
     FOLLOWS_RATINGS,
     FOLLOWS_WITHOUT_CANDIDATES,
@@ -13,7 +13,6 @@ from assets.conditions import (
     judge_check,
 )
 from assets.elo.ratings import calibrated, ranking_options
-from assets.lineage import columns_from
 from assets.partitions import corpus_and_judge, if_there, of_corpus_if_there
 from assets.provenance import sources_of
 from assets.reliability.gate import gate_of

@@ -16,7 +16,9 @@ import typer
 from judgeline.cli import EXIT_CODES, OK, app, complain
 from judgeline.terminal import open_console, plain
 from pipelines.commands.file_commands import (
+    BudgetOption,
     CorpusOption,
+    DryRunOption,
     JudgeOption,
     candidates_app,
     verdicts_app,
@@ -82,18 +84,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run and what it would cost; stop.")
-    ] = False,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAP",
-            help="Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat "
-            "to cap several. What is stored costs nothing. Runs nothing if more is expected.",
-            show_default=False,
-        ),
-    ] = None,
+    dry_run: DryRunOption = False,
+    budget: BudgetOption = None,
     retry: Annotated[
         list[Failure] | None,
         typer.Option(
@@ -258,7 +250,7 @@ def why(
     model: Annotated[
         str, typer.Argument(help="Name on the leaderboard, or of a candidate.", show_default=False)
     ],
-    corpus: Annotated[str, typer.Option(help="Slug of a corpus.", show_default=False)],
+    corpus: CorpusOption,
     judge: Annotated[
         str, typer.Option(help="Slug of a judge, or 'pooled', all together.", show_default=False)
     ],
@@ -312,19 +304,9 @@ def backfill(
             show_default=False,
         ),
     ] = None,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAP",
-            help="Hard cap on the whole backfill: 5000calls, 2Mtokens or 12.50USD; repeat to cap "
-            "several. Starts nothing if more is expected.",
-            show_default=False,
-        ),
-    ] = None,
+    budget: BudgetOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="State what would be asked and its price; ask nobody.")
-    ] = False,
+    dry_run: DryRunOption = False,
     here: Annotated[
         bool, typer.Option("--here", help="Do the work in this process; needs no daemon.")
     ] = False,

@@ -16,6 +16,18 @@ CorpusOption = Annotated[
     str, typer.Option(help="Slug of a corpus; `judgeline corpora` lists them.", show_default=False)
 ]
 JudgeOption = Annotated[str, typer.Option(help="Slug of a judge.", show_default=False)]
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CAP",
+        help="Hard cap on what the judges are asked: 5000calls, 2Mtokens or 12.50USD; repeat to "
+        "cap several. What is stored costs nothing. Starts nothing if more is expected.",
+        show_default=False,
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be asked and its price; ask nobody.")
+]
 
 verdicts_app = typer.Typer(
     help="Why a call would hit or miss the verdict store, and verdict files of other programs.",

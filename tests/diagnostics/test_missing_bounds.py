@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from likeness import by_model_and_method, rate
 from twins import Battle, judge_placement, tied_together, voted_models
 
-from assets.diagnostics.missing_bounds import (
+from assets.diagnostics.missing import (
     bounds_are_of_the_ratings,
     missing_battles_matter_little,
 )

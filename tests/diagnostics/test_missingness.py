@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
 from assets.diagnostics import missingness as module
-from assets.diagnostics.missingness import UNKNOWN, account_for
+from assets.diagnostics.missing import UNKNOWN, account_for
 from judgeline.diagnostics import battle_status, excess_p_values, length_bins
 from judgeline.io import score_battles
 from resources.tables.diagnostics import MISSINGNESS

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from report_examples import SCRIPT, Page, example_battles, example_judge, write
 
-from assets.diagnostics.missing_bounds import missing_battles_matter_little
+from assets.diagnostics.missing import missing_battles_matter_little
 from judgeline.report.battles import browser_of, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, SECTIONS, companions_of
 from judgeline.report.grid import columns
