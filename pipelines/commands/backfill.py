@@ -7,7 +7,7 @@ judge's verdicts support. The command states what it costs, has it confirmed, an
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 import typer
@@ -283,7 +283,7 @@ def submit(
     register(instance, corpora=corpora, judges=judges)
     graph = defs.resolve_asset_graph()
     judged, compared = (
-        defs.resolve_job_def(name).asset_layer.executable_asset_keys
+        {*defs.resolve_job_def(name).asset_layer.executable_asset_keys}
         for name in ("judge_job", "comparison_job")
     )
     targets: set[tuple[dg.AssetKey, str]] = set()
@@ -303,7 +303,7 @@ def submit(
 
 def cancel(instance: dg.DagsterInstance, backfill_id: str) -> None:
     """Ask the daemon to end a backfill and its runs; what was bought is kept."""
-    backfill = instance.get_backfill(backfill_id)
+    backfill: Any = instance.get_backfill(backfill_id)
     if backfill is None:
         raise ValueError(f"there is no backfill {backfill_id!r}; the UI lists them under Runs")
     if backfill.status != BulkActionStatus.REQUESTED:
@@ -402,7 +402,7 @@ class Watcher:
             if not blocked(event)
         ]
 
-    def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[dg.DagsterEvent]:
+    def _events(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> Iterator[Any]:
         for record in self._instance.get_records_for_run(run.run_id, of_type=kind).records:
             yield record.event_log_entry.dagster_event
 

@@ -57,7 +57,7 @@ def _do(work: Callable[[], Any], sender: Any) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        answer = work(), None
+        answer: tuple[Any, BaseException | None] = work(), None
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         answer = None, KeyboardInterrupt()

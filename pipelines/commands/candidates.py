@@ -3,7 +3,7 @@
 import os
 import uuid
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -95,7 +95,7 @@ def check_file(file: Path, corpus: str) -> Told:
         raise _no_file(file)
     if is_passed_over(file.name):
         return Told(False, [f"{file.name!r} is passed over: its name says it is being written."])
-    after = _AfterDrop(folder_of(corpus), UPath(str(file.absolute())))
+    after: Any = _AfterDrop(folder_of(corpus), UPath(str(file.absolute())))
     own = look(after.file, now=file.stat().st_mtime + PATIENCE_SECONDS)
     if own is None:  # gone since
         raise _no_file(file)
@@ -189,7 +189,7 @@ def candidate_rows(corpus: str) -> list[tuple[str, ...]]:
     stored = tables.stored("candidate_battles", corpus)
     counts = pd.Series(dtype=int) if stored is None else stored["candidate"].value_counts()
     ratings = _ratings_shown(tables, corpus)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             str(file) if pd.notna(file) else "-",
             str(model),

@@ -24,7 +24,8 @@ from pipelines.commands.file_commands import (
     verdicts_app,
 )
 
-app.info.help += (
+app.info.help = (
+    f"{app.info.help}"
     "  judgeline run --corpus arena                 the whole chain on the built-in arena\n\n"
     "  judgeline leaderboard --corpus arena         what came out\n\n"
     "  judgeline ui                                 every step in a browser"

@@ -129,13 +129,12 @@ class RunReporter:
         """Return the Dagster logger that feeds this reporter."""
         reporter = self
 
-        @dg.logger(description="One line per asset and check.")
         def console(_: dg.InitLoggerContext) -> logging.Logger:
             log = logging.Logger("judgeline.run", level=logging.DEBUG)
             log.addHandler(_EventHandler(reporter))
             return log
 
-        return console
+        return dg.LoggerDefinition(console, description="One line per asset and check.")
 
     def event(self, event: dg.DagsterEvent) -> None:
         """Report what an event says to a person; most say nothing."""
@@ -175,7 +174,7 @@ class RunReporter:
         count = f" ({rows.value:,} row{'' if rows.value == 1 else 's'})" if rows else ""
         kept = materialization.metadata.get("kept")  # of a leaderboard
         name = materialization.asset_key.to_user_string()
-        self.line("done", f"{name}{count}", kept and kept.value)
+        self.line("done", f"{name}{count}", str(kept.value) if kept else None)
 
 
 def progress_bar(console: Console) -> Progress:

@@ -138,7 +138,7 @@ def _entries(found: CorpusRead, battles: Path) -> tuple[str, str]:
 
 
 def _yaml(entry: dict[str, Any]) -> str:
-    return yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=10_000)
+    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=10_000))
 
 
 def export_verdicts(

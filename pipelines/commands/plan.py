@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dagster as dg
 import pandas as pd
@@ -88,7 +88,8 @@ def require_reachable(judges: Iterable[JudgeDefinition]) -> None:
     problems = []
     for judge in judges:
         try:
-            open_served(judge, form=judge.asks[0]).require_reachable()
+            served: Any = open_served(judge, form=judge.asks[0])
+            served.require_reachable()
         except (ValueError, OSError, RuntimeError) as error:
             problems.append(str(error))
     if problems:

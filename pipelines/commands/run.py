@@ -278,7 +278,7 @@ class _Lineage:
         In as many runs as it takes: whether a table follows is known when its inputs are made.
         """
         job = self._defs.resolve_job_def(name)
-        asked = job.asset_layer.executable_asset_keys & self._selected
+        asked = {*job.asset_layer.executable_asset_keys} & self._selected
         keys = asked - part.left_out
         if not asked:
             return True
@@ -349,10 +349,11 @@ class _Lineage:
         if not result.success and not failures:
             self._came.errors.append(f"{partition}: {result.get_run_failure_event().message}")
         for event in result.get_asset_materialization_events():
-            self._came.there.add(event.asset_key)
-            self._came.made.add((event.asset_key, partition))
-            if event.asset_key == _REPORT:
-                self._came.report = Path(event.materialization.metadata["path"].value)
+            made = event.materialization
+            self._came.there.add(made.asset_key)
+            self._came.made.add((made.asset_key, partition))
+            if made.asset_key == _REPORT:
+                self._came.report = Path(str(made.metadata["path"].value))
 
 
 def _stopped(
@@ -396,7 +397,7 @@ def _selected(defs: dg.Definitions, select: Sequence[str] | None) -> set[dg.Asse
     try:
         with previews_silenced():
             chosen = dg.AssetSelection.from_string(text)
-        return chosen.required_multi_asset_neighbors().resolve(graph)
+        return {*chosen.required_multi_asset_neighbors().resolve(graph)}
     except dg.DagsterError as error:
         raise ValueError(
             f"cannot select {', '.join(map(repr, select))}: {error}; write asset names, or such "

@@ -82,7 +82,7 @@ def _code(address: Path) -> tuple[str, ...]:
 def _workspace(address: Path) -> str:
     """Return the file that says where the web server and the daemon find the code."""
     server = {"socket": str(address), "location_name": LOCATION}
-    return yaml.safe_dump({"load_from": [{"grpc_server": server}]})
+    return str(yaml.safe_dump({"load_from": [{"grpc_server": server}]}))
 
 
 def _wait_for(address: Path, server: owned.Process) -> None:

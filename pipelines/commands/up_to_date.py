@@ -181,7 +181,7 @@ class Record:
         fates = zip(found["status"], found["n_attempts"], strict=True)
         if any(is_retried(status, n, retried) for status, n in fates):
             return again
-        rows = self._store.matching(asset, *place.keys, column="identity", among=failed)
+        rows: Any = self._store.matching(asset, *place.keys, column="identity", among=failed)
         before = rows[["identity", "answer"]].drop_duplicates("identity")
         both = before.merge(found[["identity", "answer"]], on="identity", suffixes=("", "_now"))
         is_new = both["answer"].fillna("").ne(both["answer_now"].fillna(""))

@@ -69,7 +69,7 @@ class Why:
             {name: value for name, value in made._asdict().items() if name != "said"}
             for made in self.made
         ]
-        return _sayable(record)
+        return dict(_sayable(record))
 
 
 def explain_rating(
@@ -297,7 +297,7 @@ def _every_rating(row: Mapping[str, Any], tables: _Tables) -> dict[str, float]:
     found = tables.read("heldout_ratings")
     own = None if found is None else found[found["model"].eq(row["model"])].set_index("method")
     if own is None or own.empty:  # a candidate
-        named = {"hard": row.get("hard_rating"), "soft": row.get("soft_rating")}
+        named: dict[str, Any] = {"hard": row.get("hard_rating"), "soft": row.get("soft_rating")}
         return {name: rating for name, rating in named.items() if pd.notna(rating)}
     return {str(name): rating for name, rating in own["rating"].dropna().items()}
 
@@ -322,7 +322,8 @@ def _by_method(
         return {**row, **own.to_dict("records")[0], **nothing}
     options = {**ranking_options(definition.rating), "method": method}
     table = as_table(rank_models(as_columns(HeldOutRatings, ratings), **options))
-    return table[table["model"].eq(row["model"])].to_dict("records")[0]
+    own = table[table["model"].eq(row["model"])]
+    return dict(own.to_dict("records")[0])
 
 
 def _influences(

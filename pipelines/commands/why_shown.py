@@ -27,7 +27,11 @@ _ORIGIN = {
     "judge_identity": "judge's identity",
     "rating_settings": "rating settings and seed",
 }
-_VOTES = {1.0: "people preferred it", 0.5: "people called a tie", 0.0: "people preferred the other"}
+_VOTES: dict[float | None, str] = {
+    1.0: "people preferred it",
+    0.5: "people called a tie",
+    0.0: "people preferred the other",
+}
 
 
 class Line(NamedTuple):

@@ -140,7 +140,7 @@ def _postgres_settings() -> tuple[str, int, str, str, str]:
             f"{POSTGRES[0]} chooses PostgreSQL, which also needs {', '.join(missing)}: set them, "
             f"or unset {POSTGRES[0]} to keep runs in SQLite"
         )
-    host, port, *others = given.values()
+    host, port, database, user, password = given.values()
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{POSTGRES[1]} is {port!r}, not a port from 1 to 65535; correct it")
-    return host, int(port), *others
+    return host, int(port), database, user, password

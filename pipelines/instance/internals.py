@@ -66,7 +66,7 @@ def launch_backfill(
         run_config=None,
     )
     instance.add_backfill(backfill)
-    return backfill.backfill_id
+    return str(backfill.backfill_id)
 
 
 def backfill_at_work(instance: dg.DagsterInstance) -> str:

@@ -62,7 +62,7 @@ def is_private(instance: dg.DagsterInstance) -> bool:
 def _workers(instance: dg.DagsterInstance, run_id: str) -> Iterator[Worker]:
     events = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT)
     for record in events.records:
-        entry = record.event_log_entry
+        entry: Any = record.event_log_entry
         metadata = entry.dagster_event.event_specific_data.metadata
         if "pid" in metadata:
             yield Worker(int(metadata["pid"].value), entry.timestamp)
@@ -124,7 +124,8 @@ class OnNamedHost(dg.Executor):
         yield from self._inner.execute(plan_context, execution_plan)
 
 
-@dg.executor(name="in_process", config_schema=dg.in_process_executor.config_schema)
+@dg.executor("in_process", dg.in_process_executor.config_schema)  # type: ignore[call-overload]
 def in_process_on_named_host(context: dg.InitExecutorContext) -> dg.Executor:
     """Execute the steps one after another in the run's process, which says where it is."""
-    return OnNamedHost(dg.in_process_executor.executor_creation_fn(context))
+    make: Any = dg.in_process_executor.executor_creation_fn
+    return OnNamedHost(make(context))

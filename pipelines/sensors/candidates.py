@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dagster as dg
 
@@ -171,7 +171,7 @@ def _folder(
     known: dict[str, Seen],
 ) -> Folder:
     files = list_files(folder_of(corpus.slug), known)
-    wanted = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
+    wanted: dict[str, Any] = {"job_name": candidate_job.name, "tags": {_PARTITION: corpus.slug}}
     unfinished = instance.get_run_records(dg.RunsFilter(**wanted, statuses=_UNFINISHED), limit=1)
     latest = instance.get_run_records(dg.RunsFilter(**wanted), limit=MOST_READS)
     folder = Folder(

@@ -96,7 +96,10 @@ def configured_partitions(context: dg.SensorEvaluationContext, catalog: Catalog)
     """
     cursor, instance = json.loads(context.cursor or "{}"), context.instance
     try:
-        configured = {"corpus": catalog.corpora(), "judge": catalog.judges()}
+        configured: dict[str, dict[str, Any]] = {
+            "corpus": catalog.corpora(),
+            "judge": catalog.judges(),
+        }
     except (ValueError, OSError) as error:
         why = f"partitions stay as they are: {error}"
         context.log.error(why)
