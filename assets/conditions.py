@@ -35,12 +35,18 @@ FOLLOWS_RATINGS = FOLLOWS.ignore(dg.AssetSelection.assets("battles")).with_label
 """The same for what reads days of battles as well: battles without verdicts change no rating."""
 
 
-def _follows_without(optional: dg.AssetSelection, label: str) -> _Condition:
-    """Return the condition of what follows its inputs, the optional ones only if they are there."""
+def _follows_without(
+    optional: dg.AssetSelection, label: str, *, checks_count: bool = False
+) -> _Condition:
+    """Return the condition of what follows its inputs, the optional ones only if they are there.
+
+    Where their `checks_count`, a blocking check of an optional input that failed holds it up too.
+    """
+    passed = dg.AutomationCondition.all_deps_blocking_checks_passed()
     return (
         _EAGER.without(~dg.AutomationCondition.any_deps_missing())
         & ~dg.AutomationCondition.any_deps_missing().ignore(optional)
-        & dg.AutomationCondition.all_deps_blocking_checks_passed().ignore(optional)
+        & (passed if checks_count else passed.ignore(optional))
         & _AT_REST
     ).with_label(label)
 
@@ -64,12 +70,11 @@ FOLLOWS_WITHOUT_CANDIDATES = _follows_without(
 )
 """The same for what reads the tables of candidates where there are any: most corpora have none."""
 
-FOLLOWS_WITHOUT_SCORES = (
-    _EAGER.without(~dg.AutomationCondition.any_deps_missing())
-    & ~dg.AutomationCondition.any_deps_missing().ignore(dg.AssetSelection.assets("scored_battles"))
-    & dg.AutomationCondition.all_deps_blocking_checks_passed()
-    & _AT_REST
-).with_label("follows its inputs, with or without rubric scores")
+FOLLOWS_WITHOUT_SCORES = _follows_without(
+    dg.AssetSelection.assets("scored_battles"),
+    "follows its inputs, with or without rubric scores",
+    checks_count=True,
+)
 """The same for what can do without scored battles: recorded preferences have no rubric scores. A
 blocking check of theirs that failed holds it up all the same."""
 
