@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,26 +84,14 @@ def doctor(
     source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
     name = "a table" if isinstance(source, pd.DataFrame) else str(source)
     layout = _layout(source) if isinstance(source, Path) else ""
-    command = f"judgeline doctor {shlex.quote(name)}"
     if layout in OF_PROGRAMS:
-        command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"
-        return _not_rated(
-            (
-                f"verdicts of another program ({layout})",
-                "verdicts of another program are rated by the lineage, in a checkout",
-                "Votes of people, which such files do not have.",
-            ),
-            name,
-            command,
-        )
+        return _half_file(name, layout, frozenset())
     try:
         read = readable(source, judge, outcomes, columns, allow_quarantine=True)
     except MissingColumnsError as error:
-        if error.missing == {"human_outcome"}:
-            return _not_rated(_VERDICTS_ALONE, name, command)
-        if error.missing == {"score_difference"} or layout:
-            return _not_rated(_VOTES_ALONE, f"{name} ({layout})" if layout else name, command)
-        raise
+        if not layout and error.missing not in ({"human_outcome"}, {"score_difference"}):
+            raise
+        return _half_file(name, layout, error.missing)
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     people = {*voted["model_a"], *voted["model_b"]}
@@ -113,12 +101,6 @@ def doctor(
     n_others = math.ceil(1 / miscoverage - 1 - 1e-9)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
     n_lacking = n_others + 1 - n_counted
-    chosen = f" --judge {shlex.quote(judge)}" if judge else ""
-    stated = f" --outcomes {shlex.quote(outcomes)}" if outcomes else ""
-    if columns:
-        pairs = ",".join(f"{ours}={own}" for ours, own in columns.items())
-        stated += f" --columns {shlex.quote(pairs)}"
-    command = f"judgeline {{}} {shlex.quote(name)}{{}}{chosen}{stated}"
     has_orders = bool(scored[["difference_ab", "difference_ba"]].notna().all(axis=1).any())
     supports = [
         (not apart, "ratings of all models by the judge alone"),
@@ -160,8 +142,24 @@ def doctor(
         gate=gate,
         supports=[what for is_there, what in supports if is_there],
         missing=[what for is_lacking, what in missing if is_lacking],
-        next=command.format("doctor", "") if gate else command.format("rank", " --out ratings"),
+        next=_command("doctor" if gate else "rank", name, judge, outcomes, columns),
     )
+
+
+def _command(
+    verb: str,
+    name: str,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Return the command line that reads a file as it was read here."""
+    pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
+    options = {"judge": judge, "outcomes": outcomes, "columns": pairs}
+    if verb == "rank":
+        options = {"out": "ratings", **options}
+    stated = (f"--{option} {shlex.quote(value)}" for option, value in options.items() if value)
+    return " ".join([f"judgeline {verb} {shlex.quote(name)}", *stated])
 
 
 def _layout(path: Path) -> str:
@@ -176,12 +174,25 @@ def _layout(path: Path) -> str:
     return fitting[0] if fitting else ""
 
 
-def _not_rated(told: tuple[str, str, str], name: str, command: str) -> Diagnosis:
+def _half_file(name: str, layout: str, missing: Collection[str]) -> Diagnosis:
     """Return what is said of a file that `rank` cannot rate: what it is, why, what it lacks."""
-    layout, gate, missing = told
+    supports: list[str] = []
+    command = _command("doctor", name)
+    if layout in OF_PROGRAMS:
+        command = f"judgeline verdicts import {shlex.quote(name)} --format {layout} --out DIR"
+        supports = ["import into the lineage"]
+        what, gate, lacks = (
+            f"verdicts of another program ({layout})",
+            "verdicts of another program are rated by the lineage, in a checkout",
+            "Votes of people, which such files do not have.",
+        )
+    elif missing == {"human_outcome"}:
+        what, gate, lacks = _VERDICTS_ALONE
+    else:
+        what, gate, lacks = _VOTES_ALONE
+        name = f"{name} ({layout})" if layout else name
     counts = ("", 0, 0, 0, 0, 0, False, False)
-    supports = ["import into the lineage"] if "import" in command else []
-    return Diagnosis(name, layout, *counts, gate, supports, [missing], command)
+    return Diagnosis(name, what, *counts, gate, supports, [lacks], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:
