@@ -1,78 +1,67 @@
-"""Thumbnails of tables in the catalogue: bars, intervals and curves as Markdown with a PNG."""
+"""Thumbnails of tables in the catalogue: bars, intervals and curves as Markdown with a drawing."""
 
 import base64
-import io
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import dagster as dg
+import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from judgeline.report import Chart, Illustration, interval_figure, picture
+
+_ROLES = ("hard", "soft", "headline", "new", "missed", "ink", "muted")
+_MARKS = "osv^D<>P"
 
 
-def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
-    """Return a PNG as metadata; the text is what is read where pictures are not shown."""
-    return dg.MetadataValue.md(f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})")
+def _shown(illustration: Illustration) -> dg.MarkdownMetadataValue:
+    """Return a drawing as metadata; its title is what is read where drawings are not shown."""
+    if not illustration.svg:
+        return dg.MetadataValue.md(illustration.caption)
+    data = base64.b64encode(picture(illustration).encode()).decode()
+    return dg.MetadataValue.md(f"![{illustration.title}](data:image/svg+xml;base64,{data})")
+
+
+def _drawn(chart: Chart, title: str) -> dg.MarkdownMetadataValue:
+    return _shown(Illustration(title, "", chart.svg(key="plot", title=title, description=title)))
 
 
 def bars(counts: pd.Series, *, label: str) -> dg.MarkdownMetadataValue:
     """Return horizontal bars of counts by name, the largest on top, with the axis' label."""
-    ordered = counts.sort_values()
-    with _axes(height=0.6 + 0.3 * len(ordered)) as (axes, file):
-        axes.barh([str(name) for name in ordered.index], ordered.to_numpy())
-        axes.set_xlabel(label)
-    return picture(file.getvalue(), f"{label} by {counts.index.name or 'name'}")
+    ordered = counts.sort_values(ascending=False)
+    names, size = [str(name) for name in ordered.index], ordered.to_numpy(dtype=float)
+    chart = Chart(label, names=names, x_range=(0.0, 1.05 * max(float(size.max()), 1.0)))
+    rows = np.arange(size.size)
+    chart.lines(np.column_stack([0 * size, size]), np.column_stack([rows, rows]), "hard", width=8)
+    return _drawn(chart, f"{label} by {counts.index.name or 'name'}")
 
 
 def reliability(predicted: pd.Series, observed: pd.Series) -> dg.MarkdownMetadataValue:
     """Return the share of human wins observed where a share was predicted, bin by bin."""
-    with _axes(height=3.0) as (axes, file):
-        axes.plot([0, 1], [0, 1], color="0.8")
-        axes.plot(predicted, observed, marker="o")
-        axes.set_xlabel("predicted share of human wins")
-        axes.set_ylabel("observed share")
-    return picture(file.getvalue(), "Observed against predicted share of human wins")
+    chart = Chart("predicted share of human wins", "observed share")
+    chart.lines([0, 1], [0, 1], "muted")
+    chart.lines(predicted, observed, "soft")
+    chart.marks(predicted, observed, "soft")
+    return _drawn(chart, "Observed against predicted share of human wins")
 
 
 def win_rates(shown: pd.DataFrame) -> dg.MarkdownMetadataValue:
     """Return each model's naive, headline and human win rate, the best headline on top."""
-    ordered = shown.sort_values(["win_rate", "naive_win_rate"], na_position="first")
-    place = list(range(len(ordered)))
-    with _axes(height=0.8 + 0.25 * len(ordered)) as (axes, file):
-        axes.hlines(
-            place, ordered["win_rate_lower"], ordered["win_rate_upper"], color="0.7", linewidth=4
-        )
-        for column, label, marker in (
-            ("win_rate", "in people's eyes, with interval", "o"),
-            ("naive_win_rate", "as judged", "x"),
-            ("human_win_rate", "as people voted", "|"),
-        ):
-            axes.plot(ordered[column], place, marker, label=label)
-        axes.set_yticks(place, [str(model) for model in ordered["model"]])
-        axes.set_xlim(0, 1)
-        axes.set_xlabel("win rate")
-        axes.legend(fontsize="small")
-    return picture(file.getvalue(), "Win rates as judged, in people's eyes, and as people voted")
+    ordered = shown.sort_values(["win_rate", "naive_win_rate"], ascending=False)
+    rows = np.arange(len(ordered))
+    chart = Chart("win rate", names=[str(model) for model in ordered["model"]], x_range=(0.0, 1.0))
+    ends = ordered[["win_rate_lower", "win_rate_upper"]]
+    chart.lines(ends, np.column_stack([rows, rows]), "headline", width=4, opacity=0.45)
+    for column, label, role, mark in (
+        ("win_rate", "in people's eyes, with interval", "headline", "o"),
+        ("naive_win_rate", "as judged", "hard", "X"),
+        ("human_win_rate", "as people voted", "ink", "D"),
+    ):
+        chart.marks(ordered[column], rows, role, mark, hollow=mark == "D", label=label)
+    return _drawn(chart, "Win rates as judged, in people's eyes, and as people voted")
 
 
-def intervals(leaderboard: pd.DataFrame, title: str) -> dg.MarkdownMetadataValue:
-    """Return a leaderboard's ratings with their bounded intervals, in Elo points."""
-    place = list(range(len(leaderboard)))
-    ends = leaderboard[["lower", "upper"]].replace([math.inf, -math.inf], math.nan)
-    with _axes(height=1.0 + 0.2 * len(leaderboard)) as (axes, file):
-        axes.hlines(place, ends["lower"], ends["upper"], color="0.7", linewidth=3)
-        axes.plot(leaderboard["rating"], place, "o", label="judge")
-        axes.plot(leaderboard["human_rating"], place, "D", markerfacecolor="none", label="human")
-        axes.set_yticks(place, [str(model) for model in leaderboard["model"]])
-        axes.invert_yaxis()
-        axes.set_xlabel("rating (Elo points)")
-        axes.set_title(title)
-        axes.legend(fontsize="small")
-    return picture(file.getvalue(), "Ratings with their intervals, in Elo points")
+def intervals(leaderboard: pd.DataFrame) -> dg.MarkdownMetadataValue:
+    """Return a leaderboard's ratings with their intervals, in Elo points."""
+    return _shown(interval_figure(leaderboard, key="plot", coverage=""))
 
 
 def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
@@ -80,35 +69,14 @@ def drift_over_epochs(drift: pd.DataFrame) -> dg.MarkdownMetadataValue:
 
     Filled marks are changes beyond chance.
     """
-    with _axes(height=4.0) as (axes, file):
-        axes.axhline(0, color="0.8")
-        for number, (name, rows) in enumerate(drift.groupby("statistic", sort=False)):
-            colour, marker = f"C{number}", "osv^D<>p"[number % 8]
-            axes.plot(rows["epoch"], rows["z"], color=colour, linewidth=1)
-            for moved, face in ((True, colour), (False, "white")):
-                part = rows[rows["moved"].eq(moved)]
-                axes.plot(part["epoch"], part["z"], marker, color=colour, markerfacecolor=face)
-            axes.plot([], [], marker, color=colour, label=str(name))
-        axes.locator_params("x", integer=True)
-        axes.set_xlabel("epoch (filled: moved beyond chance)")
-        axes.set_ylabel("standard errors from baseline")
-        axes.legend(
-            fontsize="x-small",
-            ncols=4,
-            frameon=False,
-            loc="lower center",
-            bbox_to_anchor=(0.5, 1.0),
-        )
-    return picture(file.getvalue(), "Change of each statistic since the baseline, by epoch")
-
-
-@contextmanager
-def _axes(*, height: float) -> "Iterator[tuple[Axes, io.BytesIO]]":
-    """Give axes to draw on, and the file that holds the PNG afterwards; inches."""
-    from matplotlib import rc_context  # half a second, only where something is drawn
-    from matplotlib.figure import Figure
-
-    with rc_context({"text.parse_math": False}):  # a dollar sign in a name is a dollar sign
-        figure, file = Figure(figsize=(5, height), layout="constrained"), io.BytesIO()
-        yield figure.add_subplot(), file
-        figure.savefig(file, format="png", dpi=80)
+    last = max(6.0, float(drift["epoch"].max()) + 0.5)  # whole numbers of epochs below the axis
+    label = "epoch (filled: moved beyond chance)"
+    chart = Chart(label, "standard errors from baseline", x_range=(0.0, last))
+    chart.lines([0, last], [0, 0], "muted")
+    for number, (name, rows) in enumerate(drift.groupby("statistic", sort=False)):
+        role, mark = _ROLES[number % len(_ROLES)], _MARKS[number % len(_MARKS)]
+        chart.lines(rows["epoch"], rows["z"], role, width=1, label=str(name))
+        for moved in (True, False):
+            part = rows[rows["moved"].eq(moved)]
+            chart.marks(part["epoch"], part["z"], role, mark, hollow=not moved)
+    return _drawn(chart, "Change of each statistic since the baseline, by epoch")

@@ -124,7 +124,6 @@ def leaderboard(
     Candidates stand among the others until they have votes of their own; attack controls do not.
     Of a judge that failed its gate, only human ratings and the reason.
     """
-    corpus, judge = corpus_and_judge(context)
     rating = rating_of(context, catalog, *_READ)
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = with_votes(
@@ -155,7 +154,7 @@ def leaderboard(
             "kept": kept_text(board, rating.miscoverage),
             "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
             "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
-            "plot": intervals(table, f"{judge} on {corpus}"),
+            "plot": intervals(table),
             **origin,
             **_LINEAGE,
         },

@@ -5,7 +5,8 @@ The report of a corpus and the report of `judgeline rank` are the same page with
 
 from judgeline.report.battles import MOST_PER_SIDE, Evidence, Reading, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
-from judgeline.report.figures import Picture, interval_figure, picture
+from judgeline.report.drawing import Chart
+from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened, with_texts
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables
 from judgeline.report.page import write_report
@@ -15,7 +16,9 @@ __all__ = [
     "COMPARISON_COLUMNS",
     "COST_COLUMNS",
     "MOST_PER_SIDE",
+    "Chart",
     "Evidence",
+    "Illustration",
     "JudgeTables",
     "Picture",
     "Reading",

@@ -17,9 +17,8 @@ PRELOADED = [
     "pipelines.definitions",
     "pipelines.instance.storage",
     "great_expectations.expectations",
-    "matplotlib.figure",
 ]
-"""What a worker needs: the lineage, its storage, and what its first check and figure import."""
+"""What a worker needs: the lineage, its storage, and what its first check imports."""
 _THIS = "pipelines.instance.codeserver"
 
 

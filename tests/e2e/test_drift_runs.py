@@ -237,7 +237,7 @@ def test_the_drift_has_a_row_per_epoch_and_statistic(story):
     assert last["asked_at"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00").all()
     event = watched.instance.get_latest_materialization_event(dg.AssetKey("judge_drift"))
     metadata = event.asset_materialization.metadata
-    assert "data:image/png;base64," in metadata["epochs"].value
+    assert "data:image/svg+xml;base64," in metadata["epochs"].value
     assert metadata["z mean_absolute_score"].value < -5
 
 

@@ -39,7 +39,7 @@ def test_leaderboard_page_shows_what_was_made(
     assert n_models in shown.split()
     browser.open(f"{served.url}/assets/leaderboard?{_partition()}", "[Show Markdown]")
     browser.click('//*[normalize-space(text())="[Show Markdown]"]')
-    browser.find('//div[@role="dialog"]//img[starts-with(@src, "data:image/png")]')
+    browser.find('//div[@role="dialog"]//img[starts-with(@src, "data:image/svg+xml")]')
     browser.photograph("leaderboard-asset", tmp_path)
 
 

@@ -193,18 +193,19 @@ DRIFT = pd.DataFrame(
     [
         lambda: pictures.bars(pd.Series({"self-battle": 3, "unknown-winner": 9}), label="rows"),
         lambda: pictures.reliability(pd.Series([0.2, 0.8]), pd.Series([0.3, 0.7])),
-        lambda: pictures.intervals(example_judge().leaderboard.head(2), "stub on tiny"),
+        lambda: pictures.intervals(example_judge().leaderboard.head(2)),
         lambda: pictures.drift_over_epochs(DRIFT),
     ],
 )
-def test_pictures_are_small_pngs_in_markdown(drawn):
+def test_thumbnails_are_small_drawings_in_markdown(drawn):
     text = drawn().value
     head, _, data = text.partition("base64,")
     assert head.startswith("![")
-    assert head.endswith("](data:image/png;")
-    png = base64.b64decode(data.removesuffix(")"), validate=True)
-    assert png.startswith(b"\x89PNG\r\n")
-    assert len(png) < 60_000
+    assert head.endswith("](data:image/svg+xml;")
+    svg = base64.b64decode(data.removesuffix(")"), validate=True)
+    assert svg.startswith(b"<svg xmlns=")
+    assert svg.endswith(b"</svg>")
+    assert len(svg) < 60_000
 
 
 # Contrast of the page's colours as WCAG 2.2 asks for it, computed in both schemes

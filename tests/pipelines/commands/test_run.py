@@ -125,7 +125,7 @@ def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
     metadata = event.asset_materialization.metadata
     assert isinstance(metadata["median_half_width"].value, float)
     assert metadata["plot"].value.startswith("![")
-    assert "data:image/png;base64," in metadata["plot"].value
+    assert "data:image/svg+xml;base64," in metadata["plot"].value
     assert metadata["dagster/partition_row_count"].value == 14
     sampled = instance.get_latest_materialization_event(dg.AssetKey("sampled_battles"))
     spread = sampled.asset_materialization.metadata
