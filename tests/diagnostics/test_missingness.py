@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from assets.diagnostics import missingness as module
+from assets.diagnostics import missing as module
 from assets.diagnostics.missing import UNKNOWN, account_for
 from judgeline.diagnostics import battle_status, excess_p_values, length_bins
 from judgeline.io import score_battles
