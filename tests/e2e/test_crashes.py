@@ -20,7 +20,7 @@ import yaml
 from deployment import Deployment, deployed
 from fault_server import FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
-from serving import wait_for
+from processes import is_alive, wait_for
 from upath import UPath
 
 from resources.judges.calls import present
@@ -225,14 +225,6 @@ def judge_of(run: dict[str, Any]) -> str:
     """The judge of a run's partition; nothing for runs that have none."""
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
     return str(tags.get("dagster/partition", "")).rpartition("|")[2]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def leaks(folder: Path, secret: str) -> list[str]:
