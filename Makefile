@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 VLLM_PIP := $(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := chromium chromium-driver
-WORKERS ?= 2
+WORKERS ?= 3
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
   --no-loadscope-reorder --durations=20
 FAST := tests --ignore=tests/e2e --ignore=tests/pipelines --ignore=tests/vllm
@@ -81,7 +81,7 @@ postgresql:
 	    "(as root: apt-get install postgresql)." >&2; \
 	fi
 
-check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop, two to three minutes
+check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop, two minutes
 	$(PYTEST) -m "not slow" --hypothesis-profile=quick $(FAST)
 
 lint: $(VENV)/.test

@@ -29,12 +29,15 @@ settings.load_profile("judgeline")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST_FIRST = ("tests/e2e/", "tests/vllm/", "tests/pipelines/")
-"""Folders whose tests wait more than they work, so that two workers end together."""
+LONGEST_FIRST = (
+    *("tests/e2e/test_crashes.py", "tests/e2e/test_living.py", "tests/vllm/test_managed_vllm.py"),
+    *("tests/e2e/", "tests/vllm/", "tests/pipelines/"),
+)
+"""Tests that wait more than they work: workers end together, and one vLLM server runs at a time."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what only `make test-all` runs to it, and begin with the folders that take longest."""
+    """Leave what only `make test-all` runs to it, and begin with what takes longest."""
     items.sort(key=_place)
     if not FULL:
         left_out = [item for item in items if item.get_closest_marker("full")]
@@ -43,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(item: pytest.Item) -> int:
-    named = (i for i, folder in enumerate(LONGEST_FIRST) if item.nodeid.startswith(folder))
+    named = (i for i, place in enumerate(LONGEST_FIRST) if item.nodeid.startswith(place))
     return next(named, len(LONGEST_FIRST))
 
 

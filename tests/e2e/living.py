@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 from ports import HOST, free_port
-from serving import Found, answers, environment, post, wait_for
+from processes import Found, wait_for
+from serving import answers, environment, post
 
 from resources.config.paths import ROOT
 

@@ -1,36 +1,17 @@
-"""What installations share: an environment, patience, and questions to a web server."""
+"""What installations share: an environment, and questions to a web server."""
 
 import http.client
 import json
 import os
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ports import HOST
-
-Found = TypeVar("Found")
 
 
 def environment(**variables: str) -> dict[str, str]:
     """The environment of this process, without what would say which installation it is."""
     foreign = ("JUDGELINE_", "DAGSTER_", "OPENAI_")
     return {k: v for k, v in os.environ.items() if not k.startswith(foreign)} | variables
-
-
-def wait_for(
-    what: str,
-    check: Callable[[], Found],
-    seconds: float = 180.0,
-    pause: float = 0.2,
-    told: Callable[[], str] = str,
-) -> Found:
-    """Return what `check` finds as soon as it finds something."""
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}: {told()}"
-        time.sleep(pause)
-    return found
 
 
 def answers(port: int) -> bool:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import dialogs
+import pandas as pd
 import pytest
 from browsing import Browser
 from living import Living, Timestamps
@@ -20,7 +21,7 @@ TRAITS = {
     "brisk": {"seed": 13, "noise": 1.3, "position_bias": 0.4},
 }
 EXAMPLE = "careful"
-BACKFILL_SECONDS = 1200
+BACKFILL_SECONDS, PATIENCE_SECONDS = 1200, 300
 MATRIX = "/assets/leaderboard?view=partitions"
 ASKING = ("verdicts", "score_verdicts", "choice_verdicts", "reliability_panel")
 
@@ -71,6 +72,15 @@ def following() -> set[str]:
     }
 
 
+LAUNCH = """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) {
+    __typename ... on LaunchBackfillSuccess { backfillId } } }"""
+
+
+def test_without_servers_a_backfill_says_how_to_start_them(judged: Living) -> None:
+    told = judged.command("backfill", "--judge", EXAMPLE, "--yes", code=1)
+    assert "never seen). Start one and leave it running: judgeline ui" in " ".join(told.split())
+
+
 def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
     alive: Living, browser: Browser, tmp_path: Path
 ) -> None:
@@ -96,21 +106,53 @@ def test_a_judge_added_while_it_runs_is_backfilled_from_the_browser(
     browser.photograph("partition-matrix", tmp_path)
 
 
-def test_a_further_judge_is_backfilled_from_the_command_line(alive: Living) -> None:
-    alive.settle()
+def test_a_further_judge_is_backfilled_from_the_command_line_and_again_for_nothing(
+    alive: Living,
+) -> None:
     before = alive.timestamps()
     configure(alive, FROM_COMMAND_LINE)
-    chosen = ("--judge", FROM_COMMAND_LINE, "--corpus", "arena", "--yes")
+    chosen = ("--judge", FROM_COMMAND_LINE, "--corpus", "arena", "--budget", "9000calls", "--yes")
     printed = alive.command("backfill", *chosen)
-    assert FROM_COMMAND_LINE in printed
+    own = f"arena|{FROM_COMMAND_LINE}"
+    assert f"done {own}" in printed
     alive.settle()
 
     after = alive.timestamps()
     assert moved(before, after) == []
     assert complete(after, FROM_COMMAND_LINE)
-    own = f"arena|{FROM_COMMAND_LINE}"
     asked = sum(alive.metadata(asset, own).get("n_asked", 0) for asset in ASKING)
     assert f"Together: {asked:,} calls" in printed
+
+    again = {
+        "assetSelection": [{"path": ["verdicts"]}, {"path": ["scored_battles"]}],
+        "partitionNames": [own],
+        "tags": [{"key": "judgeline/budget", "value": "1calls"}],  # all of it is stored
+    }
+    launched = alive.ask(LAUNCH, p=again)["launchPartitionBackfill"]["__typename"]
+    assert launched == "LaunchBackfillSuccess"
+    alive.wait("the interface's backfill", lambda: ended(alive), PATIENCE_SECONDS)
+    last = alive.timestamps()
+    assert last["verdicts"][own] > after["verdicts"][own]
+    assert last["verdicts"][f"arena|{EXAMPLE}"] == before["verdicts"][f"arena|{EXAMPLE}"]
+
+
+def test_a_judge_that_leaves_the_configuration_leaves_the_comparison_and_keeps_its_verdicts(
+    alive: Living,
+) -> None:
+    def table(*place: str) -> pd.DataFrame:
+        return pd.read_parquet(alive.home.joinpath("tables", *place).with_suffix(".parquet"))
+
+    judges = set(alive.keys("judge"))
+    left = judges - {FROM_COMMAND_LINE}
+    n_verdicts = len(table("verdicts", "arena", FROM_COMMAND_LINE))
+    alive.edit("judges", lambda known: known.pop(FROM_COMMAND_LINE))
+    alive.wait("its retirement", lambda: set(alive.keys("judge")) == left, PATIENCE_SECONDS)
+    alive.wait(
+        "the comparison without it",
+        lambda: FROM_COMMAND_LINE not in set(table("judge_comparison", "arena")["judge"]),
+        PATIENCE_SECONDS,
+    )
+    assert len(table("verdicts", "arena", FROM_COMMAND_LINE)) == n_verdicts > 0
 
 
 def ended(place: Living) -> bool:

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from living import REPOSITORY, Living
+from processes import below, is_alive, left_after, parent_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,37 +30,8 @@ def as_in_the_background() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def processes() -> dict[int, int]:
-    """The parent of each process that runs."""
-    parents = {}
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = place.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[0] != "Z":
-            parents[int(place.parent.name)] = int(fields[1])
-    return parents
-
-
-def below(owner: int) -> set[int]:
-    """What a process started, and what that started."""
-    parents, found = processes(), {owner}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {owner}
-
-
-def left_after(pids: set[int], seconds: float) -> list[str]:
-    """The commands of those that still run in the end."""
-    deadline = time.monotonic() + seconds
-    while (left := pids & processes().keys()) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return [command(pid)[:120] for pid in left]
-
-
 def end_all(pids: set[int]) -> None:
-    for pid in pids & processes().keys():
+    for pid in filter(is_alive, pids):
         os.kill(pid, signal.SIGKILL)
 
 
@@ -79,8 +50,7 @@ def begin_a_run(place: Living) -> None:
     owner = place.server.pid
 
     def forked() -> bool:
-        parents = processes()
-        return any("forkserver" in command(parents.get(pid, 0)) for pid in below(owner))
+        return any("forkserver" in command(parent_of(pid) or 0) for pid in below(owner))
 
     place.wait("a run", forked, 90, 0.1)
 
@@ -106,7 +76,7 @@ def test_servers_and_runs_end_with_the_interface(
     try:
         living.server.send_signal(number)
         assert living.server.wait(seconds) == code, living.told()
-        assert left_after(started, KILLED_SECONDS) == []
+        assert [command(pid)[:120] for pid in left_after(started, KILLED_SECONDS)] == []
         assert not living.answers()
     finally:
         end_all(started | {living.server.pid})

@@ -1,6 +1,7 @@
 """A corpus that grows from week to week: judges are asked about its new battles and no others."""
 
 from collections import Counter
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fault_server import Body, FaultServer, serving, shown_texts
 from installation import Installation, contested, graded
 
 from pipelines.definitions import build_definitions
+from pipelines.instance.homes import open_instance
 from pipelines.sensors.weekly import refreshed_corpora, weekly_refresh
 from resources.config.catalog import Catalog
 
@@ -73,16 +75,17 @@ def test_only_new_battles_are_asked_about(tmp_path: Path, monkeypatch: pytest.Mo
         asked[shown_texts(body)[0]] += 1
         return graded(body)
 
-    server = FaultServer(answer=counting)
-    with serving(server), dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        here = Installation(tmp_path / "here", server.url, N_FIRST, instance)
+    with serving(FaultServer(answer=counting)) as server, ExitStack() as opened:
+        here = Installation(tmp_path / "here", server.url, N_FIRST)
         config = tmp_path / "here" / "config"
         corpora = yaml.safe_load((config / "corpora.yaml").read_text())
         corpora["c"] |= {"judges": ["j"], "refresh": {"budget": f"{2 * N_MORE}calls"}}
         (config / "corpora.yaml").write_text(yaml.safe_dump(corpora))
         for name, value in here.variables.items():
             monkeypatch.setenv(name, value)
-        assert here.run().exit_code == 0
+        monkeypatch.delenv("DAGSTER_HOME", raising=False)
+        here.instance = opened.enter_context(open_instance())
+        assert here.run(select=["+leaderboard"]).exit_code == 0
         assert sum(asked.values()) == 2 * N_FIRST
         weeks = Weeks(here)
 

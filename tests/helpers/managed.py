@@ -1,16 +1,15 @@
 """What the tests of managed servers share: a vLLM that is none, and who is still alive."""
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+import processes
+from processes import is_alive as is_alive
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-_PATIENCE_S = 60.0
 
 
 @dataclass
@@ -43,17 +42,5 @@ def install(folder: Path) -> FakeVllm:
     return FakeVllm(folder, {"PYTHONPATH": path, "FAKE_VLLM_NOTES": str(folder), "FAKE_VLLM": "{}"})
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 def wait_for(happened: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not happened():
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {_PATIENCE_S:g} s in vain: {what}")
-        time.sleep(0.02)
+    processes.wait_for(what, happened, seconds=60, pause=0.02)

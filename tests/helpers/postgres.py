@@ -20,6 +20,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 from ports import HOST, free_port
+from processes import left_after
 
 DATABASE, USER = "judgeline", "judge"
 _SERVER_USER = "postgres"  # who runs the server when the tests run as root, which it refuses
@@ -145,10 +146,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         assert self._process is not None
         self._process.wait(30)
-        deadline = time.monotonic() + _PATIENCE_S
-        while any(_is_there(pid) for pid in pids):
-            assert time.monotonic() < deadline, f"some of {pids} do not die"
-            time.sleep(0.05)
+        assert not left_after(set(pids), _PATIENCE_S), f"some of {pids} do not die"
 
     def stop(self) -> None:
         """Stop the server in its own way, without waiting for clients; once is enough."""
@@ -202,12 +200,3 @@ def _own(path: Path) -> None:
 def _children(parent: int) -> list[int]:
     found = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii")
     return [int(pid) for pid in found.split()]
-
-
-def _is_there(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits to be collected does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -257,6 +257,7 @@ def test_a_list_of_columns_says_what_differs() -> None:
     assert (form.label, form.show(True), form.numeric) == ("Why", "yes", False)
 
 
+@pytest.mark.slow
 def test_a_drawing_needs_no_matplotlib() -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[1:];"

@@ -314,6 +314,7 @@ def _compact(base: str, n_times: int) -> None:
         VerdictStore(UPath(base)).compact(KEY)
 
 
+@pytest.mark.slow
 def test_writers_readers_and_compactors_at_once_lose_nothing(local: VerdictStore) -> None:
     context = multiprocessing.get_context("fork")
     base = local.base.path

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 from households import RUN, VERDICTS, Household
+from processes import below, left_after
 
 from judgeline.verdict.dictation import scripts
 
@@ -22,30 +23,6 @@ pytestmark = pytest.mark.slow
 
 PATIENCE_S = 300.0
 RUBRIC = "fenced-rubric.txt"
-
-
-def family(pid: int) -> set[int]:
-    """Everything that a process started and that what it started started, by its id."""
-    parents: dict[int, int] = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after_name = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-        except OSError:
-            continue
-        parents[int(file.parent.name)] = int(after_name.split()[1])
-    found: set[int] = set()
-    layer = {pid}
-    while layer := {child for child, parent in parents.items() if parent in layer}:
-        found |= layer
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def key_of(pids: set[int]) -> str:
@@ -111,14 +88,12 @@ def killed(household: Household) -> tuple[set[str], str]:
         assert run.poll() is None, run.stdout.read() + household.server_logs()
         assert time.monotonic() < deadline, household.server_logs()
         time.sleep(0.2)
-    started = family(run.pid)
+    started = below(run.pid)
     secret = key_of(started)
     assert len(started) >= 4  # the guard, the server, its engine and its worker
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
-    while any(map(is_alive, started)):
-        assert time.monotonic() < deadline, [pid for pid in started if is_alive(pid)]
-        time.sleep(0.1)
+    assert left_after(started, PATIENCE_S) == set()
     return set(store.statuses(key)), secret
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from browsing import opened
 from rich.console import Console
 
 from judgeline.cli import main
@@ -314,20 +315,8 @@ def test_the_report_shows_the_battles_costs_and_runs(finished):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A headless browser, or a skip that says what is missing."""
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip("needs Debian's chromium and chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", profile):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
+    with opened(tmp_path_factory.mktemp("profile"), logs=["browser"]) as one:
+        yield one.driver
 
 
 @pytest.mark.browser

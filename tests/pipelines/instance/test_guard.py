@@ -5,11 +5,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+from ports import free_port
+from processes import wait_for
 from starlette.routing import Route
 
 from pipelines.instance.guard import ALLOWED_HOSTS, allowed_hosts
@@ -57,23 +58,22 @@ class Door(NamedTuple):
         return self.status("/graphql", [*further, *upgrade])
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return not probe.connect_ex(("127.0.0.1", port))
+
+
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """The web server's own entry, over a workspace without code."""
     folder = tmp_path_factory.mktemp("home")
     (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = ("-m", "pipelines.instance.webserver", "--empty-workspace", "--port", str(port))
     environment = {**os.environ, "DAGSTER_HOME": str(folder), ALLOWED_HOSTS: f" {PROXY.upper()} ,"}
     server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment)
     try:
-        deadline = time.monotonic() + 90
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert server.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for("the web server", lambda: server.poll() is not None or answers(port), 90)
         yield Door(port)
     finally:
         server.terminate()

@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import left_after, wait_for
 
 from pipelines.instance import owned
 from resources.config.paths import ROOT
@@ -66,30 +66,15 @@ def begun(folder: Path, *arguments: str) -> owned.Process:
 
 def pids(folder: Path) -> list[int]:
     """The server and what it started."""
-    deadline = time.monotonic() + 60
-    while not (folder / "started").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for("the server", (folder / "started").exists, 60, 0.05)
     return [int(pid) for pid in (folder / "started").read_text().split()]
 
 
 def are_gone(found: list[int], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while running := [pid for pid in found if runs(pid)]:
-        if time.monotonic() > deadline:
-            for pid in running:
-                os.kill(pid, signal.SIGKILL)
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def runs(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    running = left_after(set(found), seconds)
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+    return not running
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -128,8 +128,8 @@ def quoted(text: str) -> str:
 
 
 @contextmanager
-def opened(profile: Path, *flags: str) -> Iterator[Browser]:
-    """Give a browser with a new profile, or skip the test that wants one where none is."""
+def opened(profile: Path, *flags: str, logs: Sequence[str] = ()) -> Iterator[Browser]:
+    """Give a browser with a new profile that keeps some logs, or skip the test where none is."""
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no chromium and chromedriver here: apt-get install chromium chromium-driver")
     from selenium import webdriver
@@ -138,6 +138,7 @@ def opened(profile: Path, *flags: str) -> Iterator[Browser]:
     options.binary_location = CHROMIUM
     for flag in (*FLAGS, *flags, f"--user-data-dir={profile}"):
         options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     try:
         yield Browser(driver)
