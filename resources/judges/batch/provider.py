@@ -55,7 +55,6 @@ class Provider:
 
     def upload(self, name: str, file: IO[bytes]) -> str:
         """Return the id of a file of requests, uploaded; by itself it costs nothing."""
-
         file.flush()
 
         async def send(connection: Connection) -> Any:
