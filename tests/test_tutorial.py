@@ -1,19 +1,39 @@
-"""The tutorial's code prints what the tutorial says."""
+"""The code of the tutorial and of the README runs, and prints what they say."""
 
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from judgeline.cli import app
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs/tutorial.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def words(line: str) -> list[str]:
     return line.split()
+
+
+def run_code_of(page: str, folder: Path) -> dict[str, Any]:
+    """Run a page's Python in the working directory, and return what it defines."""
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (folder / "code.py").write_text(code, encoding="utf-8")
+    return runpy.run_path("code.py")
+
+
+def test_the_readme_rates_the_file_of_the_tutorial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_code_of(PAGE, tmp_path)
+    board = run_code_of(README, tmp_path)["board"]
+    assert len(board.leaderboard) == 24
+    assert "model-23" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_file_of_the_tutorial_gives_its_board(
@@ -21,9 +41,7 @@ def test_the_file_of_the_tutorial_gives_its_board(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "110")
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "make.py").write_text(code, encoding="utf-8")
-    runpy.run_path("make.py")
+    run_code_of(PAGE, tmp_path)
     (board,) = re.findall(r"```\n\$ judgeline (rank .*?)\n(.*?)```", PAGE, re.DOTALL)
     printed = [
         words(line) for line in CliRunner().invoke(app, board[0].split()).output.splitlines()
