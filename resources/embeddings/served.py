@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-import openai
-from openai.types import CreateEmbeddingResponse
-
 from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings.embedder import Embedding, Vector, as_vector
 from resources.judges.live.bridge import as_completed
+from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError
-from resources.judges.live.replies import MalformedReplyError
+from resources.judges.live.replies import member
 from resources.judges.live.troubles import TROUBLES, Retries, RetryPolicy, Trouble
 
 _PLAIN = ("text",)
@@ -76,48 +74,46 @@ class ServedEmbedder:
                 yield from zip(batches[number], embeddings, strict=True)
 
     def _answers(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
-        client = self._endpoint.client(self._definition.timeout_s)
-        work = partial(self._embedded, client)
+        connection = Connection(self._endpoint, self._definition.timeout_s)
+        work = partial(self._embedded, connection)
         n_workers = self._definition.concurrency
         try:
-            yield from as_completed(batches, work, n_workers=n_workers, closing=client.close)
+            yield from as_completed(batches, work, n_workers=n_workers, closing=connection.close)
         except EndpointError as error:
             problem = f"embedding {self._definition.slug!r}: {error}"
         else:
             return
         raise EndpointError(problem)
 
-    async def _embedded(self, client: openai.AsyncOpenAI, texts: Sequence[str]) -> list[Embedding]:
+    async def _embedded(self, connection: Connection, texts: Sequence[str]) -> list[Embedding]:
         """Return what becomes of each text.
 
         An endpoint refuses all texts of a request for the sake of one: they are sent again in
         halves, until those that it refuses stand alone.
         """
-        outcome = await self._send(client, texts)
+        outcome = await self._send(connection, texts)
         if not isinstance(outcome, Trouble):
             return [Embedding(vector) for vector in outcome]
         if outcome.failure == "transport":  # the texts, or everything
             is_settled = outcome.action == "stop" and not outcome.is_doubtful
-            if is_settled or isinstance(await self._send(client, _PLAIN), Trouble):
+            if is_settled or isinstance(await self._send(connection, _PLAIN), Trouble):
                 raise EndpointError(self._failed_message(outcome, texts))
         if len(texts) == 1:
             return [Embedding(None, outcome.failure)]
         half = len(texts) // 2
         first, second = texts[:half], texts[half:]
-        return [*await self._embedded(client, first), *await self._embedded(client, second)]
+        return [*await self._embedded(connection, first), *await self._embedded(connection, second)]
 
-    async def _send(
-        self, client: openai.AsyncOpenAI, texts: Sequence[str]
-    ) -> list[Vector] | Trouble:
+    async def _send(self, connection: Connection, texts: Sequence[str]) -> list[Vector] | Trouble:
         """Return the vectors of the texts, or why they are refused."""
-        attempt = partial(self._attempt, client, texts)
+        attempt = partial(self._attempt, connection, texts)
         outcome = await self._retries.insist(attempt, self.counts)
         if isinstance(outcome, Trouble) and outcome.action == "retry":
             raise EndpointError(self._failed_message(outcome, texts))
         return outcome
 
     async def _attempt(
-        self, client: openai.AsyncOpenAI, texts: Sequence[str]
+        self, connection: Connection, texts: Sequence[str]
     ) -> list[Vector] | Trouble:
         await self._retries.until_open()
         self.counts["requests"] += 1
@@ -130,7 +126,7 @@ class ServedEmbedder:
         }
         try:
             async with asyncio.timeout(self._definition.timeout_s):
-                reply = await client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
+                reply = await connection.ask("/embeddings", body)
             vectors = read_vectors(reply, len(texts))
         except TROUBLES as error:
             return self._retries.diagnose(error, "\n".join(texts))
@@ -150,7 +146,7 @@ class ServedEmbedder:
 
 def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
     """Return the vectors of a reply, in the order of the texts that were sent."""
-    data = getattr(reply, "data", None)
+    data = member(reply, "data")
     if not isinstance(data, list) or len(data) != n_texts:
         found = len(data) if isinstance(data, list) else "no list of"
         raise MalformedReplyError(f"the reply holds {found} vectors for {n_texts} texts")
@@ -166,12 +162,12 @@ def read_vectors(reply: Any, n_texts: int) -> list[Vector]:
 
 def _tokens_of(reply: Any) -> int:
     """Return the tokens that a reply says it read; 0 if it does not say."""
-    n_tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+    n_tokens = member(member(reply, "usage"), "prompt_tokens")
     return n_tokens if type(n_tokens) is int and n_tokens > 0 else 0
 
 
 def _place(item: Any, n_texts: int) -> int:
-    place = getattr(item, "index", None)
+    place = member(item, "index")
     if type(place) is not int or not 0 <= place < n_texts:
         raise MalformedReplyError(
             f"a vector is for text {str(place)[:20]!r}, expected 0 to {n_texts - 1}"
@@ -181,7 +177,7 @@ def _place(item: Any, n_texts: int) -> int:
 
 def _vector(item: Any, place: int) -> Vector:
     try:
-        return as_vector(getattr(item, "embedding", None))
+        return as_vector(member(item, "embedding"))
     except ValueError as error:
         problem = f"the vector of text {place} is unusable: {error}"
     raise MalformedReplyError(problem)

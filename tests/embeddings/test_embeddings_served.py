@@ -179,7 +179,10 @@ MALFORMED = {
     ),
     "no base64": (changed(with_embedding("!!")), "text 2 is unusable"),
     "no data": (lambda body: JSONResponse({"object": "list"}), "no list of vectors"),
-    "a page": (lambda body: Response("<html>login</html>", media_type="text/html"), "no list of"),
+    "a page": (
+        lambda body: Response("<html>login</html>", media_type="text/html"),
+        "JSONDecodeError",
+    ),
 }
 
 

@@ -3,7 +3,6 @@
 from functools import partial
 from pathlib import Path
 
-import openai.resources.chat.completions  # noqa: F401  so that forks of this process have it
 import pandas as pd
 from upath import UPath
 

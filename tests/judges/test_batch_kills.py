@@ -224,8 +224,6 @@ STORM = f"""
     from channels import batch, live, on_question
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
-    import httpcore2, openai.resources.batches, openai.resources.chat.completions
-    import openai.resources.files
     moments = random.Random(3)
     for number in range(int(sys.argv[2])):
         make = (batch, live)[number % 2]

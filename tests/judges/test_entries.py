@@ -17,6 +17,7 @@ from resources.config.judges import JudgeDefinition, load_judges
 from resources.config.paths import ROOT
 from resources.judges.batch.judge import BatchJudge
 from resources.judges.catalog import open_judge, read_template, was_probed
+from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import Endpoint, find_endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed.hosting import Hosting
@@ -352,7 +353,7 @@ def test_bad_variables_are_named_and_not_shown(
     fields: dict[str, Any], variables: dict[str, str], named: str
 ) -> None:
     with pytest.raises(ValueError, match=named) as caught:
-        find_endpoint("j", ServedFields(model="m", **fields), variables).client(1.0)
+        Connection(find_endpoint("j", ServedFields(model="m", **fields), variables), 1.0)
     assert caught.value.__context__ is None
     assert "hush" not in str(caught.value)
 

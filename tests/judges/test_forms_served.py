@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -340,22 +339,22 @@ def test_a_reply_without_log_probabilities_keeps_its_words_and_has_no_chances(
     assert table["evidence"].eq("log-probabilities").sum() == len(table) - 2
 
 
-def told(word: str, chance: float, listed: Sequence[Any] = ()) -> SimpleNamespace:
-    return SimpleNamespace(**{"token": word}, logprob=math.log(chance), top_logprobs=[*listed])
+def told(word: str, chance: float, listed: Sequence[Any] = ()) -> dict[str, Any]:
+    return {"token": word, "logprob": math.log(chance), "top_logprobs": [*listed]}
 
 
 def test_what_a_judge_thought_takes_no_places_from_its_answer() -> None:
     """Alternatives are kept for the first tokens of the answer, not of what came before it."""
     listed = [told("A", 0.75), told("B", 0.25)]
     own = [told("A", 0.75, listed), told("\nGood", 0.75), told("<|im_end|>", 1e-4)]
-    choice = SimpleNamespace(
-        message=SimpleNamespace(content="A\nGood", refusal=None),
-        finish_reason="stop",
-        logprobs=SimpleNamespace(content=[told("hm ", 0.05)] * 30 + own),
-    )
+    choice = {
+        "message": {"content": "A\nGood", "refusal": None},
+        "finish_reason": "stop",
+        "logprobs": {"content": [told("hm ", 0.05)] * 30 + own},
+    }
     shown = Presentation("b0", "AB", 0, "q", "x", "y", "m", "n")
     form = ChoiceForm()
-    reply = read_reply(SimpleNamespace(choices=[choice]), shown, form)
+    reply = read_reply({"choices": [choice]}, shown, form)
     (reading,) = with_odds([reply], form, "log-probabilities")
     _, *chances, covered, perplexity, evidence = form.values(reading)
     assert chances == pytest.approx([0.75, 0.0, 0.25])

@@ -152,7 +152,9 @@ def test_each_closing_of_an_endpoint_is_said_once(
     reply = lambda s, b: error(429, "x", retry_after="1")  # noqa: E731
     warnings: list[str] = []
     with serving(failing(reply, lambda texts, n: "odd" if n < 2 else None)) as server:
-        given = answered(live(server, tmp_path, concurrency=6, warn=warnings.append), some(6))
+        together = RetryPolicy(8, 0.0, 0.0)  # all are sent again before the first is refused
+        asked = live(server, tmp_path, together, concurrency=6, warn=warnings.append)
+        given = answered(asked, some(6))
     assert [answer.failure for answer in given] == [None] * 6
     assert warnings == [f"HTTP 429, waits 1 s, attempt {n} of 8 ({server.url})" for n in (2, 3)]
 

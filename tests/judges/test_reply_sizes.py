@@ -6,7 +6,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -82,8 +81,8 @@ def served(url: str, folder: Path) -> ServedJudge:
     return ServedJudge("j", fields, PROMPT, site)
 
 
-def connected(server: Server) -> AbstractContextManager[Provider]:
-    return Provider.connected(Retries(Endpoint(server.url, KEY), ONCE, pytest.fail), 60.0)
+def provider(server: Server) -> Provider:
+    return Provider(Retries(Endpoint(server.url, KEY), ONCE, pytest.fail), 60.0)
 
 
 @pytest.mark.parametrize(
@@ -103,21 +102,15 @@ def test_vectors_without_an_end_are_broken_off(server: Server) -> None:
 
 
 def test_a_provider_of_batches_is_broken_off_too(server: Server) -> None:
-    with (
-        connected(server) as provider,
-        pytest.raises(EndpointError, match="longer than 67,108,864 bytes"),
-    ):
-        provider.look("batch_1")
+    with pytest.raises(EndpointError, match="longer than 67,108,864 bytes"):
+        provider(server).look("batch_1")
     assert server.sent < 80
 
 
 def test_a_file_of_results_is_read_from_disk_line_by_line(server: Server) -> None:
-    with Provider.connected(
-        Retries(Endpoint(server.url, KEY), ONCE, pytest.fail), 60.0
-    ) as provider:
-        lines = provider.lines("file-1")
-        assert lines is not None
-        assert max(map(len, lines)) == 64 * MIB
+    lines = provider(server).lines("file-1")
+    assert lines is not None
+    assert max(map(len, lines)) == 64 * MIB
     assert server.sent == 150
 
 

@@ -6,7 +6,6 @@ import html
 import json
 import re
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -157,10 +156,8 @@ def echoes(prompt: str, hostile: str, *, first: bool) -> list[str]:
 
 
 def reply(text: str) -> Any:
-    message = SimpleNamespace(content=text, refusal=None)
-    choice = SimpleNamespace(message=message, finish_reason="stop", logprobs=None)
-    usage = SimpleNamespace(prompt_tokens=1, completion_tokens=1)
-    return SimpleNamespace(choices=[choice], usage=usage)
+    choice = {"message": {"content": text}, "finish_reason": "stop", "logprobs": None}
+    return {"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
 
 
 def shown(hostile: str, *, first: bool, instruction: str = "Capital of France?") -> Presentation:

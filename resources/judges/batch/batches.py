@@ -24,6 +24,7 @@ from resources.judges.budget import Cost
 from resources.judges.judge import Presentation
 from resources.judges.live.costs import Meter, Usage, most_of, text_bytes
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
+from resources.judges.live.replies import member
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _GROWTH = 1.5
@@ -265,7 +266,7 @@ class Collector:
                 if told.get(batch_id) != state:
                     self._tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
                 told[batch_id] = state
-                if batch.status in _ENDED:
+                if batch.get("status") in _ENDED:
                     del awaited[batch_id]
                     yield record, batch
             if not awaited:
@@ -304,10 +305,10 @@ class Collector:
         self, record: Record, batch: Any, wanted: Mapping[str, Presentation]
     ) -> dict[str, Result]:
         """Return the results of an ended batch by call; also of those that were not carried out."""
-        files = [name for name in (batch.output_file_id, batch.error_file_id) if name]
-        if batch.status == "failed" and not files:
+        files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
+        if batch["status"] == "failed" and not files:
             self._records.drop(record)
-            refused = f"batch {batch.id} was refused: {_reasons(batch)}"
+            refused = f"batch {batch['id']} was refused: {_reasons(batch)}"
             return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
         found: dict[str, Result] = {}
         contents = [self._patiently(partial(self._provider.lines, name)) for name in files]
@@ -321,21 +322,24 @@ class Collector:
         missing = wanted.keys() - found.keys()
         is_whole = len(there) == len(files)
         if missing and not is_whole:
-            self._tell(f"results of batch {batch.id} are gone: {len(missing):,} calls are lost")
+            self._tell(f"results of batch {batch['id']} are gone: {len(missing):,} calls are lost")
         return found | dict.fromkeys(missing, NOTHING if is_whole else LOST)
 
 
 def _state(batch: Any) -> str:
-    counts = getattr(batch, "request_counts", None)
-    if counts is None:
-        return str(batch.status)
-    return f"{batch.status}, {counts.completed:,} answered, {counts.failed:,} failed"
+    status, counts = str(batch.get("status")), batch.get("request_counts")
+    if not isinstance(counts, dict):
+        return status
+    done, failed = counts.get("completed"), counts.get("failed")
+    return f"{status}, {done or 0:,} answered, {failed or 0:,} failed"
 
 
 def _reasons(batch: Any) -> str:
-    errors = getattr(getattr(batch, "errors", None), "data", None) or []
+    listed = member(batch.get("errors"), "data")
+    errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     said = [
-        f"{one.message or one.code}" + (f" (line {one.line})" if one.line else "")
+        f"{one.get('message') or one.get('code')}"
+        + (f" (line {line})" if (line := one.get("line")) else "")
         for one in errors[:_SHOWN]
     ]
     more = f" and {len(errors) - _SHOWN} more" if len(errors) > _SHOWN else ""

@@ -115,10 +115,8 @@ class BatchJudge(_Recorded):
         """Yield answers by call: batch after batch, for as long as the budget covers another."""
         retries = Retries(self._site.endpoint, self._site.policy, self._warn)
         meter = Meter(budget, self._fields.price_per_million, self.counts, self._warn)
-        with (
-            Provider.connected(retries, self._fields.timeout_s) as provider,
-            Reservations.of(meter) as held,
-        ):
+        provider = Provider(retries, self._fields.timeout_s)
+        with Reservations.of(meter) as held:
             submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
             collector = Collector(
                 provider,

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
-from openai.types.chat import ChatCompletion
-
-from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.form import Form
 from resources.judges.judge import Answer, Presentation
-from resources.judges.live.replies import MalformedReplyError, read_reply, understood
-from resources.judges.live.troubles import RetryPolicy, Trouble, diagnose_status
+from resources.judges.live.connection import MalformedReplyError
+from resources.judges.live.replies import read_reply, understood
+from resources.judges.live.troubles import RetryPolicy, Trouble, codes_in, diagnose_status
 
 CHAT = "/v1/chat/completions"
 
@@ -118,7 +118,7 @@ def read_result(
     status, body = reply.get("status_code"), _mapping(reply.get("body"))
     if status == 200:
         try:
-            reading = understood(body, lambda found: _reading(found, shown, form))
+            reading = understood(body, partial(read_reply, shown=shown, form=form))
         except MalformedReplyError as error:
             return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
         return Result(reading.answer, is_billed=True, value=reading.value)
@@ -129,19 +129,14 @@ def read_result(
     return Result(answer, is_billed=False, hopeless=stopped)
 
 
-def _reading(body: dict[str, Any], shown: Presentation, form: Form) -> Reading:
-    return read_reply(ChatCompletion.model_construct(**body), shown, form)
-
-
 def _trouble(
     status: Any, error: dict[str, Any], policy: RetryPolicy, shown: Presentation
 ) -> Trouble:
     said = f"{error.get('code')}: {error.get('message')}"[:_READ]
     if not isinstance(status, int):  # it was never sent: the batch expired or was cancelled
         return Trouble("retry", "transport", None, said)
-    codes = {str(error[name]) for name in ("code", "type") if error.get(name)}
     texts = "\n".join((shown.instruction, shown.first_completion, shown.second_completion))
-    return diagnose_status(status, said, {}, policy, codes=codes, shown=texts)
+    return diagnose_status(status, said, {}, policy, codes=codes_in(error), shown=texts)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

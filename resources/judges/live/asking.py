@@ -7,12 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import openai
-from openai.types.chat import ChatCompletion
-
 from resources.judges.budget import Cost
 from resources.judges.forms.form import Form, Prompt, Reading
 from resources.judges.judge import Answer, Presentation
+from resources.judges.live.connection import Connection, StatusError
 from resources.judges.live.costs import Meter, Usage, may_be_billed, most_of, text_bytes
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
@@ -47,14 +45,14 @@ class Asker:
 
     def __init__(
         self,
-        client: openai.AsyncOpenAI,
+        connection: Connection,
         retries: Retries,
         meter: Meter,
         *,
         concurrency: int,
         timeout_s: float,
     ) -> None:
-        self._client, self._retries, self._meter = client, retries, meter
+        self._connection, self._retries, self._meter = connection, retries, meter
         self._endpoint, self._timeout_s = retries.endpoint, timeout_s
         self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
 
@@ -129,15 +127,16 @@ class Asker:
             spent = most
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    reply = await self._post(messages, request)
+                    body = {"messages": messages, **request}
+                    reply = await self._connection.ask("/chat/completions", body)
                 usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
                 spent = meter.cost(usage, most)
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)
                 trouble = self._retries.diagnose(error, shown)
-                if isinstance(error, openai.APIStatusError) and not may_be_billed(
-                    error.status_code, trouble.failure
+                if isinstance(error, StatusError) and not may_be_billed(
+                    error.status, trouble.failure
                 ):
                     spent = Cost()
                 elif spent is most:
@@ -145,11 +144,6 @@ class Asker:
                 return trouble
             finally:
                 meter.budget.settle(most, spent)
-
-    async def _post(self, messages: list[Message], request: dict[str, Any]) -> ChatCompletion:
-        """Send a request as it is: the method made for it would first rewrite what needs none."""
-        body = {"messages": messages, **request}
-        return await self._client.post("/chat/completions", cast_to=ChatCompletion, body=body)
 
     async def _is_granted(self, most: Cost) -> bool:
         """Wait while other requests may leave over what this one needs."""

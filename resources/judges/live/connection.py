@@ -1,113 +1,137 @@
 """The HTTP connection to an endpoint: it leads where the definition says, and nowhere else."""
 
 import ipaddress
-from collections.abc import AsyncIterator, Iterator
+import json
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
-import httpx2
-import openai
+import aiohttp
+import truststore
+from yarl import URL
 
-from resources.judges.live.replies import MalformedReplyError
+from resources.judges.live.endpoint import Endpoint
 
-HEADERS = {"Accept-Encoding": "identity"}
-"""Sent with every request: a short compressed body may unpack to more than the memory holds."""
-
-_CONNECT_S = 10.0
 MOST_BYTES = 64 << 20
 """Bytes at which a reply is broken off, whatever its headers say."""
 
 _MOST_FILE_BYTES = 8 << 30  # of results, which are read from disk line by line
+_CONNECT_S = 10.0
+_JSON = {"Content-Type": "application/json"}
 
 
-def timeout(timeout_s: float) -> openai.Timeout:
-    """Return how long a request may be silent: less for one that reaches nobody at all."""
-    return openai.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S))
+class MalformedReplyError(Exception):
+    """A body that the protocol does not know: half a reply, or another program's; worth a retry."""
 
 
-def connection(url: str, timeout_s: float, *, sends_key: bool = True) -> Any:
-    """Return a client that follows no redirect, and asks no proxy for this machine itself.
+class StatusError(Exception):
+    """A reply whose HTTP status is no success: its text, and the error that this may hold."""
 
-    Without `sends_key` the header with the key, which the protocol's client insists on, is
-    left out.
+    def __init__(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status, self.text, self.headers = status, text, headers
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            body = None
+        self.error = body.get("error", body) if isinstance(body, dict) else body
+
+
+class Connection:
+    """Sends requests to one endpoint, each once; opened by the first one, in its event loop.
+
+    It follows no redirect, takes no packed body, and asks no proxy for this machine itself.
     """
-    hooks = {"request": [] if sends_key else [_drop_key_async], "response": [_bound_async]}
-    return openai.DefaultAsyncHttpxClient(event_hooks=hooks, **_settings(url, timeout_s))
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        if endpoint.key is None:
+            raise ValueError(endpoint.no_key)
+        self._endpoint, self._timeout_s = endpoint, timeout_s
+        self._session: aiohttp.ClientSession | None = None
+        self._proxy = _proxy(endpoint.url)
+
+    async def ask(self, path: str, body: Any = None, **query: str) -> Any:
+        """Return the JSON of the reply to a body, or of a page without one."""
+        if body is None:
+            return await self.send("GET", path, query)
+        return await self.send("POST", path, query, data=json.dumps(body).encode(), headers=_JSON)
+
+    async def send(self, method: str, path: str, query: Mapping[str, str] = {}, **sent: Any) -> Any:
+        """Return the JSON of the reply to a request."""
+        async with self.pieces(method, path, query, **sent) as pieces:
+            return json.loads(await _whole(pieces))
+
+    @asynccontextmanager
+    async def pieces(
+        self, method: str, path: str, query: Mapping[str, str] = {}, **sent: Any
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Give the body of a successful reply as it comes; StatusError for any other status."""
+        query = {**dict(self._endpoint.query), **query}
+        asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
+        url = URL(f"{self._endpoint.url}{path}{asked}", encoded=True)
+        async with self._opened().request(
+            method, url, allow_redirects=False, proxy=self._proxy, **sent
+        ) as reply:
+            pieces = _bounded(reply, _MOST_FILE_BYTES if path.endswith("/content") else MOST_BYTES)
+            if not 200 <= reply.status < 300:
+                text = (await _whole(pieces)).decode("utf-8", "replace")
+                raise StatusError(reply.status, text, reply.headers)
+            yield pieces
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connect_s = min(self._timeout_s, _CONNECT_S)
+            context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=context),
+                headers=self._endpoint.sent_headers,
+                timeout=aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=self._timeout_s),
+                auto_decompress=False,
+            )
+        return self._session
 
 
-def blocking_connection(url: str, timeout_s: float, *, sends_key: bool = True) -> Any:
-    """Return the same for requests one after another, whose files of results may be long."""
-    hooks = {"request": [] if sends_key else [_drop_key], "response": [_bound]}
-    return openai.DefaultHttpxClient(event_hooks=hooks, **_settings(url, timeout_s))
+async def _bounded(reply: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+    """Yield a body, broken off at a number of bytes; a packed one is refused unread."""
+    packing = reply.headers.get("content-encoding", "").strip().lower()
+    if packing not in ("", "identity"):
+        raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
+    length = reply.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:18]) > most:
+        raise MalformedReplyError(f"the reply announces {length[:18]} bytes, more than {most:,}")
+    left = most
+    async for piece in reply.content.iter_any():
+        left -= len(piece)
+        if left < 0:
+            raise MalformedReplyError(f"the reply is longer than {most:,} bytes")
+        yield piece
 
 
-def _settings(url: str, timeout_s: float) -> dict[str, Any]:
-    return {
-        "follow_redirects": False,
-        "trust_env": not is_loopback(url),
-        "timeout": timeout(timeout_s),
-    }
+async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL; none can reach this machine for us."""
+    parts = urlsplit(url)
+    if is_loopback(url) or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    named = urllib.request.getproxies()
+    return named.get(parts.scheme) or named.get("all")
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether a URL leads to this machine, which no proxy can reach for us."""
+    """Return whether a URL leads to this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _drop_key(request: Any) -> None:
-    request.headers.pop("authorization", None)
-
-
-async def _drop_key_async(request: Any) -> None:
-    _drop_key(request)
-
-
-def _require_unpacked(response: Any) -> None:
-    packing = response.headers.get("content-encoding", "").strip().lower()
-    if packing not in ("", "identity"):
-        raise MalformedReplyError(f"the reply is packed as {packing[:20]!r}, unasked")
-
-
-class _Bounded(httpx2.AsyncByteStream, httpx2.SyncByteStream):
-    """The body of a reply, broken off at a number of bytes."""
-
-    def __init__(self, stream: Any, most: int) -> None:
-        self._stream, self._left, self._most = stream, most, most
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
-            yield self._counted(piece)
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from map(self._counted, self._stream)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def _counted(self, piece: bytes) -> bytes:
-        self._left -= len(piece)
-        if self._left < 0:
-            raise MalformedReplyError(f"the reply is longer than {self._most:,} bytes")
-        return piece
-
-
-def _bound(response: Any) -> None:
-    """Refuse a packed body unread, and bound the bytes that are read of any other."""
-    _require_unpacked(response)
-    is_file = response.request.url.path.endswith("/content")
-    most = _MOST_FILE_BYTES if is_file else MOST_BYTES
-    length = response.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:18]) > most:
-        raise MalformedReplyError(f"the reply announces {length[:18]} bytes, more than {most:,}")
-    response.stream = _Bounded(response.stream, most)
-
-
-async def _bound_async(response: Any) -> None:
-    _bound(response)

@@ -1,12 +1,9 @@
-"""Endpoint of a served judge: address and key; the key stays out of everything that is written.
-
-The protocol's client takes most of a second to import, so that it is imported where one is made.
-"""
+"""Endpoint of a served judge: address and key; the key stays out of everything that is written."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from resources.judges.live.fields import (
     ENVIRONMENT_NAME,
@@ -15,14 +12,10 @@ from resources.judges.live.fields import (
     variable_of,
 )
 
-if TYPE_CHECKING:
-    import openai
-
 OPENAI_URL = "https://api.openai.com/v1"
-_NO_KEY = "none"  # the client insists on one
+_ACCOUNT = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+_NO_KEY = "none"
 _SHORTEST_SECRET = 8  # what servers without keys are given is shorter: EMPTY, x, token
-
-C = TypeVar("C", "openai.AsyncOpenAI", "openai.OpenAI")
 
 
 class EndpointError(RuntimeError):
@@ -65,45 +58,21 @@ class Endpoint:
         long = {word for word in words if len(word) >= _SHORTEST_SECRET}
         return long if self.key in (None, _NO_KEY) else {self.key, *long}
 
-    def client(self, timeout_s: float) -> "openai.AsyncOpenAI":
-        """Return a client that leaves retries to us: there is one policy, not two."""
-        import openai
-
-        from resources.judges.live.connection import connection
-
-        return self._ours(openai.AsyncOpenAI, connection, timeout_s)
-
-    def blocking_client(self, timeout_s: float) -> "openai.OpenAI":
-        """Return a client of the same kind for what happens one after another."""
-        import openai
-
-        from resources.judges.live.connection import blocking_connection
-
-        return self._ours(openai.OpenAI, blocking_connection, timeout_s)
-
-    def _ours(self, kind: Callable[..., C], connect: Callable[..., Any], timeout_s: float) -> C:
-        from resources.judges.live.connection import HEADERS, timeout
-
-        if self.key is None:
-            raise ValueError(self.no_key)
-        client = kind(
-            http_client=connect(self.url, timeout_s, sends_key=self._sends_key),
-            api_key=self.key,
-            base_url=self.url,
-            timeout=timeout(timeout_s),
-            max_retries=0,
-            default_headers={**dict(self.headers), **HEADERS},
-            default_query=dict(self.query),
-        )
-        if self.url != OPENAI_URL:  # others need not know whose account there is at OpenAI
-            client.organization = client.project = None
-        return client
-
     @property
-    def _sends_key(self) -> bool:
-        """Whether `Authorization` is sent: not where only other headers hold a secret."""
-        named = {name.casefold() for name, _ in self.headers}
-        return self.key != _NO_KEY or not self.header_secrets or "authorization" in named
+    def sent_headers(self) -> dict[str, str]:
+        """Headers of every request: no key where only other headers hold a secret.
+
+        A short packed body may unpack to more than the memory holds, so that none is accepted.
+        """
+        sent = {"Accept-Encoding": "identity", **dict(self.headers)}
+        if self.url == OPENAI_URL:  # others need not know whose account there is
+            sent |= {
+                _ACCOUNT[name]: os.environ[name] for name in _ACCOUNT.keys() & os.environ.keys()
+            }
+        names_key = "authorization" in {name.casefold() for name, _ in self.headers}
+        if not names_key and (self.key != _NO_KEY or not self.header_secrets):
+            sent["Authorization"] = f"Bearer {self.key}"
+        return sent
 
 
 def find_endpoint(

@@ -11,14 +11,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import openai
-
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget
 from resources.judges.forms.form import Form, Prompt, Reading
 from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
+from resources.judges.live.connection import Connection
 from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
@@ -156,11 +155,11 @@ class ServedJudge:
         if not presentations:
             return
         self.require_price(budget)
-        client = self._client()
-        asker = self._asker(client, budget)
+        connection = self._connection()
+        asker = self._asker(connection, budget)
         work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
-        given = as_completed(presentations, work, n_workers=n_workers, closing=client.close)
+        given = as_completed(presentations, work, n_workers=n_workers, closing=connection.close)
         lost = 0
         with contextlib.closing(given):
             for position, reading in given:
@@ -263,15 +262,13 @@ class ServedJudge:
             request |= LOG_PROBABILITIES if listed is None else listing(listed)
         return request
 
-    def _client(self, at_most_s: float = math.inf) -> openai.AsyncOpenAI:
-        return self._site.endpoint.client(min(self._fields.timeout_s, at_most_s))
+    def _connection(self, at_most_s: float = math.inf) -> Connection:
+        return Connection(self._site.endpoint, min(self._fields.timeout_s, at_most_s))
 
-    def _asker(
-        self, client: openai.AsyncOpenAI, budget: Budget, at_most_s: float = math.inf
-    ) -> Asker:
+    def _asker(self, connection: Connection, budget: Budget, at_most_s: float = math.inf) -> Asker:
         fields = self._fields
         return Asker(
-            client,
+            connection,
             Retries(self._site.endpoint, self._site.policy, self._warn),
             Meter(budget, fields.price_per_million, self.counts, self._warn),
             concurrency=fields.concurrency,
@@ -283,15 +280,17 @@ class ServedJudge:
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
         """Return the capabilities of an endpoint, asked now, and remember them."""
-        client = self._client(_PROBE_S)
-        asker = self._asker(client, Budget(), _PROBE_S)  # small, and needed to know what is stored
+        connection = self._connection(_PROBE_S)
+        asker = self._asker(
+            connection, Budget(), _PROBE_S
+        )  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:
             return asker.send(QUESTION, request, require_message)
 
         try:
-            probe = Probe(send, client, self._model, self._fields.decoding)
-            found: Capabilities = run_once(ask(probe, *known), client.close)
+            probe = Probe(send, connection, self._model, self._fields.decoding)
+            found: Capabilities = run_once(ask(probe, *known), connection.close)
         except EndpointError as error:
             message = self._site.endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)

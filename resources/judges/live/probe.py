@@ -7,16 +7,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import openai
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
 from resources.judges.forms.form import Form
+from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.fields import Decoding, ServedFields, require_chance
 from resources.judges.live.prompt import named_schema
+from resources.judges.live.replies import member
 from resources.judges.live.troubles import Trouble
 
 _VERSION = "1"
@@ -138,10 +139,8 @@ class Probe:
     A server in trouble raises EndpointError: what it cannot do says nothing about what it can.
     """
 
-    def __init__(
-        self, send: Send, client: openai.AsyncOpenAI, model: str, decoding: Decoding
-    ) -> None:
-        self._send_once, self._client, self._model = send, client, model
+    def __init__(self, send: Send, connection: Connection, model: str, decoding: Decoding) -> None:
+        self._send_once, self._connection, self._model = send, connection, model
         self._room = min(_ROOM, decoding.max_tokens)
         self._base = {"model": model, **sampling(decoding)}
 
@@ -150,7 +149,7 @@ class Probe:
         limit = await self._limit_field()
         schema = await self._has_json_schema(limit)
         logs = await self._unless_refused(limit, LOG_PROBABILITIES, "log-probabilities")
-        return Capabilities(limit, schema, _holds_logs(logs), await self._max_context())
+        return Capabilities(limit, schema, bool(_logs_in(logs)), await self._max_context())
 
     async def again(self, found: Capabilities) -> Capabilities:
         """Send one small request to an endpoint that was probed before."""
@@ -162,9 +161,7 @@ class Probe:
             what = f"log-probabilities of {n} tokens"
             reply = await self._unless_refused(found.limit_field, listing(n), what)
             # some servers list nothing, and do not say so
-            if _holds_logs(reply) and any(
-                getattr(token, "top_logprobs", None) for token in reply.choices[0].logprobs.content
-            ):
+            if any(member(token, "top_logprobs") for token in _logs_in(reply)):
                 return replace(found, alternatives=n)
         return replace(found, alternatives=0)
 
@@ -199,9 +196,9 @@ class Probe:
         reply = await self._unless_refused(limit, schema, "a JSON schema")
         if reply is None:
             return False
-        choice = reply.choices[0]
-        text = (choice.message.content or "").strip()
-        if choice.finish_reason == "length" and text.startswith("{"):
+        choice = reply["choices"][0]
+        text = (choice["message"].get("content") or "").strip()
+        if choice.get("finish_reason") == "length" and text.startswith("{"):
             return True
         try:
             return json.loads(text) in [{"colour": colour} for colour in _COLOURS]
@@ -233,14 +230,14 @@ class Probe:
         """Return the context that the list of models states, as vLLM's does; None elsewhere."""
         try:
             async with asyncio.timeout(_LIST_S):
-                listed = await self._client.models.list()
-            own = [entry for entry in listed.data if entry.id == self._model]
-            length = own[0].max_model_len  # type: ignore[attr-defined]
+                listed = await self._connection.ask("/models")
+            own = [entry for entry in listed["data"] if entry["id"] == self._model]
+            length = own[0]["max_model_len"]
         except Exception:  # no necessity, and servers list all sorts of things
             return None
         return length if type(length) is int and length > 0 else None
 
 
-def _holds_logs(reply: Any) -> bool:
-    choice = reply and reply.choices[0]
-    return bool(getattr(getattr(choice, "logprobs", None), "content", None))
+def _logs_in(reply: Any) -> list[Any]:
+    logs = member(member(reply["choices"][0], "logprobs"), "content") if reply else None
+    return logs if isinstance(logs, list) else []

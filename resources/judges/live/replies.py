@@ -8,6 +8,7 @@ from judgeline.verdict import RubricError
 from resources.judges.alignment import answer_span
 from resources.judges.forms.form import Form, Reading
 from resources.judges.judge import Answer, Presentation
+from resources.judges.live.connection import MalformedReplyError
 from resources.judges.live.prompt import readable
 
 R = TypeVar("R")
@@ -27,18 +28,14 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 """Ends of answers that fail, each with its class of failure and the reason."""
 
 
-class MalformedReplyError(Exception):
-    """A body that is no chat completion: half a reply, or another program's; worth a retry."""
-
-
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
     """Return the reading of a chat completion; an unreadable answer has a class of failure.
 
     Only the message that the judge wrote is read. Scores that stand in the presented texts are
     not its own, and an answer that did not come to its own end is none.
     """
-    choice = require_message(completion).choices[0]
-    text = readable(choice.message.content or "")
+    choice = require_message(completion)["choices"][0]
+    text = readable(choice["message"].get("content") or "")
     failure, reason = _early_end(choice, text)
     value = None
     if failure is None:
@@ -61,13 +58,18 @@ def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
 
 def require_message(completion: Any) -> Any:
     """Return a chat completion that holds a message; MalformedReplyError for anything else."""
-    choices = getattr(completion, "choices", None)
+    choices = member(completion, "choices")
     if not isinstance(choices, list) or not choices:
         raise MalformedReplyError("the reply holds no choices")
-    message = getattr(choices[0], "message", None)
-    if message is None or not isinstance(getattr(message, "content", 0), str | None):
+    message = member(choices[0], "message")
+    if not isinstance(message, dict) or not isinstance(message.get("content"), str | None):
         raise MalformedReplyError("the reply holds no message of text")
     return completion
+
+
+def member(value: Any, name: str) -> Any:
+    """Return what stands under a name in a part of a reply; None where nothing does."""
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def understood(reply: Any, read: Callable[[Any], R]) -> R:
@@ -83,14 +85,15 @@ def understood(reply: Any, read: Callable[[Any], R]) -> R:
 
 def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
     """Return how an answer failed before it could be read, and why; None if it did not."""
-    if (end := _FAILED_ENDS.get(str(choice.finish_reason))) is not None:
+    finish = choice.get("finish_reason")
+    if (end := _FAILED_ENDS.get(str(finish))) is not None:
         return end
     if _refused(choice) and not text:
         return "refusal", None
-    if getattr(choice.message, "tool_calls", None) and not text:
+    if choice["message"].get("tool_calls") and not text:
         return _TOOL_CALL
     if not _is_ended(choice):
-        return "truncated", f"it ended with {str(choice.finish_reason)[:40]!r}, not by itself"
+        return "truncated", f"it ended with {str(finish)[:40]!r}, not by itself"
     return None, None
 
 
@@ -100,34 +103,34 @@ def _is_ended(choice: Any) -> bool:
     A server may state that it does not know, by null; one that leaves the field out states
     nothing.
     """
-    if choice.finish_reason == "error":
+    finish = choice.get("finish_reason")
+    if finish == "error":
         raise MalformedReplyError("the provider broke the answer off")
-    if choice.finish_reason is None:
-        return "finish_reason" in getattr(choice, "model_fields_set", ())
-    return str(choice.finish_reason).lower() in _ENDINGS
+    if finish is None:
+        return "finish_reason" in choice
+    return str(finish).lower() in _ENDINGS
 
 
 def _refused(choice: Any) -> str | None:
-    refusal = getattr(choice.message, "refusal", None)
+    refusal = choice["message"].get("refusal")
     return readable(refusal) if isinstance(refusal, str) and refusal else None
 
 
 def _name_in(completion: Any, field: str) -> str | None:
-    name = getattr(completion, field, None)
+    name = completion.get(field)
     return name if isinstance(name, str) and name else None
 
 
 def tokens_of(completion: Any) -> tuple[int, int]:
     """Return the prompt and completion tokens that a reply states; zeros where it does not."""
-    usage = getattr(completion, "usage", None)
-    asked, said = (getattr(usage, f"{part}_tokens", None) for part in ("prompt", "completion"))
-    return _count(asked), _count(said)
+    usage = member(completion, "usage")
+    return _count(member(usage, "prompt_tokens")), _count(member(usage, "completion_tokens"))
 
 
 def answer_bytes(completion: Any) -> int:
     """Return the bytes of the answer in a reply; 0 where there is none to read."""
     try:
-        text = understood(completion, require_message).choices[0].message.content
+        text = require_message(completion)["choices"][0]["message"].get("content")
     except MalformedReplyError:
         return 0
     return len((text or "").encode("utf-8", "surrogatepass"))
@@ -143,14 +146,14 @@ def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | No
     Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
     tokens than so many are read by nobody, and are most of the bytes.
     """
-    content = getattr(getattr(choice, "logprobs", None), "content", None)
+    content = member(choice.get("logprobs"), "content")
     if not isinstance(content, list) or not content:
         return None
     try:
         said = [_told(token) for token in content]
         span = None if n_listed is None else answer_span([word for word, _ in said], text)
         start = 0 if span is None else span.start
-        listed = [_tops(token) for token in content[start:][:n_listed]]
+        listed = [token.get("top_logprobs") or [] for token in content[start:][:n_listed]]
         listed += [[]] * (len(content) - start - len(listed))
         told = [
             [*one, [_told(top) for top in tops]]
@@ -162,10 +165,7 @@ def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | No
 
 
 def _told(token: Any) -> tuple[str, float]:
-    if not isinstance(token.token, str) or not isinstance(token.logprob, int | float):
+    word, log_prob = member(token, "token"), member(token, "logprob")
+    if not isinstance(word, str) or not isinstance(log_prob, int | float):
         raise TypeError("no log-probability of a token")
-    return readable(token.token), token.logprob
-
-
-def _tops(token: Any) -> list[Any]:
-    return getattr(token, "top_logprobs", None) or []
+    return readable(word), log_prob

@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import aiohttp
 import numpy as np
-import openai
 
 from judgeline.report import inert
+from resources.judges.live.connection import MalformedReplyError, StatusError
 from resources.judges.live.endpoint import Endpoint
-from resources.judges.live.replies import MalformedReplyError
 
 R = TypeVar("R")
 
 _LOG = logging.getLogger(__name__)
 
 TROUBLES = (
-    openai.APIError,
+    StatusError,
+    aiohttp.ClientError,
     ValueError,  # a body that is no JSON, no UTF-8, or holds a number of thousands of digits
-    LookupError,  # or is said to be in an encoding that nobody knows
     RecursionError,
     TimeoutError,
     MalformedReplyError,
@@ -164,12 +164,18 @@ def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
 
     A server that quotes `shown`, the text of the request, says nothing about itself by that.
     """
-    if not isinstance(error, openai.APIStatusError):
+    if not isinstance(error, StatusError):
         told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
         return Trouble("retry", "transport", None, ": ".join(told))
-    codes = {str(code) for code in (error.code, error.type) if code}
-    words, headers = said_in(error.body) or _page(error.response), error.response.headers
-    return diagnose_status(error.status_code, words, headers, policy, codes=codes, shown=shown)
+    words = said_in(error.error) or error.text[:_READ]
+    codes = codes_in(error.error)
+    return diagnose_status(error.status, words, error.headers, policy, codes=codes, shown=shown)
+
+
+def codes_in(error: object) -> set[str]:
+    """Return the codes by which a server names an error, as texts."""
+    named = (error.get(name) for name in ("code", "type")) if isinstance(error, dict) else ()
+    return {str(code) for code in named if code}
 
 
 def diagnose_status(
@@ -212,13 +218,6 @@ def said_in(body: object) -> str:
         found = (said_in(body.get(name)) for name in ("message", "msg", "detail", "error"))
         return next(filter(None, found), "")
     return ""
-
-
-def _page(response: Any) -> str:
-    try:
-        return str(response.text[:_READ])
-    except (ValueError, LookupError, RuntimeError):  # unreadable, or never read to its end
-        return ""
 
 
 def _failure_of(status: int, codes: str, words: str, shown: str) -> str:
