@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 KEY = "sk-hush/7Qk3+9zX~Vw0=LmT5&rB8?yN2"
 N_BATTLES = 60
-SET = {"MY_KEY": KEY, "OPENAI_LOG": "debug"}
+SET = {"MY_KEY": KEY, "PYTHONASYNCIODEBUG": "1"}
 
 
 def forms(key: str) -> set[str]:
@@ -105,7 +105,7 @@ def test_a_run_leaves_the_key_nowhere(tmp_path: Path) -> None:
         place = installed(tmp_path, server)
         words: dict[str, str] = {}
         for arguments in (
-            ("run", "--corpus", "c", "--judge", "j"),
+            ("run", "--corpus", "c", "--judge", "j", "--verbose"),
             ("run", "--corpus", "c", "--judge", "j", "--dry-run"),
             ("verdicts", "explain", "b0", "--judge", "j"),
             ("judges",),
@@ -113,7 +113,8 @@ def test_a_run_leaves_the_key_nowhere(tmp_path: Path) -> None:
             code, words[" ".join(arguments)] = place.command(*arguments)
             assert code == 0, words
         assert server.keys == {f"Bearer {KEY}"}
-    assert "HTTP Request" in words["run --corpus c --judge j"]  # it was as talkative as it can be
+    # The client logs no request, so that a run says most with this option.
+    assert "verdicts (" in words["run --corpus c --judge j --verbose"]
     assert (place.home / "reports" / "c.html").is_file()
     told = place.stored("verdicts", "c", "j")
     assert told["status"].value_counts().to_dict()["refusal"] == 6
