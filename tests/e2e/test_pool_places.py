@@ -3,12 +3,17 @@
 import itertools
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dagster as dg
+import managed
 import postgres
 import pytest
+import sqlalchemy
 
 from pipelines.instance.homes import open_instance
 from resources.judges.managed import pool
@@ -77,6 +82,52 @@ def test_two_processes_are_never_inside_together(
     assert len(spans) == 2 * ROUNDS
     for (_, ended), (began, _) in itertools.pairwise(spans):
         assert ended <= began
+
+
+@pytest.mark.parametrize("step", ["_allocate_concurrency_slots", "claim_concurrency_slot"])
+@pytest.mark.parametrize("limit", [1, None])
+def test_a_host_waits_while_another_gives_a_limit_or_claims_a_place(
+    tmp_path: Path,
+    database: Mapping[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int | None,
+    step: str,
+) -> None:
+    """Dagster alone writes a limit twice, which fails, and gives one place to two."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    for name, value in database.items():
+        monkeypatch.setenv(name, value)
+    locks = sqlalchemy.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    is_inside = threading.Event()
+
+    def enter(instance: dg.DagsterInstance, run_id: str) -> bool:
+        with claimed(instance, run_id, f"new-{limit}-{step}", limit=limit, tell=lambda text: None):
+            return True
+
+    def open_at(home: Path) -> dg.DagsterInstance:
+        monkeypatch.setenv("JUDGELINE_HOME", str(home))
+        return open_instance()
+
+    with open_at(tmp_path / "a") as first, open_at(tmp_path / "b") as second:
+        storage = first.event_log_storage
+        take_step = getattr(storage, step)
+
+        def is_awaited() -> bool:
+            with storage.index_connection() as connection:
+                return bool(connection.execute(locks).scalar())
+
+        def take_step_late(*arguments: object) -> object:
+            is_inside.set()
+            managed.wait_for(is_awaited, "the other host waits")
+            return take_step(*arguments)
+
+        monkeypatch.setattr(storage, step, take_step_late)
+        with ThreadPoolExecutor(2) as threads:
+            one = threads.submit(enter, first, "run-1")
+            assert is_inside.wait(60)
+            other = threads.submit(enter, second, "run-2")
+            assert one.result(60)
+            assert other.result(60)
 
 
 def test_a_pool_of_two_lets_two_in_and_tells_the_third_who_they_are(

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 import dagster as dg
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from filelock import FileLock, Timeout
+from sqlalchemy import text
 
 from resources.judges.managed.hosting import Hosting
 
@@ -21,6 +24,7 @@ ONE_SERVER = 1
 
 Held = AbstractContextManager[object]
 
+_LOCK_OF_ALL_HOSTS = "SELECT pg_advisory_xact_lock(hashtext('judgeline pools'))"
 _LOOK_EVERY_S = 1.0
 _TELL_EVERY_S = 60.0
 
@@ -30,8 +34,8 @@ def hosting_of(
 ) -> Hosting:
     """Give a place for servers within a step; its slots are those of the step's run."""
 
-    def tell_of_server(text: str) -> None:
-        tell(f"vllm: {text}")
+    def tell_of_server(line: str) -> None:
+        tell(f"vllm: {line}")
 
     run_id = context.run.run_id
     claim = partial(claimed, context.instance, run_id, limit=ONE_SERVER, tell=tell_of_server)
@@ -105,16 +109,29 @@ def _wait(slot: "Slot", tell: Callable[[str], None]) -> None:
         time.sleep(_LOOK_EVERY_S)
 
 
-def _alone(instance: dg.DagsterInstance) -> FileLock:
-    """Return a lock that keeps other processes of this host out for a moment.
+@contextmanager
+def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
+    """Keep other processes out for a moment, those of other hosts too.
 
-    Dagster claims a slot by reading a free row and then writing it. It relies on the lock that
-    ``SELECT ... FOR UPDATE`` takes, which SQLite does not have: two processes can both believe
-    that the one slot is theirs.
+    Dagster claims a slot by reading a free row and then writing it, on SQLite without a lock and
+    on PostgreSQL with one that ends with the reading: two processes can both believe that the one
+    slot is theirs. A transaction-level advisory lock ends with its connection, however that ends.
     """
-    folder = Path(instance.root_directory)
-    folder.mkdir(parents=True, exist_ok=True)  # a fresh instance has promised it
-    return FileLock(folder / "pools.lock")
+    storage = cast(SqlEventLogStorage, instance.event_log_storage)
+    with storage.index_transaction() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(_LOCK_OF_ALL_HOSTS))
+            yield
+            return
+    with FileLock(_folder(instance).with_suffix(".lock")):
+        yield
+
+
+def _folder(instance: dg.DagsterInstance) -> Path:
+    """Return the folder of the files that are locked; a fresh instance has only promised it."""
+    folder = Path(instance.root_directory) / "pools"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 class Slot:
@@ -176,9 +193,7 @@ class Slot:
         self._file(run_id).unlink(missing_ok=True)
 
     def _file(self, run_id: str) -> Path:
-        folder = Path(self.instance.root_directory) / "pools"
-        folder.mkdir(exist_ok=True)
-        return folder / quote(f"{run_id} {self.pool}", safe=" ")
+        return _folder(self.instance) / quote(f"{run_id} {self.pool}", safe=" ")
 
 
 def _locked(file: Path) -> Held | None:
