@@ -29,6 +29,8 @@ from judgeline.elo import (
 )
 from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes, with_votes
 from judgeline.io import (
+    LENGTHS,
+    ORDERS,
     ArgumentError,
     JudgedBattles,
     as_coded,
@@ -165,6 +167,13 @@ class Board:
     def coverage(self) -> pd.DataFrame:
         """A method per row: its threshold, and how many human ratings its intervals hold."""
         return self.ranking.conformal_calibration
+
+    def __repr__(self) -> str:
+        """Return the first models in a line, so that a prompt does not print every table."""
+        board = self.leaderboard
+        ratings = zip(board["model"][:3], board["rating"][:3], strict=True)
+        best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
+        return f"<Board of {self.source}: {best}, ... ({len(board)} models)>"
 
     def _repr_html_(self) -> str:
         """Show the leaderboard in a notebook; names of models are text there, never markup."""
@@ -397,8 +406,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
             l2=settings.l2,
         ),
     )
-    columns = ("difference_ab", "difference_ba", "length_a", "length_b")
-    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in columns}
+    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
     diagnostics = diagnose_judge(
         coded,
         folds,

@@ -2,7 +2,13 @@
 
 from judgeline.io.files import LAYOUTS, layout_of, read_layout, write_together
 from judgeline.io.formats import SUFFIXES, file_columns, kind_of
-from judgeline.io.judged import JudgedBattles, MissingColumnsError, read_judged_battles
+from judgeline.io.judged import (
+    LENGTHS,
+    ORDERS,
+    JudgedBattles,
+    MissingColumnsError,
+    read_judged_battles,
+)
 from judgeline.io.outcome_codes import (
     EXPECTED_WINNERS,
     PLAIN,
@@ -53,6 +59,8 @@ __all__ = [
     "BATTLE_DTYPES",
     "EXPECTED_WINNERS",
     "LAYOUTS",
+    "LENGTHS",
+    "ORDERS",
     "PLAIN",
     "QUARANTINE_DTYPES",
     "RANKS",
