@@ -41,6 +41,7 @@ from judgeline.io.schema import (
     typed,
 )
 from judgeline.io.scoring import (
+    LEAST_SHARE,
     RANKS,
     SCORED_COLUMNS,
     are_plain,
@@ -48,6 +49,8 @@ from judgeline.io.scoring import (
     as_numbers,
     as_outcome_tables,
     as_table,
+    by_question,
+    common_battles,
     score_battles,
     verdict_differences,
     votes_that_wait,
@@ -59,6 +62,7 @@ __all__ = [
     "BATTLE_DTYPES",
     "EXPECTED_WINNERS",
     "LAYOUTS",
+    "LEAST_SHARE",
     "LENGTHS",
     "ORDERS",
     "PLAIN",
@@ -81,6 +85,8 @@ __all__ = [
     "as_numbers",
     "as_outcome_tables",
     "as_table",
+    "by_question",
+    "common_battles",
     "empty",
     "fault",
     "file_columns",
