@@ -9,7 +9,6 @@ from assets.corpus import assets as corpus
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
 from resources.config.corpora import CorpusDefinition, Filters
 from resources.corpora.assemble import clean_battles, filter_battles
-from resources.tables.corpus import BATTLES, RAW_BATTLES
 
 
 def battles(**columns: list) -> pd.DataFrame:
@@ -126,39 +125,6 @@ def broken(table: pd.DataFrame, **cells: object) -> pd.DataFrame:
 def told_by(result: dg.AssetCheckResult) -> str:
     assert not result.passed
     return str(result.description)
-
-
-def test_clean_battles(raw_battles):
-    check = "battles_are_clean"
-    bare = raw_battles.assign(human_outcome=np.nan, completion_a=None, n_turns=pd.NA)
-    for sound in (raw_battles, bare):
-        assert BATTLES.check(check, sound).passed
-    names = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
-    faults = broken(raw_battles, **dict.fromkeys(names), human_outcome=0.3, n_turns=0)
-    faults.loc[faults.index[7], "battle_id"] = "battle-08"
-    faults.loc[faults.index[9], "model_b"] = faults["model_a"].iloc[9]
-    told = told_by(BATTLES.check(check, faults))
-    for words in (
-        *(f"{name} is known" for name in names),
-        "battle_id is unique",
-        "between two models",
-        "human_outcome is 1, 0.5, 0 or null",
-        "battle-05 (human_outcome=0.3)",
-        "n_turns is at least 1",
-    ):
-        assert words in told
-    assert "passes the filters" in told_by(BATTLES.check(check, raw_battles.head(0)))
-
-
-def test_agreed_columns(raw_battles):
-    check = "battles_have_the_agreed_columns"
-    assert RAW_BATTLES.check(check, raw_battles).passed
-    for faulty in (
-        raw_battles.drop(columns="cluster_id"),
-        raw_battles.assign(winner="a"),
-        raw_battles.head(0),
-    ):
-        assert not RAW_BATTLES.check(check, faulty).passed
 
 
 @pytest.mark.parametrize(
