@@ -139,28 +139,24 @@ def private(installed, monkeypatch):
     return installed
 
 
-def test_without_a_terminal_a_yes_has_to_be_written(private, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        ("", 1, ["tiny|noise: 600 calls", "Together: 600 calls",
+                 "nobody is there to confirm (600 calls)", "--yes"]),
+        ("--dry-run", 0, ["Together: 600 calls"]),
+        ("--budget 599calls --yes", 1, ["about 600 calls would be needed"]),
+    ],
+)  # fmt: skip
+def test_the_price_is_stated_and_nothing_starts(private, monkeypatch, capsys, options, code, told):
+    """Without a terminal a yes has to be written."""
     monkeypatch.setattr(backfill, "require_daemon", lambda _: None)
-    assert main(["backfill", "--judge", "noise"]) == 1
-    out = capsys.readouterr()
-    assert "tiny|noise: 600 calls" in out.out
-    assert "Together: 600 calls" in out.out
-    assert "nobody is there to confirm (600 calls)" in " ".join(out.err.split())
-    assert "--yes" in out.err
-    assert private.stored("verdicts", "tiny", "noise") is None
-
-
-def test_a_dry_run_states_the_price_and_starts_nothing(private, capsys):
     before = len(private.instance.get_backfills())
-    assert main(["backfill", "--judge", "noise", "--dry-run"]) == 0
-    assert "Together: 600 calls" in capsys.readouterr().out
+    assert main(["backfill", "--judge", "noise", *options.split()]) == code
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert [words for words in told if words not in said] == []
     assert len(private.instance.get_backfills()) == before
     assert private.stored("verdicts", "tiny", "noise") is None
-
-
-def test_a_budget_that_does_not_cover_the_plan_starts_nothing(private, capsys):
-    assert main(["backfill", "--judge", "noise", "--budget", "599calls", "--yes"]) == 1
-    assert "about 600 calls would be needed" in " ".join(capsys.readouterr().err.split())
 
 
 def test_it_is_handed_over_and_left_alone(private, monkeypatch, capsys):

@@ -228,33 +228,22 @@ def test_ranking_loads_no_orchestrator(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("command", ["leaderboard", "run"])
-def test_an_unknown_corpus_is_answered_with_close_ones(command: str, capsys: Capture) -> None:
-    assert main([command, "--corpus", "areno"]) == 1
-    shown = capsys.readouterr()
-    assert "areno" in shown.out + shown.err
-    assert "arena" in shown.out + shown.err
-
-
-@pytest.mark.usefixtures("home")
-def test_an_unknown_judge_is_refused(capsys: Capture) -> None:
-    assert main(["leaderboard", "--corpus", "arena", "--judge", "nobody-of-this-name"]) == 1
-    assert "nobody-of-this-name" in complaint(capsys)
-
-
-@pytest.mark.usefixtures("home")
-def test_a_leaderboard_that_is_not_there_names_the_command(capsys: Capture) -> None:
-    assert main(["leaderboard", "--corpus", "arena"]) == 1
-    assert "judgeline run --corpus arena" in complaint(capsys)
-
-
-@pytest.mark.usefixtures("stored_board")
-def test_judges_together_without_a_board_name_the_remedy(capsys: Capture) -> None:
-    assert main(["leaderboard", "--corpus", "arena", "--judge", "pooled"]) == 1
-    told = complaint(capsys)
-    assert "two judges" in told
-    assert "judgeline run --corpus arena --judge" in told
+@pytest.mark.parametrize(
+    ("fixture", "arguments", "told"),
+    [
+        ("home", "leaderboard --corpus areno", ["areno", "arena"]),
+        ("home", "run --corpus areno", ["areno", "arena"]),
+        ("home", "leaderboard --corpus arena --judge nobody-known", ["nobody-known"]),
+        ("home", "leaderboard --corpus arena", ["judgeline run --corpus arena"]),
+        ("stored_board", "leaderboard --corpus arena --judge pooled",
+         ["two judges", "judgeline run --corpus arena --judge"]),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_names_the_remedy(request, capsys, fixture, arguments, told) -> None:
+    request.getfixturevalue(fixture)
+    assert main(arguments.split()) == 1
+    says = "".join(capsys.readouterr()) if arguments.startswith("run") else complaint(capsys)
+    assert [part for part in told if part not in says] == []
 
 
 @pytest.fixture

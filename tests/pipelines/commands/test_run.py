@@ -120,17 +120,13 @@ def test_runs_are_on_record_in_the_instance(finished):
 
 
 def test_metadata_carries_plain_numbers_tables_and_a_picture(finished):
-    instance = finished.instance
-    event = instance.get_latest_materialization_event(dg.AssetKey("leaderboard"))
-    metadata = event.asset_materialization.metadata
-    assert isinstance(metadata["median_half_width"].value, float)
-    assert metadata["plot"].value.startswith("![")
-    assert "data:image/svg+xml;base64," in metadata["plot"].value
-    assert metadata["dagster/partition_row_count"].value == 14
-    sampled = instance.get_latest_materialization_event(dg.AssetKey("sampled_battles"))
-    spread = sampled.asset_materialization.metadata
-    assert spread["appearances_minimum"].value >= spread["appearances_uniform_minimum"].value
-    assert pytest.approx(spread["appearances_median"].value, abs=3) == 2 * 300 / 14
+    metadata, spread = finished.metadata("leaderboard"), finished.metadata("sampled_battles")
+    assert isinstance(metadata["median_half_width"], float)
+    assert metadata["plot"].startswith("![")
+    assert "data:image/svg+xml;base64," in metadata["plot"]
+    assert metadata["dagster/partition_row_count"] == 14
+    assert spread["appearances_minimum"] >= spread["appearances_uniform_minimum"]
+    assert pytest.approx(spread["appearances_median"], abs=3) == 2 * 300 / 14
 
 
 def test_the_report_names_judges_and_checks_and_is_no_table(finished):
@@ -204,9 +200,11 @@ def test_a_failed_step_is_explained_in_one_paragraph_and_exits_with_one(workshop
         ({"judges": ("recorded",)}, "knows what came with a corpus"),
         ({"select": ["leaderbord"]}, "'leaderboard'"),
         ({"select": ["verdicts +++ ("]}, "cannot select"),
+        ({"tiny": {"embeddings": "hashd"}, "judges": ("careful",)}, "did you mean 'hashed'"),
     ],
 )
 def test_wrong_names_run_nothing_and_suggest_right_ones(workshop, options, told):
+    workshop.tiny |= options.pop("tiny", {})
     outcome = workshop.run(*options.pop("judges", ()), **options)
     assert outcome.exit_code == 1
     assert told in outcome.errors[0]
@@ -238,16 +236,6 @@ def test_selection_makes_what_was_named(workshop):
         "recorded_verdicts",
         "battles",
     }
-
-
-def test_a_larger_sample_keeps_what_was_chosen(workshop):
-    workshop.run("careful", select=["group:corpus"])
-    before = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
-    workshop.tiny["sample_size"] = 350
-    workshop.run("careful", select=["sampled_battles"])
-    after = workshop.stored("sampled_battles", "tiny")["battle_id"].tolist()
-    assert after[:300] == before
-    assert len(after) == 350
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
@@ -284,14 +272,6 @@ def test_released_sample_reproduces_the_published_ratings(make_workshop, sample,
     ):
         difference = ours[column].reindex(theirs.index) - theirs[published]
         assert difference[theirs[published].notna()].abs().max() < tolerance, column
-
-
-def test_a_misspelt_embedding_is_told_before_anything_is_asked(workshop):
-    workshop.tiny["embeddings"] = "hashd"
-    outcome = workshop.run("careful")
-    assert outcome.exit_code == 1
-    assert "did you mean 'hashed'" in outcome.errors[0]
-    assert not workshop.files()
 
 
 def test_where_every_judge_is_stopped_scoring_methods_are_compared_all_the_same(workshop):

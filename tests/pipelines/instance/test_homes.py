@@ -34,13 +34,6 @@ def free_port():
         yield probe.getsockname()[1]  # bound, and nobody listens
 
 
-def test_sqlite_is_what_nobody_chose(home, monkeypatch):
-    monkeypatch.delenv("DAGSTER_PG_HOST", raising=False)
-    prepare_home()
-    written = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8"))
-    assert written["storage"]["custom"]["class"] == "SqliteStorage"
-
-
 def test_the_file_names_variables_and_holds_no_value_of_theirs(chosen, monkeypatch):
     monkeypatch.setattr(homes, "require_postgres", lambda: None)
     prepare_home()
@@ -84,10 +77,12 @@ def test_both_instance_files_differ_in_their_storage_only():
     assert mine == production
 
 
-def test_home_has_an_instance_file_with_absolute_folders(home):
+def test_home_has_an_instance_file_with_absolute_folders_and_sqlite(home, monkeypatch):
+    monkeypatch.delenv("DAGSTER_PG_HOST", raising=False)
     assert prepare_home() == home
     text = (home / "dagster.yaml").read_text(encoding="utf-8")
     settings = yaml.safe_load(text)
+    assert settings["storage"]["custom"]["class"] == "SqliteStorage"
     assert settings["storage"]["custom"]["config"]["base_dir"] == str(home / "storage")
     assert settings["telemetry"]["enabled"] is False
     assert settings["nux"]["enabled"] is False

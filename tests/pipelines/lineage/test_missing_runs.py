@@ -1,4 +1,3 @@
-import dagster as dg
 import numpy as np
 import pytest
 
@@ -46,14 +45,10 @@ def test_bounds_stand_beside_the_interval_of_the_leaderboard(sloppy):
 
 
 def test_metadata_checks_and_report_say_what_is_missing(sloppy):
-    def metadata(asset: str):
-        event = sloppy.instance.get_latest_materialization_event(dg.AssetKey(asset))
-        return {name: told.value for name, told in event.asset_materialization.metadata.items()}
-
     missing = 300 - len(sloppy.stored("scored_battles", "tiny", "sloppy"))
-    assert metadata("missingness")["n_missing"] == missing
-    assert metadata("missing_bounds")["n_missing"] == missing
-    assert metadata("missing_bounds")["widest"] > metadata("missing_bounds")["median_width"] > 0
+    bounds = sloppy.metadata("missing_bounds")
+    assert sloppy.metadata("missingness")["n_missing"] == bounds["n_missing"] == missing
+    assert bounds["widest"] > bounds["median_width"] > 0
     checks = judge_checks(sloppy.instance, "tiny", "sloppy").set_index("name")
     assert checks["passed"][["battles_are_accounted_for", "bounds_are_of_the_ratings"]].all()
     assert {"models_are_missing_alike", "missing_battles_matter_little"} <= set(checks.index)
