@@ -87,16 +87,6 @@ def test_single_run_reliability_undoes_spearman_brown() -> None:
     assert icc_average(identical) == icc_single(identical) == 1
 
 
-def test_reliability_is_the_share_of_true_variance() -> None:
-    rng = np.random.default_rng(8)
-    n, k, noise = 40_000, 3, 0.5
-    panel = rng.normal(size=(n, 1)) + noise * rng.normal(size=(n, k))
-    expected = 1 / (1 + noise**2)
-    # Large-sample standard error of an intraclass correlation (Fisher 1925, section 38)
-    error = (1 - expected) * (1 + (k - 1) * expected) * math.sqrt(2 / (k * (k - 1) * n))
-    assert icc_single(panel) == pytest.approx(expected, abs=4 * error)
-
-
 OUTCOME = st.sampled_from([0.0, 0.5, 1.0])
 
 
