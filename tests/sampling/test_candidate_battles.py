@@ -185,15 +185,6 @@ def test_a_question_is_not_repeated_for_the_sake_of_a_language() -> None:
     assert world["question"][_choose(world, 3)].tolist() == [0, 1, 2]
 
 
-@settings(deadline=None)
-@given(worlds(), st.integers(0, 40), st.randoms(use_true_random=False))
-def test_the_order_of_the_table_does_not_matter(world: dict, n: int, random) -> None:
-    rows = list(range(len(world["tiebreak"])))
-    random.shuffle(rows)
-    moved = {name: values[rows] for name, values in world.items()}
-    assert [rows[place] for place in _choose(moved, n)] == _choose(world, n)
-
-
 def test_bands_are_met_evenly_and_languages_in_their_shares() -> None:
     rng = np.random.default_rng(2)
     n = 4000
