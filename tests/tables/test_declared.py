@@ -76,6 +76,12 @@ def test_a_sentence_has_the_limits_of_its_rule():
         limits = [rule.settings.get(end, known) for end, known in ends.items()]
         told = re.findall(r"\[(.+), (.+)\]", rule.note.replace("is a share", "[0, 1]"))
         loose += [rule.note for both in told if [float(end) for end in both] != limits]
+        least = re.findall(
+            r"(?:is at least|is below) (\d+)", rule.note.replace("is positive", "is below 0")
+        )
+        loose += [rule.note for end in least if float(end) != limits[0]]
+        if re.search(r"is 1, 0\.5(,| or) 0", rule.note) and sorted(values) != [0.0, 0.5, 1.0]:
+            loose.append(rule.note)
     assert loose == []
 
 

@@ -39,6 +39,7 @@ def test_a_failure_names_the_rule_the_rows_the_values_and_the_remedy():
     [
         (TABLE, n_rows(9, "nine rows"), "observed: 3"),
         (TABLE, has_columns(["share", "weight"], "whole", exact=False), "columns: weight"),
+        (TABLE, has_columns(["share"], "whole"), "observed: ['battle_id', 'share']"),
         (TABLE, unique("weight", note="apart"), "weight"),
         (TABLE, median_within("share", 1, 2, "median"), "observed: 0.4"),
         (TABLE, at_least("weight", "share", "heavier"), "could not be computed"),
