@@ -113,12 +113,6 @@ def test_the_core_needs_numpy_and_scipy_only() -> None:
     assert {name.split(".")[0] for name in core} & HEAVY == set()
 
 
-def test_ranking_a_file_starts_no_orchestrator() -> None:
-    names = loaded("import pipelines.commands.cli, judgeline.api")
-    assert "judgeline.api" in names
-    assert {name.split(".")[0] for name in names} & {"dagster", "great_expectations"} == set()
-
-
 def test_help_needs_no_table_library() -> None:
     names = {name.split(".")[0] for name in loaded("import pipelines.commands.cli")}
     assert names & (HEAVY | {"numpy", "scipy"}) == {"rich"}
