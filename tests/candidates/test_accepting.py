@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from candidate_worlds import ANCHORS, BATTLES, answers
+from catalogs import catalog_of
 from upath import UPath
 
 from assets.candidates.accepting import Accepted, History, accept, contents
@@ -16,7 +17,6 @@ from assets.candidates.assets import candidate_files_are_readable, read_candidat
 from assets.candidates.choosing import anchor_answers, rated_models
 from assets.candidates.controls import INJECTION, NULL_ANSWER, keep_carrier
 from resources.candidates.folder import list_files
-from resources.config.catalog import Catalog
 from resources.config.options import CandidateOptions
 from resources.tables.store import open_store
 
@@ -237,11 +237,8 @@ def test_controls_of_a_corpus_without_texts_or_votes_are_set_aside(shelf: Shelf)
 def test_more_votes_change_no_injected_instruction(home: Path, raw_battles: pd.DataFrame) -> None:
     """The carrier is the one that the table was made with, so that nothing is judged anew."""
     home.mkdir()
-    config = home / "corpora.yaml"
-    config.write_text(
-        "c: {reader: battles, location: x, candidates: {controls: [injected-instruction]}}"
-    )
-    corpus = Catalog(corpora_file=str(config)).corpus("c")
+    entry = "{reader: battles, location: x, candidates: {controls: [injected-instruction]}}"
+    corpus = catalog_of(home, corpora=f"c: {entry}").corpus("c")
     tables = open_store(str(home / "tables"))
     first = read_candidates(corpus, raw_battles, tables)[1].candidates
     (home / "tables" / "candidates").mkdir(parents=True)

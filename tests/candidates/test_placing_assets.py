@@ -7,6 +7,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 
 from assets.candidates import judging as candidate_judging
 from assets.candidates import placing
@@ -17,7 +18,6 @@ from judgeline.elo import RatingSettings, fit_beta_folds
 from judgeline.elo import rate as rate_battles
 from judgeline.io import RANKS, SCORED_COLUMNS, as_coded, as_table
 from judgeline.reliability.gate import Measurement, hold_to
-from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.candidates import CANDIDATE_RATINGS, CANDIDATE_SCORES, CANDIDATE_VERDICTS
@@ -33,14 +33,9 @@ def made(tmp_path):
     def make(
         asset, options: str = "", rating: str = "n_resamples: 20", judge: str = "stub", **tables
     ):
-        corpora, judges = tmp_path / "corpora.yaml", tmp_path / "judges.yaml"
-        corpora.write_text(
-            f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}", encoding="utf-8"
-        )
-        judges.write_text(
-            f"{judge}: {{display_name: Stub, family: none, kind: recorded}}", encoding="utf-8"
-        )
-        catalog = Catalog(corpora_file=str(corpora), judges_file=str(judges))
+        corpora = f"c: {{reader: battles, location: x, rating: {{{rating}}}{options}}}"
+        judges = f"{judge}: {{display_name: Stub, family: none, kind: recorded}}"
+        catalog = catalog_of(tmp_path, corpora=corpora, judges=judges)
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, corpora=["c"], judges=[judge])
             context = dg.build_asset_context(
