@@ -2,6 +2,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 
 import judgeline
 from assets.candidates.placing import place_newcomer
@@ -15,7 +16,6 @@ from assets.partitions import corpus_judge_key, register
 from judgeline.intervals import Leaderboard
 from judgeline.io import common_battles
 from judgeline.report import COMPARISON_COLUMNS
-from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 
 RATING = RatingOptions(n_resamples=0)
@@ -153,9 +153,8 @@ def test_a_candidate_counts_as_rated_where_its_row_of_the_board_has_a_rating() -
 
 
 def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(judges, tmp_path) -> None:
-    config = tmp_path / "corpora.yaml"
-    config.write_text("c: {reader: battles, location: x, rating: {n_resamples: 0}}")
-    catalog = Catalog(corpora_file=str(config), judges_file=str(config))
+    entry = "c: {reader: battles, location: x, rating: {n_resamples: 0}}"
+    catalog = catalog_of(tmp_path, corpora=entry)
     board = pd.DataFrame(
         {"model": ["ant", "newt"], "rating": [1.0, 2.0], "flags": ["", "candidate;no-votes"]}
     )

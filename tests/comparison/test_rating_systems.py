@@ -6,6 +6,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 from scipy.stats import kendalltau, norm
 
 from assets.comparison import assets as module
@@ -19,7 +20,6 @@ from assets.comparison.systems import (
     trueskill_ratings,
 )
 from assets.partitions import corpus_judge_key
-from resources.config.catalog import Catalog
 from resources.tables.comparison import RATING_SYSTEMS
 from resources.tables.reference import REFERENCE_RATINGS
 from resources.tables.trust import SOFT_OUTCOMES
@@ -249,9 +249,8 @@ def test_outcomes_are_of_scores_where_there_are_any(scored, soft, expected):
 def test_systems_rate_the_judges_that_are_not_withheld(
     withheld, sampled_battles, scored_battles, tmp_path
 ):
-    corpora = tmp_path / "corpora.yaml"
-    corpora.write_text("stub: {reader: battles, location: x.csv, reference: {model: ant}}")
-    catalog = Catalog(corpora_file=str(corpora))
+    entry = "stub: {reader: battles, location: x.csv, reference: {model: ant}}"
+    catalog = catalog_of(tmp_path, corpora=entry)
     flags = "withheld: kappa 0.1" if withheld else ""
     board = pd.DataFrame({"model": ["ant"], "flags": [flags]})
     tables = (scored_battles, SOFT_OUTCOMES.empty(), REFERENCE_RATINGS.empty(), board)
