@@ -2,6 +2,7 @@
 
 import dagster as dg
 import pytest
+from catalogs import catalog_of
 
 from resources.config.catalog import Catalog
 
@@ -10,17 +11,11 @@ JUDGE = "one: {display_name: One, family: f, kind: recorded}"
 
 @pytest.fixture
 def files(tmp_path):
-    (tmp_path / "corpora.yaml").write_text("c: {reader: arena}")
-    (tmp_path / "judges.yaml").write_text(JUDGE)
-    return tmp_path
-
-
-def catalog_of(files):
-    return Catalog(corpora_file=str(files / "corpora.yaml"), judges_file=str(files / "judges.yaml"))
+    return catalog_of(tmp_path, corpora="c: {reader: arena}", judges=JUDGE), tmp_path
 
 
 def test_an_edit_is_seen_at_once(files):
-    catalog = catalog_of(files)
+    catalog, files = files
     assert list(catalog.judges()) == ["one"]
     (files / "judges.yaml").write_text(JUDGE + "\n" + JUDGE.replace("one", "two"))
     assert list(catalog.judges()) == ["one", "two"]
@@ -31,7 +26,7 @@ def ran(files, first, then):
     seen = []
 
     def edit_and_look(text, catalog):
-        (files / "judges.yaml").write_text(text)
+        (files[1] / "judges.yaml").write_text(text)
         seen.append(sorted(catalog.judges()))
 
     @dg.asset
@@ -46,7 +41,7 @@ def ran(files, first, then):
         done = dg.materialize(
             [before, after],
             instance=instance,
-            resources={"catalog": catalog_of(files)},
+            resources={"catalog": files[0]},
             raise_on_error=False,
         )
     return done.success, seen
