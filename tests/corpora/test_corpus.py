@@ -9,6 +9,7 @@ from assets.corpus import assets as corpus
 from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, language_code, typed
 from resources.config.corpora import CorpusDefinition, Filters
 from resources.corpora.assemble import clean_battles, filter_battles
+from resources.tables.corpus import BATTLES
 
 
 def battles(**columns: list) -> pd.DataFrame:
@@ -125,6 +126,11 @@ def broken(table: pd.DataFrame, **cells: object) -> pd.DataFrame:
 def told_by(result: dg.AssetCheckResult) -> str:
     assert not result.passed
     return str(result.description)
+
+
+def test_a_battle_is_between_two_models(raw_battles):
+    turned = raw_battles.assign(model_b=raw_battles["model_a"])
+    assert "between two models" in told_by(BATTLES.check("battles_are_clean", turned))
 
 
 @pytest.mark.parametrize(
