@@ -86,17 +86,9 @@ class Deployment:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(30)
 
-    def is_up(self, name: str) -> bool:
-        """Whether the service's first process runs."""
-        return self._processes[name].poll() is None
-
     def stop(self) -> None:
         """End everything that was started."""
         self.kill(*self._processes)
-
-    def log(self, name: str) -> str:
-        """What a service printed."""
-        return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """Return the data that the webserver answers to a query.
@@ -137,8 +129,9 @@ class Deployment:
 
         Webserver and daemon both create the tables of a new database, and one of them may fail.
         """
-        for name in [name for name in self._processes if not self.is_up(name)]:
-            self._processes[name] = self._started(name)
+        for name, process in list(self._processes.items()):
+            if process.poll() is not None:
+                self._processes[name] = self._started(name)
         return answers(self._ports["WEBSERVER_PORT"])
 
 
