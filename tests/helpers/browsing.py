@@ -121,6 +121,23 @@ def _make_small(path: Path) -> None:
     small.save(path, optimize=True)
 
 
+def show(driver: Any, page: Path, *, width: int = 1280, scheme: str = "light") -> None:
+    """Show a page in a window of this width, to a person who prefers this colour scheme."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    driver.get(page.as_uri())
+
+
+def fits(driver: Any, width: int) -> bool:
+    """Whether the page is no wider than its window, which has this width."""
+    wide, room = driver.execute_script(
+        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
+    )
+    return bool(wide == room <= width)
+
+
 def quoted(text: str) -> str:
     """Return a text as an XPath literal; it must not hold double quotes."""
     assert '"' not in text, text

@@ -1,21 +1,18 @@
-"""A further contestant of the built-in arena, as a candidate file: its true rating is known."""
+"""A further contestant of the built-in arena, as a candidate file."""
 
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_truth import true_ratings
-
 from resources.arena.simulation import ArenaOptions, arena_options, build_arena
 
 
 class Newcomer(NamedTuple):
-    """A model that no battle of the arena knows: its answers, and its rating in Elo points."""
+    """A model that no battle of the arena knows, and its answers."""
 
     model: str
     family: str
     rows: list[dict[str, Any]]
-    true_rating: float
 
 
 def newcomer(arena: dict[str, Any], *, seed: int = 0, number: int = 1) -> Newcomer:
@@ -31,8 +28,7 @@ def newcomer(arena: dict[str, Any], *, seed: int = 0, number: int = 1) -> Newcom
         {"question_id": prompt.question_id, "completion": text}
         for prompt, text in zip(larger.prompts, completions, strict=True)
     ]
-    rating = true_ratings(larger)[contestant.name]
-    return Newcomer(contestant.name, contestant.family, rows, rating)
+    return Newcomer(contestant.name, contestant.family, rows)
 
 
 def drop(folder: Path, entrant: Newcomer, name: str | None = None, **columns: Any) -> Path:
