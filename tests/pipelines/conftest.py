@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
+from catalogs import catalog_of
 from rich.console import Console
 
 from assets.partitions import corpus_judge_key
@@ -93,11 +93,8 @@ class Workshop:
 
     @property
     def catalog(self) -> Catalog:
-        corpora, judges = self.home / "corpora.yaml", self.home / "judges.yaml"
-        corpora.write_text(yaml.safe_dump({"tiny": self.tiny}), encoding="utf-8")
         named = {slug: {"display_name": slug.title(), **j} for slug, j in JUDGES.items()}
-        judges.write_text(yaml.safe_dump(named), encoding="utf-8")
-        return Catalog(corpora_file=str(corpora), judges_file=str(judges))
+        return catalog_of(self.home, corpora={"tiny": self.tiny}, judges=named)
 
     def run(self, *judges: str, corpus: str = "tiny", **options: object) -> RunOutcome:
         """Run the lineage and keep what was printed."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from catalogs import catalog_of
 
 from judgeline import cli
 from pipelines.commands.exchange import export_verdicts
@@ -139,11 +140,7 @@ def _catalog(config: Path, printed: str) -> Catalog:
     """Do what the import says: add both entries."""
     corpora, judges = printed.split("Add to config/corpora.yaml:")[1].split("Add to config/judges")
     corpus = {"out": {**yaml.safe_load(corpora)["out"], "rating": {"n_resamples": 0}}}
-    (config / "corpora.yaml").write_text(yaml.safe_dump(corpus), encoding="utf-8")
-    (config / "judges.yaml").write_text(judges.partition(":")[2], encoding="utf-8")
-    return Catalog(
-        corpora_file=str(config / "corpora.yaml"), judges_file=str(config / "judges.yaml")
-    )
+    return catalog_of(config, corpora=corpus, judges=judges.partition(":")[2])
 
 
 def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(

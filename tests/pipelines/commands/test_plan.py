@@ -162,27 +162,24 @@ def test_without_a_price_there_is_no_money(desk: Desk) -> None:
     assert "price unknown: the judge has no 'price_per_million'" in told(step)
 
 
-def test_own_intervals_shrink_with_the_root_of_the_battles(desk: Desk) -> None:
-    desk.publish("j", 40.0, n_battles=30)
+OTHERS = np.median([40 * np.sqrt(15 / 60), 80 * np.sqrt(30 / 60)])
+
+
+@pytest.mark.parametrize(
+    ("boards", "words"),
+    [
+        # its own intervals shrink with the root of the battles, those of a whole corpus not at all
+        ([("j", 40.0, 30)], "median half-width 40 Elo now, about 28 then at best"),
+        ([("k", 40.0, N_BATTLES)], ".*about 40 Elo if it judges like.*"),
+        ([("k", 40.0, 15), ("l", 80.0, 30)],
+         f"median half-width about {OTHERS:.0f} Elo if it judges like the 2 judged before"),
+    ],
+)  # fmt: skip
+def test_intervals_are_foreseen_by_own_ratings_or_those_of_others(desk: Desk, boards, words):
+    for board in boards:
+        desk.publish(*board)
     desk.buy(7)
-    assert (
-        desk.plan().half_width == "median half-width 40 Elo now, about 28 then at best"
-    )  # sqrt(30 / 60)
-
-
-def test_what_is_judged_whole_gains_nothing(desk: Desk) -> None:
-    desk.publish("k", 40.0, n_battles=N_BATTLES)
-    assert "about 40 Elo if it judges like" in desk.plan().half_width
-
-
-def test_other_judges_stand_in_for_one_without_ratings(desk: Desk) -> None:
-    desk.publish("k", 40.0, n_battles=15)
-    desk.publish("l", 80.0, n_battles=30)
-    words = desk.plan().half_width
-    expected = np.median([40 * np.sqrt(15 / 60), 80 * np.sqrt(30 / 60)])
-    assert (
-        words == f"median half-width about {expected:.0f} Elo if it judges like the 2 judged before"
-    )
+    assert re.fullmatch(words, desk.plan().half_width)
 
 
 def test_without_any_ratings_only_sampling_is_told(desk: Desk) -> None:
@@ -324,12 +321,9 @@ def test_calls_and_price_are_those_of_all_forms(desk: Desk) -> None:
     assert whole.money == pytest.approx(sum(step.money for step in each.values()))
     assert whole.most_money == pytest.approx(sum(step.most_money for step in each.values()))
     assert "(rubric 120, score 120, choice 120)" in told(whole)[0]
+    assert told(plan_of(desk))[0] == "c|j: 120 calls"  # the rubric alone
     assert "score: " in whole.tokens.basis
     assert (each["score"].half_width, bool(whole.half_width)) == ("", True)
-
-
-def test_the_rubric_alone_is_told_as_ever(desk: Desk) -> None:
-    assert told(plan_of(desk))[0] == "c|j: 120 calls"
 
 
 def test_a_completion_in_several_battles_is_one_score(desk: Desk) -> None:

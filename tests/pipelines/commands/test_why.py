@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from browsing import opened
+from browsing import fits, opened, show
 from rich.console import Console
 
 from judgeline.cli import main
@@ -323,17 +323,10 @@ def browser(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_report_of_a_run_fits_and_finds_battles(finished, browser, best, width, scheme):
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-    browser.get((finished.home / "reports" / "tiny.html").as_uri())
+    show(browser, finished.home / "reports" / "tiny.html", width=width, scheme=scheme)
     assert browser.get_log("browser") == []
     browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
-    wide, room = browser.execute_script(
-        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
-    )
-    assert wide == room <= width
+    assert fits(browser, width)
     shown = browser.execute_script(
         "const of = document.querySelector('#j1 .browser'), choice = of.querySelector('select');"
         "choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));"

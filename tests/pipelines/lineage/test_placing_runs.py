@@ -1,20 +1,20 @@
 """New models and attack controls placed by runs of the lineage, and predictions put to votes."""
 
 import json
-import os
-import time
+from pathlib import Path
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
-from candidate_tables import battles_of, further_arena, store_candidates
+from newcomers import drop, newcomer
 
 from assets.candidates.prediction_record import JUDGE_AND_VOTES
 from judgeline.elo import RatingSettings, rate
-from judgeline.io import as_coded
+from judgeline.io import BATTLE_DTYPES, as_coded, typed
 from pipelines.commands.console import cause
 from pipelines.definitions import build_definitions
+from resources.arena.simulation import Arena, arena_options, build_arena
 from resources.judges.budget import Budget
 
 N_BATTLES = 96
@@ -27,19 +27,67 @@ def place(workshop, judge: str = "careful", *, budget: Budget | None = None, sel
     return workshop.run_job("placing_job", judge, select, budget=budget)
 
 
-def drop(workshop, arena, number: int) -> str:
-    """Drop a contestant's answers as a file that nobody has touched for a while."""
-    name = arena.models[number]
-    path = workshop.home / "candidates" / "tiny" / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = zip(arena.prompts, arena.completions[number], strict=True)
-    lines = [
-        json.dumps({"model": name, "question_id": prompt.question_id, "completion": text})
-        for prompt, text in rows
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.utime(path, (time.time() - 600,) * 2)
-    return name
+def battles_of(
+    arena: Arena,
+    number: int,
+    n_battles: int,
+    *,
+    name: str | None = None,
+    control: str | None = None,
+    text: str | None = None,
+) -> pd.DataFrame:
+    """Return battles of contestant `number` against voted ones, or of what says `text` always.
+
+    ``"{opponent}"`` as the text is a copy of what the opponent says.
+    """
+    model = name or arena.models[number]
+    order = np.random.default_rng(number).permutation(len(arena.prompts))
+    turn, opponents = np.divmod(np.arange(n_battles), arena.options.n_voted)
+    prompts = order[turn]
+    rows = []
+    for place, (prompt, other) in enumerate(zip(prompts, opponents, strict=True)):
+        theirs = arena.completions[other][prompt]
+        own = arena.completions[number][prompt] if text is None else text
+        own = theirs if text == "{opponent}" else own
+        sides = {"a": (model, own), "b": (arena.models[other], theirs)}
+        if place % 2:
+            sides = {"a": sides["b"], "b": sides["a"]}
+        question = arena.prompts[prompt]
+        rows.append(
+            {
+                "battle_id": f"{question.question_id}:{model}:{other}:{place}",
+                "question_id": question.question_id,
+                "cluster_id": question.question_id,
+                "instruction": question.instruction,
+                "language": question.language,
+                "n_turns": 1,
+                **{f"model_{side}": one for side, (one, _) in sides.items()},
+                **{f"completion_{side}": said for side, (_, said) in sides.items()},
+                "opponent": arena.models[other],
+            }
+        )
+    table = pd.DataFrame(rows)
+    return typed(table, BATTLE_DTYPES).assign(
+        selection_order=np.arange(n_battles),
+        candidate=model,
+        opponent=table["opponent"].astype("str"),
+        control=pd.Series([control] * n_battles, dtype="str"),
+        content_hash=f"hash-of-{model}",
+    )
+
+
+def store_candidates(home: Path, *battles: pd.DataFrame, carrier: str = "") -> None:
+    """Write the corpus' tables of candidates where a run of the lineage finds them."""
+    table = pd.concat(battles, ignore_index=True)
+    candidates = table.drop_duplicates("candidate")[["candidate", "control", "content_hash"]]
+    metadata = f'{{"carrier": "{carrier}"}}' if carrier else "{}"
+    candidates = candidates.rename(columns={"candidate": "model"}).assign(metadata=metadata)
+    unread = ["file", "question_id", "instruction", "language", "completion", "family"]
+    candidates = candidates.reindex(columns=[*candidates.columns, *unread])
+    for name, one in (("candidate_battles", table), ("candidates", candidates)):
+        path = home / "tables" / name / "tiny.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        one.to_parquet(path, index=False)
 
 
 def checks_of(result) -> dict[str, dg.AssetCheckEvaluation]:
@@ -48,7 +96,9 @@ def checks_of(result) -> dict[str, dg.AssetCheckEvaluation]:
 
 @pytest.fixture(scope="module")
 def arena(finished):
-    return further_arena(finished.tiny["arena"], 3)
+    """The arena of the corpus with three further contestants, whom none of its battles knows."""
+    own = arena_options(finished.tiny["arena"], 0, "tiny")
+    return build_arena(own.model_copy(update={"n_new": own.n_new + 3}))
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +281,9 @@ def test_the_board_follows_verdicts_on_candidates_and_nobody_is_asked_by_itself(
 
     ticks: list[set[str]] = []
     settle()
-    name = drop(workshop, arena, THIRD)
+    name = arena.models[THIRD]
+    drop(workshop.home / "candidates" / "tiny", newcomer(workshop.tiny["arena"], number=3))
+    workshop.rest()
     assert workshop.run_job("candidate_job").success
     settle()
     board = workshop.stored("leaderboard", "tiny", "careful")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -329,14 +328,10 @@ class Watch:
         )
 
     def run(self, job: str, partition: str = "tiny", **options: Any) -> dg.ExecuteInProcessResult:
-        self.rest()
+        self.workshop.rest()
         return self.definitions.resolve_job_def(job).execute_in_process(
             partition_key=partition, instance=self.instance, raise_on_error=False, **options
         )
-
-    def rest(self) -> None:
-        for path in self.folder.glob("*"):
-            os.utime(path, (time.time() - 1000,) * 2)
 
     def have_leaderboards(self, *judges: str) -> None:
         for judge in judges:
@@ -348,7 +343,7 @@ class Watch:
     def tick(self, *, rested: bool = True) -> dg.SensorResult:
         """Look for new candidates."""
         if rested:
-            self.rest()
+            self.workshop.rest()
         with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
             result = new_candidates(context, catalog=self.workshop.catalog)
         self.cursor = result.cursor
@@ -491,7 +486,7 @@ def test_the_sensor_leaves_to_a_command_what_it_places(
 
     monkeypatch.setattr(run_module.RunReporter, "begin", looking)
     drop(watch.folder, watch.entrant)
-    watch.rest()
+    watch.workshop.rest()
     of_careful = {"judge job tiny|careful", "candidate job tiny", "placing job tiny|careful"}
     of_hasty = {"judge job tiny|hasty", "placing job tiny|hasty"}
     judges = watch.workshop.judges

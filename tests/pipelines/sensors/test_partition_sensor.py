@@ -2,7 +2,6 @@
 
 import dagster as dg
 import pytest
-from retiring import retire
 from sqlalchemy.exc import IntegrityError
 
 from assets.partitions import corpus_judge_key, register
@@ -237,12 +236,6 @@ def test_nobody_is_retired_under_a_run(office):
     office.instance.report_run_failed(run)
     office.look()
     assert office.judges == ["new", "one"]
-
-
-def test_retiring_knows_only_what_is_there(office):
-    register(office.instance, judges=["one"])
-    retire(office.instance, judges=["one", "never-seen"], corpora=["never-seen"])
-    assert office.judges == []
 
 
 def test_a_name_that_another_process_adds_first_is_no_failure(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 import pytest
-import yaml
+from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key, register
 from assets.run_tags import BUDGET_TAG, REFRESH_TAG, SAMPLE_TAG
@@ -18,7 +18,6 @@ from pipelines.sensors.weekly import (
     refreshed_corpora,
     weekly_refresh,
 )
-from resources.config.catalog import Catalog
 from resources.corpora.locations import content_revision
 from resources.tables.store import ParquetTables
 
@@ -52,10 +51,7 @@ class Archive:
 
     @property
     def catalog(self):
-        files = {"corpora": {"c": self.corpus}, "judges": self.judges}
-        for name, entries in files.items():
-            (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(entries))
-        return Catalog(**{f"{n}_file": str(self.folder / f"{n}.yaml") for n in files})
+        return catalog_of(self.folder, corpora={"c": self.corpus}, judges=self.judges)
 
     def tick(self, catalog=None, schedule=weekly_refresh):
         """What a schedule asks for: run requests, or a reason for none."""
