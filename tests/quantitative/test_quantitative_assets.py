@@ -9,6 +9,7 @@ import minilm_server
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.quantitative.assets import quantitative_judges, quantitative_outcomes
@@ -32,9 +33,8 @@ NO_SCORES = SCORE_VERDICTS.empty()
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
-    file = tmp_path / "corpora.yaml"
-    file.write_text("c:\n  reader: arena\n  embeddings: hashed\nbare:\n  reader: arena\n")
-    return Catalog(corpora_file=str(file))
+    corpora = "c: {reader: arena, embeddings: hashed}\nbare: {reader: arena}"
+    return catalog_of(tmp_path, corpora=corpora)
 
 
 @pytest.fixture
@@ -238,11 +238,8 @@ def test_a_judge_without_single_scores_has_one_method(battles, judged, catalog, 
 
 def of_endpoint(folder: Path, model: str, more: str = "") -> Catalog:
     """A corpus whose reasons an endpoint embeds; its address is in the environment."""
-    files = {name: folder / f"{name}.yaml" for name in ("corpora", "embeddings")}
-    files["corpora"].write_text("c:\n  reader: arena\n  embeddings: local\n")
     entry = f"local:\n  kind: openai\n  model: {model}\n  base_url: HERE\n{more}"
-    files["embeddings"].write_text(entry)
-    return Catalog(corpora_file=str(files["corpora"]), embeddings_file=str(files["embeddings"]))
+    return catalog_of(folder, corpora="c: {reader: arena, embeddings: local}", embeddings=entry)
 
 
 def test_an_endpoint_is_asked_once_for_each_reason(judged, scores, minilm, tmp_path, monkeypatch):
