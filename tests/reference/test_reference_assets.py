@@ -4,6 +4,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.reference import assets as module
@@ -25,10 +26,8 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 @pytest.fixture
 def catalog(tmp_path) -> Catalog:
-    (tmp_path / "corpora.yaml").write_text(CORPUS)
-    (tmp_path / "judges.yaml").write_text("stub: {display_name: S, family: f, kind: recorded}\n")
-    files = {name: str(tmp_path / f"{name}.yaml") for name in ("corpora", "judges")}
-    return Catalog(corpora_file=files["corpora"], judges_file=files["judges"])
+    judges = "stub: {display_name: S, family: f, kind: recorded}"
+    return catalog_of(tmp_path, corpora=CORPUS, judges=judges)
 
 
 @pytest.fixture
