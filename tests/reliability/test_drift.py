@@ -402,12 +402,3 @@ def test_voted_battles_with_verdicts_are_watched_and_stay(judged):
     ids = judged.loc[judged["human_outcome"].notna(), "battle_id"].tail(8).tolist()
     panel = pd.DataFrame({"battle_id": ids * 2, "selection_order": [*range(8)] * 2})
     assert chosen(judged, panel=panel)[:8] == ids
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [({"battles": 5}, "greater than or equal to 20"), ({"budget": "5 apples"}, "apples")],
-)
-def test_a_drift_block_is_checked(given, message):
-    with pytest.raises(ValueError, match=message):
-        CorpusDefinition(slug="c", reader="battles", drift=given)

@@ -4,12 +4,12 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
+from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key, register
 from assets.reliability import panel
 from assets.reliability.panel import by_run, panel_table, repeated
 from judgeline.verdict.outcomes import CRITERIA
-from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
@@ -119,9 +119,8 @@ def made(tmp_path, sampled_battles):
     """Return the panel of the verdicts of a judge that came with the corpus."""
 
     def make(verdicts: pd.DataFrame, options: str) -> dg.MaterializeResult[pd.DataFrame]:
-        corpora, judges = tmp_path / "corpora.yaml", tmp_path / "judges.yaml"
-        corpora.write_text(f"c: {{reader: battles, location: x{options}}}", encoding="utf-8")
-        judges.write_text("stub: {display_name: S, family: none, kind: recorded}", encoding="utf-8")
+        corpora = f"c: {{reader: battles, location: x{options}}}"
+        judges = "stub: {display_name: S, family: none, kind: recorded}"
         with dg.DagsterInstance.ephemeral() as instance:
             register(instance, corpora=["c"], judges=["stub"])
             key = corpus_judge_key("c", "stub")
@@ -130,7 +129,7 @@ def made(tmp_path, sampled_battles):
                 sampled_battles=sampled_battles,
                 recorded_verdicts=verdicts,
                 verdicts=verdicts,
-                catalog=Catalog(corpora_file=str(corpora), judges_file=str(judges)),
+                catalog=catalog_of(tmp_path, corpora=corpora, judges=judges),
                 verdict_store=StoredVerdicts(uri=str(tmp_path / "verdicts")),
                 budget=Budget(0),  # nobody is asked
                 io_manager=open_store(str(tmp_path / "tables")),
