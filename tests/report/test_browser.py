@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import opened
+from browsing import fits, opened, show
 from report_examples import example_comparison, example_judges
 
 from judgeline.report import write_report
@@ -36,18 +36,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def show(
-    browser: webdriver.Chrome, report: Path, *, width: int = 1280, scheme: str = "light"
-) -> None:
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})
-    browser.get(report.as_uri())
-
-
 def column(browser: webdriver.Chrome, place: int) -> list[str]:
     return browser.execute_script(
         "return [...document.querySelector('.board').tBodies[0].rows]"
@@ -62,10 +50,7 @@ def test_the_page_fits_its_window(
     browser: webdriver.Chrome, report: Path, width: int, scheme: str
 ) -> None:
     show(browser, report, width=width, scheme=scheme)
-    wide, room = browser.execute_script(
-        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
-    )
-    assert wide == room <= width
+    assert fits(browser, width)
     outside = browser.execute_script(
         "return [...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, .skip')"
         " && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
@@ -133,10 +118,7 @@ def test_hostile_texts_stay_texts_inside_the_window(
     assert any("</script><script>document.title='stolen'" in text for text in texts)
     assert any("{{ 7 * 7 }}" in text for text in texts)
     assert not [text for text in texts if {"\x1b", "\u202e", "\x00"} & set(text)]
-    wide, room = browser.execute_script(
-        "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
-    )
-    assert wide == room <= width
+    assert fits(browser, width)
 
 
 def test_the_schemes_differ_and_drawings_follow(browser: webdriver.Chrome, report: Path) -> None:
