@@ -4,7 +4,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from catalogs import catalog_of
 
 from assets.corpus import assets as corpus
 from assets.judging import assets as judging
@@ -13,7 +13,6 @@ from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.trust.consistency import ALL, OVERALL
 from judgeline.io import SCORE_COLUMNS
-from resources.config.catalog import Catalog
 from resources.judges.budget import Budget
 from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
@@ -49,12 +48,8 @@ class Lineage:
 
     def __init__(self, folder, instance: dg.DagsterInstance) -> None:
         self.folder, self.instance = folder, instance
-        for name, content in (("corpora", {"tiny": CORPUS}), ("judges", JUDGES)):
-            (folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
         self.resources = {
-            "catalog": Catalog(
-                corpora_file=str(folder / "corpora.yaml"), judges_file=str(folder / "judges.yaml")
-            ),
+            "catalog": catalog_of(folder, corpora={"tiny": CORPUS}, judges=JUDGES),
             "io_manager": ParquetTables(base_uri=str(folder / "tables")),
             "verdict_store": StoredVerdicts(uri=str(folder / "bought")),
             "budget": Budget(),
