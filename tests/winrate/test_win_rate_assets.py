@@ -4,7 +4,7 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from catalogs import catalog_of
 
 from assets.partitions import corpus_judge_key
 from assets.winrate import assets as module
@@ -23,11 +23,8 @@ WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 @pytest.fixture
 def catalog(tmp_path) -> Catalog:
-    corpora, judges = tmp_path / "corpora.yaml", tmp_path / "judges.yaml"
-    rating = {"win_rate_half_width": 0.2, "seed": 3}
-    corpora.write_text(yaml.safe_dump({"tiny": {"reader": "arena", "rating": rating}}))
-    judges.write_text(yaml.safe_dump({"stub": {"kind": "recorded", "family": "none"}}))
-    return Catalog(corpora_file=str(corpora), judges_file=str(judges))
+    corpora = "tiny: {reader: arena, rating: {win_rate_half_width: 0.2, seed: 3}}"
+    return catalog_of(tmp_path, corpora=corpora, judges="stub: {kind: recorded, family: none}")
 
 
 @pytest.fixture
