@@ -93,9 +93,9 @@ class JudgeDefinition(AskedForms, ServedFields):
             )
 
 
-_KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
+KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
 
 
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
     """Return the configured judges by slug, in the order of the file."""
-    return _KIND.load(path)
+    return KIND.load(path)
