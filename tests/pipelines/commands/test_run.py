@@ -71,7 +71,7 @@ def test_judges_together_have_a_board_in_table_report_and_terminal(finished, mon
     assert row["mae"] == pytest.approx(pooled["residual"].abs().mean())
     assert (row["method"], row["n_scored"]) == ("pooled", 300)
     page = report_of(finished).read_text(encoding="utf-8")
-    board = page[page.index('<section id="pooled">') : page.index('<section id="comparison">')]
+    board = page[page.index('<section id="pooled">') : page.index('<section id="j1-all"')]
     assert "of 12 intervals hold the human rating (90 % promised)." in board
     assert all(model in board for model in pooled["model"])
     assert main(["leaderboard", "--corpus", "tiny", "--judge", "pooled"]) == 0

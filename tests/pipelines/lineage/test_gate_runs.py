@@ -89,10 +89,17 @@ def test_no_rating_system_places_models_by_a_withheld_judge(gated):
     assert "kappa" in metadata["withheld noise"]
 
 
+def sections(page: str, judge: str) -> str:
+    """What the page has of a judge: its board, and everything else about it."""
+    marks = f"Judge <bdi>{judge}</bdi>", f"<bdi>{judge.title()}</bdi>: everything"
+    own = [part for part in page.split("<section ") if any(mark in part for mark in marks)]
+    assert own
+    return "".join(own)
+
+
 def test_the_page_places_no_model_by_a_withheld_judge(gated):
     page = gated[1].report.read_text(encoding="utf-8")
-    start, end = page.index("Judge <bdi>noise</bdi>"), page.index('id="comparison"')
-    careful, noise = page[:start], page[start:end]
+    careful, noise = sections(page, "careful"), sections(page, "noise")
     for title in ("Against a reference", "Adjusted win rates"):
         assert f"{title}</h3>" in careful
         assert f"{title}</h3>" not in noise
@@ -117,8 +124,7 @@ def test_a_judge_that_never_came_to_the_gate_is_not_withheld(finished_workshop):
 
 def test_the_report_says_why_and_shows_no_rating(gated):
     page = gated[1].report.read_text(encoding="utf-8")
-    noise = page[page.index("Judge <bdi>noise</bdi>") : page.index('id="comparison"')]
-    careful = page[: page.index("Judge <bdi>noise</bdi>")]
+    careful, noise = sections(page, "careful"), sections(page, "noise")
     assert "The ratings of this judge are withheld, since it failed its gate: " in noise
     assert "<figure>" in careful
     assert "<figure>" not in noise
