@@ -28,14 +28,13 @@ from judgeline.verdict import CRITERIA, RESPONSES
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer
-from resources.judges.calls import present
 from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt
+from resources.judges.forms.form import Prompt, write_messages
 from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import present
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.prompt import write_messages
 from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second

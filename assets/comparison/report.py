@@ -42,7 +42,7 @@ from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
-from resources.judges.live.fields import Price
+from resources.judges.budget import Price
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]

@@ -22,13 +22,19 @@ from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import evidence_entries
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Account, Buyer, Progress
-from resources.judges.calls import origin_of
+from resources.judges.buying import (
+    RETRIED,
+    Account,
+    Buyer,
+    Ledger,
+    Progress,
+    models_named,
+    several_models_message,
+)
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
-from resources.judges.judge import Judge
+from resources.judges.judge import Judge, origin_of
 from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
-from resources.judges.ledger import Ledger, models_named, several_models_message
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.pool import claimed, hosting_of

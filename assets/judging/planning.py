@@ -11,12 +11,11 @@ from assets.reliability.panel import choose_panel
 from judgeline.intervals import expected_half_width, sampling_half_width
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import recorded_choices
 from resources.judges.buying import Buyer
-from resources.judges.calls import present
 from resources.judges.forms.registered import FORM_TABLES, FormName
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
-from resources.judges.recorded import recorded_choices
 from resources.tables.store import ParquetStore
 
 _TABLES = {form: table.name for form, table in FORM_TABLES.items()}

@@ -2,6 +2,10 @@
 
 import base64
 import binascii
+import functools
+import hashlib
+import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.verdict import identity_hash, text_hash
+from resources.config.embeddings import HASHED_DIMENSIONS, EmbedderDefinition
 
 Vector = NDArray[np.float32]
 
@@ -75,3 +80,64 @@ def as_vector(numbers: Any) -> Vector:
     if not np.isfinite(vector).all():
         raise ValueError(f"{int((~np.isfinite(vector)).sum())} of its numbers are not finite")
     return vector
+
+
+_VERSION = "1"
+_WORD = re.compile(r"\w+")
+_KNOWN = 1 << 18  # features remembered: rationales repeat their words
+
+
+class HashedEmbedder:
+    """An embedder of kind ``hashed``."""
+
+    is_bought = False
+
+    def __init__(self, dimensions: int) -> None:
+        self._dimensions = dimensions
+        self.counts: Counter[str] = Counter()
+        self.identity: Mapping[str, str] = {
+            "kind": "hashed",
+            "version": _VERSION,
+            "dimensions": str(dimensions),
+        }
+
+    def refusal(self, text: str) -> str:
+        """Return why a text has no vector: it has no words."""
+        return "" if _WORD.search(text) else "empty"
+
+    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+        """Yield the unit vector of each text, in order; one without words has none."""
+        for position, text in enumerate(texts):
+            yield position, self._embedded(text)
+
+    def _embedded(self, text: str) -> Embedding:
+        words = _WORD.findall(text.lower())
+        pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
+        hashes = np.array([_hash(feature) for feature in (*words, *pairs)], dtype=np.uint64)
+        places = (hashes >> np.uint64(1)) % np.uint64(self._dimensions)
+        signs = 1.0 - 2.0 * (hashes & np.uint64(1))
+        sums = np.bincount(places.astype(np.int64), signs, self._dimensions)
+        norm = float(np.sqrt(sums @ sums))
+        if norm == 0:  # no words, or all of them cancel
+            return Embedding(None, "empty")
+        return Embedding((sums / norm).astype(np.float32))
+
+
+@functools.lru_cache(maxsize=_KNOWN)
+def _hash(feature: str) -> int:
+    digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def open_embedder(definition: EmbedderDefinition) -> Embedder:
+    """Return an embedder; nothing is sent yet."""
+    if definition.kind == "hashed":
+        from resources.embeddings.embedder import HashedEmbedder
+
+        return HashedEmbedder(definition.dimensions or HASHED_DIMENSIONS)
+    # the client takes half a second to import, and hashed vectors do without it
+    from resources.embeddings.served import ServedEmbedder
+    from resources.judges.live.endpoint import find_endpoint
+
+    endpoint = find_endpoint(definition.slug, definition, what="embedding")
+    return ServedEmbedder(definition, endpoint)

@@ -11,8 +11,7 @@ from resources.config.paths import config_dir, home
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge
 
@@ -109,7 +108,7 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
 
 def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     """Return the prompt of a served judge, checked."""
-    from resources.judges.live.prompt import require_template
+    from resources.judges.forms.form import require_template
 
     asked = form_with(form, definition)
     # an absolute path stays itself

@@ -11,13 +11,12 @@ import pandas as pd
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import n_runs
+from resources.judges.budget import least_tokens, most_of
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.judge import Evidence, Judge, Presentation
-from resources.judges.live.costs import least_tokens, most_of
+from resources.judges.judge import Evidence, Judge, Presentation, call_identity, judge_key
 from resources.judges.live.fields import ServedFields
 
 BYTES_PER_TOKEN = 4.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.judges.alignment import Span, answer_span
+from resources.judges.forms.evidence import Span, answer_span
 
 WORDS = st.lists(st.text(alphabet="ab 8\n\u00e9\u597d", min_size=1, max_size=4), min_size=1)
 

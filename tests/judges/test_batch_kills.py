@@ -23,9 +23,9 @@ from managed import is_alive
 from upath import UPath
 
 from resources.judges.annotation import annotate
-from resources.judges.batch.lines import Limits
+from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
-from resources.judges.calls import judge_key, present
+from resources.judges.judge import judge_key, present
 from resources.judges.live.judge import ServedJudge
 from resources.store.verdicts import VerdictStore
 
@@ -49,7 +49,7 @@ PROGRAM = f"""
     from channels import batch
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
-    from resources.judges.batch.lines import Limits
+    from resources.judges.batch.provider import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
     limits = Limits(int(sys.argv[3]))

@@ -51,13 +51,11 @@ from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Buyer
-from resources.judges.calls import call_identity, judge_key
+from resources.judges.buying import RETRIED, Buyer, Ledger
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Presentation
-from resources.judges.ledger import Ledger
+from resources.judges.judge import Answer, Presentation, call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site

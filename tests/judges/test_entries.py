@@ -20,8 +20,7 @@ from resources.judges.catalog import open_judge, read_template, was_probed
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import Endpoint, find_endpoint
 from resources.judges.live.fields import ServedFields
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import server_command, server_environment
 
 SHIPPED = load_judges(ROOT / "config" / "judges.yaml")

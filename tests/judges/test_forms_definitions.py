@@ -9,20 +9,18 @@ import yaml
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition, load_judges
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import in_form, open_judge, prompt_of
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
-from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.judge import BuiltinTraits
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")

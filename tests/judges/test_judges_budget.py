@@ -22,11 +22,9 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from resources.judges.annotation import annotate
-from resources.judges.budget import Budget, Cost
-from resources.judges.buying import Account, BudgetError, Buyer
+from resources.judges.budget import Budget, Cost, Price
+from resources.judges.buying import Account, BudgetError, Buyer, Ledger
 from resources.judges.judge import Answer
-from resources.judges.ledger import Ledger
-from resources.judges.live.fields import Price
 from resources.store.verdicts import VerdictStore
 
 PAID = sum(USAGE)  # tokens that the server states per answer

@@ -11,14 +11,13 @@ from upath import UPath
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.calls import present
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import present
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.managed import server as servers
-from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import VllmError
 from resources.store.verdicts import VerdictStore
 

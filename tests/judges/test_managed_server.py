@@ -16,8 +16,7 @@ import pytest
 
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import server as servers
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import Server, VllmError, running, vllm_python
 
 pytestmark = [
@@ -29,7 +28,7 @@ FIELDS = ServedFields(model="tiny", revision="abc")
 KEEPS_ONE = """
 import sys, time
 from pathlib import Path
-from resources.judges.managed.hosting import Hosting
+from resources.judges.managed.options import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import running
 from resources.judges.live.fields import ServedFields

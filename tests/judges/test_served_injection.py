@@ -16,14 +16,14 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, parse_answer
 from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
-from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Presentation
-from resources.judges.live import replies
-from resources.judges.live.prompt import (
+from resources.judges.forms.form import (
     require_template,
     write_messages,
     write_repair,
 )
+from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import Presentation
+from resources.judges.live import replies
 
 FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
 TEMPLATE = read_template(FILE)

@@ -14,8 +14,7 @@ from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
-from resources.judges.calls import present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 
 BATTLES = pd.DataFrame(

@@ -13,8 +13,7 @@ from upath import UPath
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_parts, present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, call_parts, present
 from resources.store.explaining import Nearest, nearest, verdicts_of_battle
 from resources.store.verdicts import VerdictStore
 

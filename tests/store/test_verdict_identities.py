@@ -17,20 +17,18 @@ from resources.arena.prompts import write_prompts
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Form, Prompt
 from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge
+from resources.judges.judge import Judge, call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
-from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
 from resources.store.verdicts import VerdictStore

@@ -26,8 +26,7 @@ from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.calls import call_identity, judge_key, present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, call_identity, judge_key, present
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
 

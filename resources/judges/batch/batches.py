@@ -9,20 +9,19 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
 
-from resources.judges.batch.lines import (
+from resources.judges.batch.provider import (
     LOST,
     NOTHING,
     Limits,
     Part,
+    Provider,
     Result,
     read_lines,
     write_parts,
 )
-from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Record, Records
-from resources.judges.budget import Cost
+from resources.judges.budget import Cost, Meter, Usage, most_of, text_bytes
 from resources.judges.judge import Presentation
-from resources.judges.live.costs import Meter, Usage, most_of, text_bytes
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.replies import member
 

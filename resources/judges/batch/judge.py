@@ -15,15 +15,12 @@ from resources.judges.batch.batches import (
     Submitter,
     Tell,
 )
-from resources.judges.batch.lines import Limits, Result, read_result
-from resources.judges.batch.provider import Provider
+from resources.judges.batch.provider import Limits, Provider, Result, read_result
 from resources.judges.batch.records import Records
-from resources.judges.budget import Budget
-from resources.judges.calls import call_identity, judge_key
+from resources.judges.budget import Budget, Meter
 from resources.judges.forms.form import Reading
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, call_identity, judge_key
 from resources.judges.live.asking import redacted, seeded
-from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import EndpointError
 from resources.judges.live.judge import ServedJudge
 from resources.judges.live.troubles import Retries, fit

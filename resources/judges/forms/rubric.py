@@ -12,9 +12,8 @@ from judgeline.verdict import (
     parse_answer,
     require_own_scores,
 )
-from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.form import Form, Reading, closed_object, named_schema
 from resources.judges.judge import Presentation
-from resources.judges.live.prompt import closed_object, named_schema
 from resources.tables.judging import VERDICTS
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)

@@ -18,11 +18,9 @@ from judgeline.verdict import (
     parse_score,
     parse_score_object,
 )
-from resources.judges.calls import require_texts
 from resources.judges.forms.evidence import Tokens, score_of
-from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
-from resources.judges.judge import Presentation
-from resources.judges.live.prompt import Wording
+from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
+from resources.judges.judge import Presentation, require_texts
 from resources.tables.judging import SCORE_VERDICTS
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)

@@ -7,14 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from resources.judges.budget import Cost
-from resources.judges.forms.form import Form, Prompt, Reading
+from resources.judges.budget import Cost, Meter, Usage, may_be_billed, most_of, text_bytes
+from resources.judges.forms.form import Form, Message, Prompt, Reading, write_repair
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import Connection, StatusError
-from resources.judges.live.costs import Meter, Usage, may_be_billed, most_of, text_bytes
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
-from resources.judges.live.prompt import Message, write_repair
 from resources.judges.live.replies import (
     answer_bytes,
     read_reply,

@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from resources.judges.budget import Price
+
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 
@@ -132,20 +134,6 @@ class Decoding(BaseModel):
     top_p: float | None = Field(default=1.0, gt=0, le=1, strict=True)
     max_tokens: int = Field(default=4096, ge=16, le=10_000_000, strict=True)
     seed: int | None = Field(default=None, strict=True)
-
-
-class Price(BaseModel):
-    """Price of a million prompt and completion tokens, in a currency of three capital letters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    prompt: float = Field(ge=0, strict=True)
-    completion: float = Field(ge=0, strict=True)
-    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
-
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the price of some tokens."""
-        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
 
 
 class EndpointFields(BaseModel):

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from judgeline.verdict import text_hash
-from resources.judges.budget import Budget
-from resources.judges.forms.form import Form, Prompt, Reading
+from resources.judges.budget import Budget, Meter
+from resources.judges.forms.form import PROMPT_VERSION, Form, Prompt, Reading
 from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.connection import Connection
-from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.probe import (
@@ -32,7 +31,6 @@ from resources.judges.live.probe import (
     require_demands,
     sampling,
 )
-from resources.judges.live.prompt import PROMPT_VERSION
 from resources.judges.live.replies import require_message
 from resources.judges.live.troubles import Retries, RetryPolicy
 from resources.judges.remedies import may_pass, remedy_text

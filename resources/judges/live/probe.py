@@ -12,11 +12,10 @@ from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, named_schema
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.fields import Decoding, ServedFields, require_chance
-from resources.judges.live.prompt import named_schema
 from resources.judges.live.replies import member
 from resources.judges.live.troubles import Trouble
 

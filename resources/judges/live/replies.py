@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from judgeline.verdict import RubricError
-from resources.judges.alignment import answer_span
-from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.evidence import answer_span
+from resources.judges.forms.form import Form, Reading, readable
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import MalformedReplyError
-from resources.judges.live.prompt import readable
 
 R = TypeVar("R")
 

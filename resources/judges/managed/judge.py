@@ -13,8 +13,7 @@ from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import Server, running
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")

@@ -1,11 +1,17 @@
 """Options of a managed vLLM server, under a judge's key `vllm` in `config/judges.yaml`."""
 
+import logging
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from resources.config.paths import home
 from resources.judges.live.fields import LOOKS_SECRET
 
 _HAVE_A_KEY = {
@@ -111,3 +117,34 @@ def _without_speed(arguments: tuple[str, ...]) -> tuple[str, ...]:
         if not dropping:
             kept.append(argument)
     return tuple(kept)
+
+
+_LOG = logging.getLogger(__name__)
+
+Claim = Callable[[str], AbstractContextManager[object]]
+
+
+@dataclass
+class Hosting:
+    """Needs of a judge at its host; no server runs on after it.
+
+    `tell` hears how batches and the start of a server go, `warn` each warning for a person; by
+    default a log. `claim` returns a context that holds a slot of a pool; by default none.
+    """
+
+    tell: Callable[[str], None] = _LOG.info
+    claim: Claim = nullcontext
+    warn: Callable[[str], None] = _LOG.warning
+    logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def scope(self) -> ExitStack:
+        """Return a stack for one server, closed by its user, or else with this hosting."""
+        return self._open.enter_context(ExitStack())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop every server that somebody left running."""
+        self._open.close()

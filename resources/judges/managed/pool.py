@@ -17,7 +17,7 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
-from resources.judges.managed.hosting import Hosting
+from resources.judges.managed.options import Hosting
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""

@@ -19,8 +19,7 @@ from typing import IO
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import guard
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 
 Tell = Callable[[str], None]
 

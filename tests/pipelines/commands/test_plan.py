@@ -20,9 +20,8 @@ from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
-from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.catalog import open_judge
-from resources.judges.judge import Answer
+from resources.judges.judge import Answer, call_identity, judge_key, present
 from resources.judges.judge_plan import JudgePlan, TokenEstimate, told
 from resources.judges.live.probe import Capabilities, remember
 from resources.store.verdicts import VerdictStore
