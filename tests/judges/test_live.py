@@ -467,6 +467,21 @@ def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
     assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
 
 
+def test_no_cookie_comes_back(tmp_path: Path) -> None:
+    class Setting(Noting):
+        async def chat(self, request: Request) -> Response:
+            reply = await super().chat(request)
+            reply.set_cookie("session", "tracked")
+            return reply
+
+    with serving(Setting()) as server:
+        server.url = server.url.replace("127.0.0.1", "localhost")  # an address never gets one back
+        asked = opened(server, tmp_path, {"concurrency": 1})
+        assert [answer.failure for answer in answered(asked, some(3))] == [None] * 3
+    assert len(server.seen) > 3
+    assert not [headers for headers, _ in server.seen if "cookie" in headers]
+
+
 @pytest.mark.parametrize(
     ("fields", "variables", "sent"),
     [
