@@ -1,8 +1,4 @@
-"""Annotation by an asset: through the verdict store, within the budget, with progress.
-
-The assets that ask are verdicts, score_verdicts, choice_verdicts, reliability_panel and
-drift_answers; they differ in what they ask.
-"""
+"""Annotation by an asset: through the verdict store, within the budget, with progress."""
 
 import logging
 import re
@@ -21,12 +17,11 @@ from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import evidence_entries
-from resources.judges.budget import Budget
+from resources.judges.budget import Budget, Price
 from resources.judges.buying import (
     RETRIED,
     Account,
     Buyer,
-    Ledger,
     Progress,
     models_named,
     several_models_message,
@@ -68,10 +63,8 @@ class Annotate(Protocol):
 def pool_of(judge: JudgeDefinition) -> str | None:
     """Return the pool in which a judge is asked, or None if it needs no place in one.
 
-    A judge of kind ``vllm`` runs in a pool of GPUs, ``gpu`` unless it says otherwise. One of kind
-    ``openai`` shares ``endpoint-NAME`` with all that are asked at the same endpoint: its
-    `endpoint_name`, or else the host. Batches take up to a day and few requests, so that a judge
-    asked in such needs no place; nor do verdicts that are there, or computed.
+    A judge of kind ``vllm`` runs in a pool of GPUs. One of kind ``openai`` shares ``endpoint-NAME``
+    with all that are asked at the same endpoint; batches need no place.
     """
     if judge.kind == "vllm":
         return (judge.vllm or VllmOptions()).pool
@@ -86,8 +79,7 @@ def turn_of(
 ) -> Turn:
     """Return the context in which a run asks a hosted judge: a place in its pool.
 
-    Until the pool has a place it waits, says so once a minute, and can be interrupted. A server
-    that is started for its judge claims a place by itself: see `hosting_of`.
+    A server that is started for its judge claims a place by itself: see `hosting_of`.
     """
     pool = pool_of(judge)
     if pool is None or judge.kind == "vllm":
@@ -110,19 +102,10 @@ def ask_judge(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
-    Before anything is asked the run waits for a place in the judge's pool. Each question is asked
-    `n_replicates` times, by default as often as the judge is configured; the first `n_covered`
-    of these another asset asks too, and pays for (see `Buyer.repeating`). `first_replicate` is
-    the number of the first run, for what is said of the calls beforehand.
-
-    Raises
-    ------
-    BudgetError
-        If the budget is spent; what was bought is kept.
-    RetryRequested
-        If the endpoint does not answer now, in a run that nobody watches; see `retried_later`.
-    ValueError
-        If the judge cannot be opened, a battle has no text, or a cap on the run says nothing.
+    Each question is asked `n_replicates` times, by default as often as the judge is configured; the
+    first `n_covered` of these another asset asks too, and pays for (see `Buyer.repeating`).
+    BudgetError if the budget is spent, RetryRequested if the endpoint does not answer now, in a run
+    that nobody watches; ValueError if the judge cannot be opened, or a battle has no text.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
@@ -148,7 +131,6 @@ def ask_judge(
         first_replicate=first_replicate,
     )
     expected = _state(context, judge, form, calls, buyer.budget)
-    ledger = Ledger(slug, judge.price_per_million)
     with retried_later(context), hosting_of(context, say, warn) as hosting, _recorded(budget):
         opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
@@ -156,10 +138,10 @@ def ask_judge(
             battles,
             slug=slug,
             n_replicates=n_replicates or judge.replicates,
-            on_progress=_told(context, ledger),
+            on_progress=_told(context, judge),
             buyer=buyer,
         )
-    entries = _account(context, opened, answers, ledger, buyer)
+    entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
     )
@@ -169,17 +151,17 @@ def _account(
     context: dg.AssetExecutionContext,
     opened: Judge,
     answers: pd.DataFrame,
-    ledger: Ledger,
-    buyer: Buyer,
+    account: Account,
+    price: Price | None,
 ) -> dict[str, Any]:
-    """Return as metadata the ledger of the answers, and the judge and prompt behind them."""
-    for file in buyer.account.damaged:
+    """Return as metadata the account of the answers, and the judge and prompt behind them."""
+    for file in account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = opened.form
     named = models_named(answers)
     if note := several_models_message(named):
         context.log.warning(f"{PROGRESS}{note}")
-    entries = ledger.entries(buyer.account, opened) | named
+    entries = account.entries(opened, price) | named
     if len(answers):  # a judge that was not asked may not know itself yet
         entries |= origin_of(opened)
     if asked.needs_alternatives:
@@ -227,7 +209,7 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
             raise
 
 
-def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
+def _told(context: dg.AssetExecutionContext, judge: JudgeDefinition) -> Callable[[Account], None]:
     """Return a log of a judge's progress: often at first, then less, since each word is kept."""
     last = 0.0
 
@@ -237,7 +219,7 @@ def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Accoun
         if account.seconds - last < pause and account.n_asked < account.n_needed:
             return
         last = account.seconds
-        _log(context, ledger.told(account))
+        _log(context, account.text(judge.slug, judge.price_per_million))
 
     return tell
 

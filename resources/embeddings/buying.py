@@ -81,8 +81,7 @@ class Account:
 class VectorBuyer:
     """Returns stored vectors and has the missing ones made; `account` counts the last call.
 
-    `on_wait` is called when another process is buying from the same embedder and has to end
-    first. Vectors that are made on this machine are not worth storing.
+    Vectors that are made on this machine are not worth storing.
     """
 
     embedder: Embedder
@@ -93,8 +92,7 @@ class VectorBuyer:
     def vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors by text, all of one length; texts that have none are not in it.
 
-        Each text is bought at most once, and its vector stored within seconds. Of several
-        processes on one machine only one at a time buys from an embedder.
+        Each text is bought at most once, and its vector stored within seconds.
         """
         distinct = list(dict.fromkeys(texts))
         self.account = Account(n_texts=len(distinct))
@@ -155,7 +153,7 @@ class VectorBuyer:
         return vectors
 
 
-class StoredEmbeddings(dg.ConfigurableResource):
+class StoredEmbeddings(dg.ConfigurableResource[Any]):
     """The vectors: the local folder, or a URI such as ``s3://bucket/embeddings``."""
 
     uri: str = ""

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +51,7 @@ class Embedder(Protocol):
         """Return why a text has no vector, whatever is stored; empty if it may have one."""
         ...
 
-    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
         """Yield what becomes of each text, with its position, in any order."""
         ...
 
@@ -105,7 +105,7 @@ class HashedEmbedder:
         """Return why a text has no vector: it has no words."""
         return "" if _WORD.search(text) else "empty"
 
-    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
         """Yield the unit vector of each text, in order; one without words has none."""
         for position, text in enumerate(texts):
             yield position, self._embedded(text)

@@ -32,18 +32,9 @@ def annotate(
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, in the form in which the judge was opened.
 
-    One row per presentation and run, columns as the form's `table`, oriented to the models;
-    failed verdicts keep their failure class and have no values. Runs are counted from
-    `first_replicate`; where counts of runs stand for odds there are as many as the form's
-    `samples`. A `buyer` answers from its store where it can and buys the rest, and the table is
-    the same as if all had been asked now; `on_progress` is called with its account.
-
-    Raises
-    ------
-    ValueError
-        If a battle has no text, or fewer than one replicate is asked for.
-    RuntimeError
-        If the judge does not answer every presentation once, or the buyer's budget is spent.
+    One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
+    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
+    and buys the rest; `on_progress` is called with its account.
     """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
@@ -210,10 +201,9 @@ def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> 
 def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
     """Return the published preferences of a judge on the battles at hand, as choices.
 
-    A published mean of both orders is a probability, and so is every preference of a judge some
-    of whose preferences are neither a win nor a draw. A choice is known only where it is a win or
-    a draw. Verdicts with rubric scores are no choices, and are left out. Empty if the judge has no
-    such verdicts; failed ones are kept if no verdict of the judge has scores.
+    A published mean of both orders is a probability, and so is every preference of a judge some of
+    whose preferences are neither a win nor a draw. Empty if the judge has scores; failed ones are
+    kept if no verdict of the judge has.
     """
     rows = verdicts[verdicts["judge"].eq(slug) & verdicts["battle_id"].isin(battles["battle_id"])]
     if rows[list(SCORE_COLUMNS)].notna().any(axis=None) or rows["recorded_outcome"].isna().all():

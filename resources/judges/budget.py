@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from operator import add, sub
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,19 +27,18 @@ class Cost(NamedTuple):
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum of two costs."""
-        return Cost(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Cost(*map(add, self, other))
 
     def minus(self, other: "Cost") -> "Cost":
         """Return the difference of two costs."""
-        return Cost(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return Cost(*map(sub, self, other))
 
 
 class Budget:
     """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
 
-    The asking side reserves the most that a request can cost before it is sent, and settles what
-    it did cost: the cap holds for what is in flight, too. None is no cap. `spent` is what is
-    settled, and `has_refused` whether anything was ever refused, if only for the moment.
+    The most that a request can cost is reserved before it is sent, and its cost settled after: the
+    cap holds for what is in flight, too. None is no cap; `spent` is what is settled.
     """
 
     def __init__(
@@ -241,9 +241,8 @@ def text_bytes(messages: Sequence[Mapping[str, str]]) -> int:
 def may_be_billed(status: int, failure: str) -> bool:
     """Return whether a request that failed with an HTTP status may have been worked on.
 
-    A gateway that gives up leaves the model writing, a filter has read the prompt, and an
-    answer that was cut in its thoughts was thought; an overloaded server, a wrong key or a
-    malformed request cost nothing.
+    A gateway that gives up leaves the model writing, a filter has read the prompt, and an answer
+    that was cut in its thoughts was thought.
     """
     worked_on = status >= 500 and status not in (501, 503, 529)
     return worked_on or status == 408 or failure in ("content_filter", "truncated")
@@ -268,7 +267,7 @@ class Meter:
         counts: Counter[str],
         warn: Callable[[str], None],
     ) -> None:
-        self.budget, self.price, self.counts, self._warn = budget, price, counts, warn
+        self.budget, self.price, self.counts, self.warn = budget, price, counts, warn
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
         """Return the cost of an answered request.
@@ -290,7 +289,7 @@ class Meter:
 
     def _note_implausible(self, usage: Usage, cost: Cost) -> None:
         if not self.counts["implausible_usage"]:
-            self._warn(
+            self.warn(
                 f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
                 f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes "
                 f"and an answer of {usage.answer_bytes:,} bytes; the budget counts "

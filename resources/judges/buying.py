@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,6 +28,8 @@ RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
 filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
+_LONGEST_WORDS = 100
+_MOST_MODELS = 5
 _SAID = ("reply_model", "system_fingerprint", "said")
 _FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities", *_SAID)
 
@@ -40,11 +42,9 @@ class BudgetError(RuntimeError):
 class Account:
     """Counts of one annotation's calls; battles with equal texts share one.
 
-    Of those needed, some were asked; some of them had failed before (`n_retried`). Tokens are of
-    the answers given now. `failed` and `reasons` count answers that say nothing, by failure class
-    and the server's words: those given now while it runs, all in the end. The budget is also
-    `charged` for requests that may have been billed without an answer. Files in the store without
-    answers are damaged, or left unfinished by a writer that was killed.
+    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
+    all in the end. The budget is also `charged` for requests that may have been billed without an
+    answer.
     """
 
     n_calls: int = 0
@@ -70,6 +70,45 @@ class Account:
             self.failed[status] += 1
             self.reasons[status, answer.said or ""] += 1
 
+    def text(self, slug: str, price: Price | None) -> str:
+        """Return how far a judge is, in a line: rate, time left, failures and what was spent."""
+        parts = [f"{slug} answered {self.n_resumed + self.n_asked:,} of {self.n_calls:,}"]
+        if self.seconds > 0:
+            rate = self.n_asked / self.seconds
+            left = (self.n_needed - self.n_asked) / rate
+            parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
+        if n_failed := self.failed.total():
+            parts.append(f"{n_failed:,} failed{_mostly(self.reasons)}")
+        tokens, counted = self.prompt_tokens + self.completion_tokens, sum(self.charged[1:3])
+        more = f" ({counted:,} counted)" if counted > tokens else ""
+        money = f", {self.charged.money:,.4f} {price.currency}" if price else ""
+        parts.append(f"{tokens:,} tokens{more}{money}")
+        return ", ".join(parts)
+
+    def entries(self, judge: Judge, price: Price | None) -> dict[str, Any]:
+        """Return the account of a finished annotation: calls, tokens, money, failures, endpoint."""
+        entries = {
+            "n_calls": self.n_calls,
+            "n_resumed": self.n_resumed,
+            "n_asked": self.n_asked,
+            "n_retried": self.n_retried,
+            "prompt_tokens_bought": self.prompt_tokens,
+            "completion_tokens_bought": self.completion_tokens,
+            "tokens_charged": sum(self.charged[1:3]),
+            "seconds_asking": round(self.seconds, 3),
+            "failures": dict(self.failed),
+            "failure_reasons": [
+                {"status": status, "said": said, "answers": n}
+                for (status, said), n in self.reasons.most_common(MOST_REASONS)
+            ],
+            "damaged_files": [*self.damaged, *self.unfinished],
+        }
+        if price is not None:
+            entries |= {"spent": round(self.charged.money, 6), "currency": price.currency}
+        if self.n_asked:
+            entries["endpoint"] = {**getattr(judge, "metadata", {}), **getattr(judge, "counts", {})}
+        return entries
+
 
 Progress = Callable[[Account], None]
 
@@ -80,9 +119,8 @@ class Buyer:
 
     Failures of `retried` are asked for again, however often they were; those of `retried_once` a
     second time and no more. Replicates below `n_covered` belong to another table: of those only
-    transport errors are retried here. `on_wait` is called when another process is buying from the
-    same judge and has to end first. `turn` gives what is entered before anything is asked for,
-    and may wait: a place at the judge's endpoint, say. What the store answers needs none.
+    transport errors are retried here. `turn` gives what is entered before anything is asked, and
+    may wait: a place at the judge's endpoint, say.
     """
 
     store: VerdictStore
@@ -122,8 +160,7 @@ class Buyer:
         """Return a reading per presentation, in their order, once all answers are stored.
 
         Each call is asked for at most once, and stored within seconds of its answer. Of several
-        processes on one machine only one at a time buys from a judge; the others wait, and find
-        what it bought.
+        processes on one machine only one at a time buys from a judge.
         """
         calls, key = _distinct(judge, presentations), judge_key(judge)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
@@ -217,7 +254,7 @@ def is_retried(
 
 def once_each(
     given: Iterator[tuple[int, Reading]], n_presentations: int
-) -> Iterator[tuple[int, Reading]]:
+) -> Generator[tuple[int, Reading]]:
     """Yield the readings of a judge; RuntimeError at a second one of a presentation."""
     is_open = bytearray(b"\x01") * n_presentations
     for position, reading in given:
@@ -270,10 +307,7 @@ def _in_order(
     judge: Judge,
     fresh: Mapping[str, tuple[str, Any]],
 ) -> Iterator[Reading]:
-    """Yield the answer to each presentation; `fresh` has status and value of those read before.
-
-    A chunk at a time, since many answers are much text.
-    """
+    """Yield the answer to each presentation; `fresh` has status and value of those read before."""
     identities = [call_identity(judge, shown) for shown in presentations]
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
@@ -290,63 +324,6 @@ def _in_order(
         ):
             known = fresh.get(identity)
             yield Reading(shown, answer, *known) if known else read(shown, answer, judge.form)
-
-
-_LONGEST_WORDS = 100
-_MOST_MODELS = 5
-
-
-class Ledger:
-    """Words and entries about the account of one judge."""
-
-    def __init__(self, slug: str, price: Price | None) -> None:
-        self._slug, self._price = slug, price
-
-    def told(self, account: Account) -> str:
-        """Return how far a judge is, in a line: rate, time left, failures and what was spent."""
-        done = account.n_resumed + account.n_asked
-        parts = [f"{self._slug} answered {done:,} of {account.n_calls:,}"]
-        if account.seconds > 0:
-            rate = account.n_asked / account.seconds
-            left = (account.n_needed - account.n_asked) / rate
-            parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
-        if n_failed := account.failed.total():
-            parts.append(f"{n_failed:,} failed{_mostly(account)}")
-        tokens = account.prompt_tokens + account.completion_tokens
-        counted = account.charged.prompt_tokens + account.charged.completion_tokens
-        more = f" ({counted:,} counted)" if counted > tokens else ""
-        parts.append(f"{tokens:,} tokens{more}{self._money(account)}")
-        return ", ".join(parts)
-
-    def entries(self, account: Account, judge: Judge) -> dict[str, Any]:
-        """Return the ledger of a finished annotation: calls, tokens, money, failures, endpoint."""
-        entries = {
-            "n_calls": account.n_calls,
-            "n_resumed": account.n_resumed,
-            "n_asked": account.n_asked,
-            "n_retried": account.n_retried,
-            "prompt_tokens_bought": account.prompt_tokens,
-            "completion_tokens_bought": account.completion_tokens,
-            "tokens_charged": account.charged.prompt_tokens + account.charged.completion_tokens,
-            "seconds_asking": round(account.seconds, 3),
-            "failures": dict(account.failed),
-            "failure_reasons": [
-                {"status": status, "said": said, "answers": n}
-                for (status, said), n in account.reasons.most_common(MOST_REASONS)
-            ],
-            "damaged_files": [*account.damaged, *account.unfinished],
-        }
-        if self._price is not None:
-            entries["spent"] = round(account.charged.money, 6)
-            entries["currency"] = self._price.currency
-        if account.n_asked:
-            entries["endpoint"] = _endpoint(judge)
-        return entries
-
-    def _money(self, account: Account) -> str:
-        if self._price is None:
-            return ""
-        return f", {account.charged.money:,.4f} {self._price.currency}"
 
 
 def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
@@ -373,15 +350,10 @@ def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
     )
 
 
-def _mostly(account: Account) -> str:
+def _mostly(reasons: Counter[tuple[str, str]]) -> str:
     """Return the commonest words about failures, where a server had any."""
-    spoken = Counter({said: n for (_, said), n in account.reasons.items() if said})
+    spoken = Counter({said: n for (_, said), n in reasons.items() if said})
     return f" (mostly: {shortened(spoken.most_common(1)[0][0], _LONGEST_WORDS)})" if spoken else ""
-
-
-def _endpoint(judge: Judge) -> Mapping[str, Any]:
-    """Return the metadata of a judge's endpoint, and counts of its requests by fate."""
-    return {**getattr(judge, "metadata", {}), **getattr(judge, "counts", {})}
 
 
 def _duration(seconds: float) -> str:

@@ -24,8 +24,7 @@ def open_judge(
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus, asked in one form.
 
-    ValueError if its kind cannot judge this corpus, it is not asked in this form, or it cannot be
-    opened as configured. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
+    ValueError if its kind cannot judge this corpus, or it is not asked in this form.
     """
     hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
@@ -64,10 +63,10 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
         )
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
-    judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    simulated = (definition.builtin, definition.family, prompts, read_template())
     if form == "rubric":
-        return judge
-    return BuiltinFormJudge(judge, prompt_of(definition, form))
+        return BuiltinJudge(*simulated)
+    return BuiltinFormJudge(*simulated, prompt_of(definition, form))
 
 
 def read_template(path: Path | None = None) -> str:
@@ -131,10 +130,7 @@ def missing_variable(definition: JudgeDefinition) -> str:
 
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
-    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports.
-
-    Before that, no verdict of the judge can be stored: what it supports is in their identity.
-    """
+    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports."""
     from resources.judges.live.endpoint import find_endpoint
     from resources.judges.live.probe import remembered
 

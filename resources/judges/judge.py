@@ -1,8 +1,4 @@
-"""The judge protocol: a judge is shown two completions and answers in text.
-
-Simulated and served judges stand behind the same protocol, so that what reads their answers
-cannot tell them apart.
-"""
+"""Judges, their presentations and answers, and the identity of a call for ever."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +34,8 @@ class Presentation:
     """One question with two completions in the order in which the judge sees them.
 
     Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations and never shown to a served judge. `question_id` is of
-    presentations with one completion, whose `battle_id` is the completion's.
+    model names are for simulations. `question_id` is of presentations with one completion, whose
+    `battle_id` is the completion's.
     """
 
     battle_id: str
@@ -57,9 +53,8 @@ class Presentation:
 class Answer:
     """What came back: text, or a failure class, or the text of a failed answer; and tokens.
 
-    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``, where they
-    were asked for. `reply_model` and `system_fingerprint` are the names that the server gave of
-    what answered; `said` is the server's reason for a failure, without keys.
+    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
+    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
     """
 
     text: str | None
@@ -75,12 +70,15 @@ class Answer:
 class Judge(Protocol):
     """A judge ready to answer.
 
-    `identity` names everything but the presentation that determines an answer, as text. One that
-    has to know which failures are stored has a method ``acknowledge(stored)``, called before it is
-    asked for them again, with the time of each by identity of the call.
+    One that has to know
+    which failures are stored has a method ``acknowledge(stored)``, called before it is asked for
+    them again, with the time of each by identity of the call.
     """
 
-    identity: Mapping[str, str]
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the presentation that determines an answer."""
+        ...
 
     @property
     def form(self) -> "Form":
@@ -97,9 +95,8 @@ class Judge(Protocol):
     ) -> Iterator[tuple[int, "Reading"]]:
         """Yield answers, read as they come, each with the position of its presentation.
 
-        Everything that is paid for is reserved in the budget before it is asked, and settled
-        after. A presentation goes without an answer only where the budget refused it; none
-        gets two.
+        Everything that is paid for is reserved in the budget before. A presentation goes without an
+        answer only where the budget refused it; none gets two.
         """
         ...
 
@@ -181,11 +178,7 @@ def judge_key(judge: Judge) -> str:
 
 
 def origin_of(judge: Judge) -> dict[str, str]:
-    """Return prompt, model, revision and identity of a judge, as recorded with its answers.
-
-    The prompt version is that of what surrounds the template, whose own text has a hash; the
-    identity is the key under which its answers are stored.
-    """
+    """Return prompt, model, revision and identity of a judge, as recorded with its answers."""
     identity = judge.identity
     named = {name: identity.get(part, "") for name, part in _NAMED.items()}
     return {name: value for name, value in named.items() if value} | {

@@ -30,8 +30,8 @@ _ANSWERS_LOOKED_AT = 500
 class TokenEstimate(NamedTuple):
     """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
 
-    `most_tokens` counts every byte of a prompt as a token and every answer at its full length,
-    once: repairs and lost requests come on top.
+    `most_` counts every byte of a prompt as a token and every answer at its full length, once:
+    repairs and lost requests come on top.
     """
 
     prompt_tokens: int
@@ -49,15 +49,14 @@ def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
     """Return the sum of estimates by name; where they rest on different things it says so."""
     bases = {estimate.basis for estimate in estimates.values()}
     named = [f"{name}: {estimate.basis}" for name, estimate in estimates.items()]
-    sums = [sum(one[place] for one in estimates.values()) for place in range(4)]
-    return TokenEstimate(*sums, bases.pop() if len(bases) == 1 else "; ".join(named))
+    sums = map(sum, zip(*(estimate[:4] for estimate in estimates.values()), strict=True))
+    return TokenEstimate._make([*sums, bases.pop() if len(bases) == 1 else "; ".join(named)])
 
 
 class Expected(NamedTuple):
     """Expected calls of a judge in one form, and how many of them are stored.
 
-    `tokens` is None for judges that are not served, and where nothing would be asked; `note` says
-    what would change the number of calls.
+    `tokens` is None where nothing served is asked; `note` says what would change the calls.
     """
 
     needed: list[Presentation]
@@ -70,9 +69,8 @@ class Expected(NamedTuple):
 class JudgePlan:
     """Calls of a judge's plan, and calls that the verdict store answers.
 
-    Judges that are not served have no tokens, and judges without a price no money. What the
-    ratings' intervals would gain (`half_width`), what would change the number of calls (`note`)
-    and the cap that stops the run before they are made (`cut_short`) are words, or empty.
+    What the ratings' intervals would gain (`half_width`), what would change the number of calls
+    (`note`) and the cap that stops the run before them (`cut_short`) are words, or empty.
     """
 
     judge: str
@@ -177,8 +175,7 @@ def expect_calls(
     """Return the expected calls of a judge about battles.
 
     `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
-    too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
-    others.
+    too; runs before `first_replicate` are asked by others.
     """
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
@@ -232,9 +229,8 @@ def estimate_tokens(
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
-    Prompts are counted with the model's tokenizer where it lies on this machine, else by the
-    stored answers of the same judge, else by their bytes; the `basis` says which. Bytes are
-    those of all prompts; of many, some drawn at random tell how many tokens a byte has.
+    Prompts are counted with the model's tokenizer where it lies on this machine, else by stored
+    answers of the same judge, else by their bytes; the `basis` says which.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
@@ -286,11 +282,7 @@ def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
 
 
 def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
-    """Return the token counter of the judge's model, without any download.
-
-    From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
-    None otherwise.
-    """
+    """Return the token counter of the judge's model, without any download."""
     try:
         from tokenizers import Tokenizer
     except ImportError:

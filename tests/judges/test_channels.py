@@ -51,7 +51,7 @@ from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Buyer, Ledger
+from resources.judges.buying import RETRIED, Buyer
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading
 from resources.judges.forms.rubric import RUBRIC
@@ -374,14 +374,14 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
 ) -> None:
     told: list[str] = []
     with serving(failing(reply)) as server:
-        asked, ledger = ask(server, tmp_path), Ledger("j", None)
+        asked = ask(server, tmp_path)
         buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
         verdicts = annotate(
             asked,
             BATTLES,
             slug="j",
             buyer=buyer,
-            on_progress=lambda account: told.append(ledger.told(account)),
+            on_progress=lambda account: told.append(account.text("j", None)),
         )
     assert verdicts["said"].str.contains(words, regex=False).all()
     assert verdicts["said"].str.len().max() <= 300
@@ -391,7 +391,7 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
     description = str(VERDICTS.check("nearly_all_answers_parse", verdicts).description)
     assert [part in description for part in (words, advice)] == [True, True]
     assert words in told[-1]
-    (reason,) = ledger.entries(buyer.account, asked)["failure_reasons"]
+    (reason,) = buyer.account.entries(asked, None)["failure_reasons"]
     assert (words in reason["said"], reason["answers"]) == (True, 4)
 
 

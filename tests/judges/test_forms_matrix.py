@@ -88,9 +88,10 @@ class Recorded:
 
 
 def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
-    judge = BuiltinJudge(TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
-    asked = Prompt("A word.", form_with(form))
-    return judge if form == "rubric" else BuiltinFormJudge(judge, asked)
+    simulated = (TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
+    if form == "rubric":
+        return BuiltinJudge(*simulated)
+    return BuiltinFormJudge(*simulated, Prompt("A word.", form_with(form)))
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from upath import UPath
 
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost, Price
-from resources.judges.buying import Account, BudgetError, Buyer, Ledger
+from resources.judges.buying import Account, BudgetError, Buyer
 from resources.judges.judge import Answer
 from resources.store.verdicts import VerdictStore
 
@@ -361,18 +361,18 @@ def account(**changes: object) -> Account:
 def test_progress_states_rate_time_left_failures_and_spend(
     price: Price | None, changes: dict[str, Any], line: str
 ) -> None:
-    told = Ledger("strict", price).told(account(**changes))
+    told = account(**changes).text("strict", price)
     assert told == f"strict answered 700 of 1,000, {line}"
 
 
 def test_entries_are_the_account_with_its_price_and_place() -> None:
-    entries = Ledger("strict", PRICES).entries(account(n_asked=400), Somewhere())
+    entries = account(n_asked=400).entries(Somewhere(), PRICES)
     assert (entries["spent"], entries["tokens_charged"]) == (0.2, 60_000)
     assert entries["currency"] == "EUR"
     assert (entries["n_calls"], entries["n_resumed"], entries["n_asked"]) == (1000, 600, 400)
     assert entries["failures"] == {"refusal": 2, "parse_error": 1}
     assert entries["endpoint"] == {"endpoint": "http://here/v1", "requests": 4, "lost": 1}
-    unasked = Ledger("strict", None).entries(account(n_asked=0), Somewhere())
+    unasked = account(n_asked=0).entries(Somewhere(), None)
     assert not {"endpoint", "spent"} & {*unasked}
 
 

@@ -153,8 +153,9 @@ def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd
     ).head(60)
 
 
-def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJudge:
-    return BuiltinFormJudge(by_rubric(traits), Prompt("Answer in a word.", form))
+def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinFormJudge:
+    asked = Prompt("Answer in a word.", form)
+    return BuiltinFormJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
@@ -228,8 +229,7 @@ def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
 
 def test_lasting_opinions_are_those_of_the_rubric() -> None:
     partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
-    marker = by_rubric(partial)
-    own = BuiltinFormJudge(marker, Prompt("Answer in a word.", ScoreForm()))
+    marker, own = by_rubric(partial), judge(partial, ScoreForm())
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
         reading, liking = marker.opinion(one, one.first_completion)

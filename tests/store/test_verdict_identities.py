@@ -71,11 +71,10 @@ BATTLES = pd.DataFrame(
 
 
 def simulated(form: FormName) -> Judge:
-    judge = BuiltinJudge(TRAITS, "cedar", PROMPTS, "Grade both.")
-    short = DEFAULT[form]
+    judge, short = (TRAITS, "cedar", PROMPTS, "Grade both."), DEFAULT[form]
     if isinstance(short, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(judge, Prompt("Answer in a word.", short))
-    return judge
+        return BuiltinFormJudge(*judge, Prompt("Answer in a word.", short))
+    return BuiltinJudge(*judge)
 
 
 def served(form: FormName, *, structured: bool = False) -> Judge:

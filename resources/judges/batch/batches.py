@@ -1,9 +1,7 @@
 """Batches of calls: each call is submitted once, waited for, and its result read."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -45,34 +43,30 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """What a budget holds back by request."""
+    """What a budget holds back by request; a context manager that leaves none held.
+
+    What was submitted and has no result then counts in full: it is carried out and billed all the
+    same.
+    """
 
     def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+        self.meter = meter
         self._held: dict[str, tuple[Cost, int]] = {}
         self._submitted: set[str] = set()
 
-    @classmethod
-    @contextmanager
-    def of(cls, meter: Meter) -> Iterator[Self]:
-        """Give reservations of which none is held afterwards.
+    def __enter__(self) -> Self:
+        return self
 
-        What was submitted and has no result then counts in full: it is carried out and billed
-        all the same.
-        """
-        held = cls(meter)
-        try:
-            yield held
-        finally:
-            for identity, (most, _) in held._held.items():
-                meter.budget.settle(most, most if identity in held._submitted else Cost())
+    def __exit__(self, *_: object) -> None:
+        for identity, (most, _size) in self._held.items():
+            self.meter.budget.settle(most, most if identity in self._submitted else Cost())
 
     def reserve(self, identity: str, body: dict[str, Any]) -> bool:
         """Return whether the budget covers a request, and hold back what it may cost."""
         if identity in self._held:
             return True
-        most = most_of(body["messages"], body, self._meter.price)
-        if not self._meter.budget.reserve(most):
+        most = most_of(body["messages"], body, self.meter.price)
+        if not self.meter.budget.reserve(most):
             return False
         self._held[identity] = most, text_bytes(body["messages"])
         return True
@@ -88,7 +82,7 @@ class Reservations:
         """
         held = self._held.pop(identity, None)
         if held is not None:
-            self._meter.budget.settle(held[0], self._cost(result, *held))
+            self.meter.budget.settle(held[0], self._cost(result, *held))
         return held is not None
 
     def _cost(self, result: Result, most: Cost, prompt_bytes: int) -> Cost:
@@ -97,7 +91,7 @@ class Reservations:
         answer = result.answer
         said = len((answer.text or "").encode("utf-8", "surrogatepass"))
         usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
-        return self._meter.cost(usage, most)
+        return self.meter.cost(usage, most)
 
 
 class Awaited(NamedTuple):
@@ -107,14 +101,15 @@ class Awaited(NamedTuple):
     identities: list[str]
 
 
-class Submitter:
-    """Submits each call at most once, however often the program is killed meanwhile.
+class Batches:
+    """Submits each call at most once, however often the program is killed meanwhile, and collects.
 
     The order is: write down the calls; upload them; write down the file; create the batch; write
     down the batch. Whoever is killed in between leaves a record without a batch. One without a
     file has none. For one with a file, the provider's batches are searched; if there is none, the
     file is deleted, so that a creation still on its way must fail, and they are searched again.
-    `awaited` are the batches with wanted calls, by token; whoever collects one takes it out.
+    `awaited` are the batches with wanted calls, by token. The meter's `counts` are added
+    ``unknown``: lines that belong to no request of their batch.
     """
 
     def __init__(
@@ -123,12 +118,17 @@ class Submitter:
         records: Records,
         held: Reservations,
         write: Callable[[Presentation], dict[str, Any]],
+        read: Callable[[dict[str, Any], Presentation], Result],
         *,
         limits: Limits,
+        pace: Pace,
+        tell: Tell,
     ) -> None:
         self._provider, self._records, self._held = provider, records, held
-        self._write, self._limits = write, limits
+        self._write, self._read_result = write, read
+        self._limits, self._pace, self._tell = limits, pace, tell
         self.awaited: dict[str, Awaited] = {}
+        self._was_reached = False
 
     def cover(self, wanted: Mapping[str, Presentation]) -> None:
         """Await a batch for each of the wanted calls that the budget covers."""
@@ -217,41 +217,22 @@ class Submitter:
                 f"{self._records.file(record.token)}"
             )
 
+    def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
+        """Yield the results of the awaited calls, as their batches end.
 
-class Collector:
-    """Collects the results of batches as they end.
-
-    `counts` is added ``unknown``: lines that belong to no request of their batch.
-    """
-
-    def __init__(
-        self,
-        provider: Provider,
-        records: Records,
-        read: Callable[[dict[str, Any], Presentation], Result],
-        pace: Pace,
-        *,
-        tell: Tell,
-        warn: Tell,
-        counts: Counter[str],
-    ) -> None:
-        self._provider, self._records, self._read_result = provider, records, read
-        self._pace, self._tell, self._warn, self._counts = pace, tell, warn, counts
-        self._was_reached = False
-
-    def ended(
-        self, batches: Sequence[Awaited], shown: Mapping[str, Presentation]
-    ) -> Iterator[tuple[Record, dict[str, Result]]]:
-        """Yield the batches as they end, with the results of their awaited calls.
-
-        Calls whose results the provider has deleted are lost, and may be asked anew.
+        Calls whose results the provider has deleted are lost. Those of earlier runs are left out,
+        to be asked anew; what this run submitted and lost is not bought twice in it.
         """
-        wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
-        for record, batch in self._watch([one.record for one in batches]):
+        wanted = {
+            token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
+        }
+        for record, batch in self._watch([one.record for one in self.awaited.values()]):
             results = self._read(record, batch, wanted[record.token])
             gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
             self._records.close(record.token, gone)
-            yield record, results
+            del self.awaited[record.token]
+            ours = [i for i, one in results.items() if self._held.settle(i, one) or not one.is_lost]
+            yield from ((i, results[i]) for i in ours)
 
     def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
         """Yield batches as they end, looking less and less often."""
@@ -285,7 +266,9 @@ class Collector:
                 if not self._was_reached or time.monotonic() - began > self._pace.outage_s:
                     raise
                 if not is_told:
-                    self._warn(f"tried again for {self._pace.outage_s:,.0f} s at most: {error}")
+                    self._held.meter.warn(
+                        f"tried again for {self._pace.outage_s:,.0f} s at most: {error}"
+                    )
                 is_told = True
             time.sleep(self._pace.longest_s)
 
@@ -315,7 +298,7 @@ class Collector:
         own = set(record.identities)
         for identity, line in chain.from_iterable(map(read_lines, there)):
             if identity not in own:
-                self._counts["unknown"] += 1
+                self._held.meter.counts["unknown"] += 1
             elif identity in wanted and identity not in found:
                 found[identity] = self._read_result(line, wanted[identity])
         missing = wanted.keys() - found.keys()

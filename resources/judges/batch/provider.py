@@ -57,9 +57,8 @@ class Part(NamedTuple):
 class Result(NamedTuple):
     """What came of one request: an answer, and its value if it could be read.
 
-    `is_billed` tells whether it was paid for; `hopeless` why the same, asked again, would fail as
-    well until somebody mends something. That is then no answer. `is_lost` marks a result that was
-    there and that the provider has deleted.
+    `hopeless` says why the same, asked again, would fail until somebody mends something: that is no
+    answer. `is_lost` marks a result that the provider has deleted.
     """
 
     answer: Answer
@@ -84,10 +83,7 @@ LOST = Result(
 
 
 def write_parts(requests: Iterable[tuple[str, dict[str, Any]]], limits: Limits) -> Iterator[Part]:
-    """Yield the files of requests within the limits; each is written when the last is done with.
-
-    A request that alone is too long makes a file of its own, for the provider to refuse.
-    """
+    """Yield the files of requests within the limits; each is written when the last is done with."""
     part, size = _new_part(), 0
     try:
         for identity, body in requests:
@@ -143,8 +139,8 @@ def read_result(
         except MalformedReplyError as error:
             return Result(replace(NOTHING.answer, said=str(error)), is_billed=True)
         return Result(reading.answer, is_billed=True, value=reading.value)
-    error = _mapping(body.get("error") or line.get("error"))
-    trouble = _trouble(status, error, policy, shown)
+    problem = _mapping(body.get("error") or line.get("error"))
+    trouble = _trouble(status, problem, policy, shown)
     stopped = trouble.message if trouble.action == "stop" else None
     answer = Answer(None, trouble.failure, 0, 0, said=trouble.message)
     return Result(answer, is_billed=False, hopeless=stopped)
@@ -210,8 +206,7 @@ class Provider:
     def create(self, record: Record) -> str | None:
         """Return the id of the batch made of a record's file, or None if there may be one.
 
-        There may be one after anything but a clear no: a reply that was lost is no reply, nor is
-        one that cannot be read.
+        There may be one after anything but a clear no: a reply that was lost, or cannot be read.
         """
         asked = {
             "input_file_id": record.file_id or "",
@@ -290,14 +285,10 @@ class Provider:
     def _insist(self, what: str, ask: Callable[[Connection], Awaitable[R]]) -> R:
         """Return the result of a request, tried again as often as it may help."""
         connection = Connection(self._retries.endpoint, self._timeout_s)
-
-        async def attempt() -> R | Trouble:
-            try:
-                return await ask(connection)
-            except TROUBLES as error:
-                return self._retries.diagnose(error)
-
-        outcome = run_once(self._retries.insist(attempt, Counter()), connection.close)
+        insisting = self._retries.insist(
+            partial(self._retries.tried, partial(ask, connection)), Counter()
+        )
+        outcome = run_once(insisting, connection.close)
         if not isinstance(outcome, Trouble):
             return outcome
         kind = OutOfReachError if outcome.action == "retry" else EndpointError
@@ -353,4 +344,4 @@ def _is_clear_no(error: Exception) -> bool:
 def _came_of(batch: Any, record: Record) -> bool:
     """Whether a batch was made of a record's file; not every provider keeps metadata."""
     token = member(member(batch, "metadata"), MARK)
-    return token == record.token or member(batch, "input_file_id") == record.file_id
+    return bool(token == record.token or member(batch, "input_file_id") == record.file_id)

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ class ChoiceOptions(ShortOptions):
     tolerance: float = Field(default=0.0, ge=0, le=1, strict=True)
 
 
-@dataclass(frozen=True)
 class ChoiceForm(ShortForm):
     """A for the completion shown first, B for the other, C for a tie; see `Form`.
 
@@ -38,22 +36,19 @@ class ChoiceForm(ShortForm):
 
     name = "choice"
     table = CHOICE_VERDICTS
-    options: ChoiceOptions = field(default_factory=ChoiceOptions)
+    options: ChoiceOptions = ChoiceOptions()
 
-    @property
-    def again(self) -> str:
-        """The request after an answer without a letter."""
-        request = "Compare the two responses again on your own judgement. "
-        if self.options.structured:
-            return request + "Answer with exactly the JSON object that was asked for."
-        return request + (
-            "Begin with a line that holds nothing but one letter, A, B or C, then give a short "
-            "reason."
+    def __init__(self, options: ChoiceOptions | None = None) -> None:
+        super().__init__(options)
+        self.again = "Compare the two responses again on your own judgement. " + (
+            "Answer with exactly the JSON object that was asked for."
+            if self.options.structured
+            else "Begin with a line that holds nothing but one letter, A, B or C, then give a "
+            "short reason."
         )
 
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of a letter."""
+        """Return the JSON schema of a letter."""
         return {"type": "string", "enum": ["A", "B", "C"]}
 
     def parse(self, text: str) -> str:

@@ -103,10 +103,7 @@ class Tokens(NamedTuple):
 
 
 def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | None:
-    """Return the stored tokens that spell an answer; None where they do not.
-
-    Thoughts before the answer, and the mark that ends it, are left out.
-    """
+    """Return the stored tokens that spell an answer; None where they do not."""
     if not log_probabilities or not answer:
         return None
     stored = json.loads(log_probabilities)
@@ -122,10 +119,7 @@ def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | N
 
 
 def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
-    """Return the tokens of an answer from the value under a key of its JSON object on.
-
-    The key is None where the answer begins with the value.
-    """
+    """Return the tokens of an answer from the value under a key of its JSON object on."""
     if tokens is None or key is None:
         return tokens
     joined = "".join(token.text for token in tokens.spelled)
@@ -151,10 +145,7 @@ def _without(token: Token, opening: str) -> Token:
 def score_of(
     tokens: Tokens, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
-    """Return how probable each number was, where the judge said `score`.
-
-    Raises ValueError if the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
-    """
+    """Return how probable each number was, where the judge said `score`."""
     digits = digits_per_token(tokens, score, declared_digits)
     first, following = _path(tokens, str(score), scale[1], digits)
     return score_distribution(
@@ -170,8 +161,7 @@ def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
     """Return how many digits one token held at most, by what one answer shows.
 
     As declared, if a number of several digits in one token was said or listed where the number
-    begins; else one, since any digit may then be the first of two. No more than the first piece of
-    a number that was said in pieces. No other answer has a say in it.
+    begins; else one, since any digit may then be the first of two. No other answer has a say in it.
     """
     pieces = _pieces(tokens, str(score))
     numbers = [word.strip(BLANKS) for word, _ in tokens.spelled[0].listed] if tokens.spelled else []
@@ -182,11 +172,7 @@ def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
 
 
 def choice_of(tokens: Tokens, letter: str) -> ChoiceProbabilities:
-    """Return how probable each letter was, where the judge said `letter`.
-
-    In the order of `LETTERS`: first shown, tie, second shown. ValueError if the tokens do not
-    say so.
-    """
+    """Return how probable each letter was, where the judge said `letter`."""
     if not tokens.spelled or tokens.spelled[0].text.strip(BLANKS) != letter:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
@@ -221,10 +207,7 @@ def _pieces(tokens: Tokens, number: str) -> list[str]:
 def _path(
     tokens: Tokens, number: str, highest: int, digits_per_token: int
 ) -> tuple[TokenPosition, dict[str, TokenPosition]]:
-    """Return the position of a number's first digits, and those where more digits may follow.
-
-    Where none may, the next position says nothing about the number.
-    """
+    """Return the position of a number's first digits, and those where more digits may follow."""
     pieces = _pieces(tokens, number)
     if not pieces:
         raise ValueError(f"the first tokens do not say {number}, with which the answer begins")

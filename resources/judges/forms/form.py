@@ -4,7 +4,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -29,7 +29,7 @@ class Wording(NamedTuple):
     """Values of a prompt's placeholders.
 
     `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
-    ours, which stand as they are. The mark of the fences is ``delimiter``.
+    ours. The mark of the fences is ``delimiter``.
     """
 
     quoted: Mapping[str, str]
@@ -150,14 +150,11 @@ class Chances(NamedTuple):
 class Form:
     """A verdict form; the defaults are of two completions and one answer without odds.
 
-    A form says how it asks: its `name` in `config/judges.yaml`, its part of a judge's `identity`,
-    the file of its prompt (`template`; None where the judge names its own), the texts that the
-    prompt quotes and states (`wording`), the request after an answer that could not be read
-    (`again`) and the constraint of an answer (`response_format`). It says how an answer is read:
-    the `key` of the value in an answer in JSON, whether odds are read from alternatives
-    (`needs_alternatives`), for how many tokens those are kept (`n_listed`; None for all), and how
-    often a question is asked without them (`samples`). `table` is that of its answers, and
-    `typical_tokens` the length of an answer, for estimates.
+    How it asks: its part of a judge's `identity`, the file of its prompt (`template`; None where
+    the judge names its own), the prompt's `wording`, the request after an unreadable answer
+    (`again`) and the constraint of an answer. How an answer is read: the `key` of the value in
+    JSON, for how many tokens alternatives are kept (`n_listed`; None for all), and how often a
+    question is asked without them (`samples`).
     """
 
     name: ClassVar[str]
@@ -238,10 +235,8 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 class ShortOptions(BaseModel):
     """Options of a form whose answer is one word and a reason, in `config/judges.yaml`.
 
-    Where there are no log-probabilities each question is asked `samples` times. The `template` is
-    a file in the configuration's ``prompts``, or an absolute path; by default the form's own.
-    Answers that are `structured` are JSON objects that the endpoint enforces, for judges that do
-    not keep to a form.
+    Where there are no log-probabilities each question is asked `samples` times. Answers that are
+    `structured` are JSON objects that the endpoint enforces.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -251,50 +246,29 @@ class ShortOptions(BaseModel):
     structured: bool = Field(default=False, strict=True)
 
 
-@dataclass(frozen=True)
 class ShortForm(Form):
     """Common parts of the forms whose answer is one word and a reason."""
 
-    options: ShortOptions = field(default_factory=ShortOptions)
-    needs_alternatives: ClassVar[bool] = True
+    needs_alternatives = True
+    options = ShortOptions()
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Form, version and, where answers are objects, that they are."""
+    def __init__(self, options: ShortOptions | None = None) -> None:
+        self.options = options or self.options
+        is_json = self.options.structured
         named = {"form": self.name, "form_version": "1"}
-        return named | ({"answer": "json"} if self.options.structured else {})
+        self.identity = named | ({"answer": "json"} if is_json else {})
+        self.template = self.options.template or f"{self.name}{'-json' if is_json else ''}.txt"
+        self.key = self.name if is_json else None
+        self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
+        self.samples = self.options.samples
+        self.response_format = self._constraint() if is_json else None
 
-    @property
-    def template(self) -> str:
-        """File of the prompt."""
-        own = f"{self.name}-json.txt" if self.options.structured else f"{self.name}.txt"
-        return self.options.template or own
-
-    @property
-    def key(self) -> str | None:
-        """Key of the value in an answer in JSON."""
-        return self.name if self.options.structured else None
-
-    @property
-    def n_listed(self) -> int:
-        """Tokens with alternatives: in JSON a brace, a key and quotes come before the value."""
-        return 16 if self.options.structured else 8
-
-    @property
-    def samples(self) -> int:
-        """Runs of a question without log-probabilities."""
-        return self.options.samples
-
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of the value."""
+        """Return the JSON schema of the value."""
         raise NotImplementedError
 
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """Constraint to the value and then the reason, if answers are to be structured."""
-        if not self.options.structured:
-            return None
+    def _constraint(self) -> dict[str, Any]:
+        """Return the constraint to the value and then the reason."""
         reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
-        members = {self.name: self.value_schema, "reason": reason}
+        members = {self.name: self.value_schema(), "reason": reason}
         return named_schema(self.name, closed_object(members))

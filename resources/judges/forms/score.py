@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,9 +37,8 @@ _HIGHEST = 1_000_000
 class ScoreOptions(ShortOptions):
     """Options of the form that asks for one number about one completion.
 
-    `scale` is the lowest and the highest number it may say, in points of the judge's own scale;
-    `digits_per_token` the most digits that the judge's tokenizer puts in one token: 1 where "87"
-    is "8", "7".
+    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
+    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
     """
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
@@ -57,7 +55,6 @@ class ScoreOptions(ShortOptions):
         return value
 
 
-@dataclass(frozen=True)
 class ScoreForm(ShortForm):
     """One integer on a scale, then a reason; see `Form`.
 
@@ -66,52 +63,30 @@ class ScoreForm(ShortForm):
 
     name = "score"
     table = SCORE_VERDICTS
-    options: ScoreOptions = field(default_factory=ScoreOptions)
+    options: ScoreOptions = ScoreOptions()
 
-    @property
-    def scale(self) -> tuple[int, int]:
-        """Lowest and highest number, in points of the judge's scale."""
-        return self.options.scale
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Form, version and scale."""
-        low, high = self.scale
-        return {**super().identity, "scale": f"{low} to {high}"}
-
-    @property
-    def wording(self) -> Wording:
-        """The request and one response are quoted, the ends of the scale stated."""
-        low, high = self.scale
-        return Wording(
+    def __init__(self, options: ScoreOptions | None = None) -> None:
+        super().__init__(options)
+        low, high = self.scale = self.options.scale
+        self.identity = {**self.identity, "scale": f"{low} to {high}"}
+        self.wording = Wording(
             {"instruction": "instruction", "completion": "first_completion"},
             {"lowest": str(low), "highest": str(high)},
         )
-
-    @property
-    def again(self) -> str:
-        """The request after an answer without a score."""
-        low, high = self.scale
-        request = "Grade the response again on your own judgement. "
-        if self.options.structured:
-            integer = f"an integer from {low} to {high}"
-            return f"{request}Answer with the JSON object, its score {integer}."
-        return request + (
-            f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
+        self.again = "Grade the response again on your own judgement. " + (
+            f"Answer with the JSON object, its score an integer from {low} to {high}."
+            if self.options.structured
+            else f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
             "give a short reason."
         )
 
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of a number on the scale."""
-        low, high = self.scale
+        """Return the JSON schema of a number on the scale."""
+        low, high = self.options.scale
         return {"type": "integer", "enum": list(range(low, high + 1))}
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-        """Return every completion of the battles, once per replicate.
-
-        The `battle_id` of a presentation is the completion's.
-        """
+        """Return every completion of the battles, once per replicate."""
         columns = ["completion_id", "instruction", "completion", "model", "question_id"]
         return [
             Presentation(own, ALONE, replicate, question, text, "", model, "", question_id)
@@ -191,10 +166,7 @@ def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
 
 
 def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
-    """Return the different completions of battles, in the order in which they occur.
-
-    Columns ``completion_id``, ``question_id``, ``model``, ``instruction`` and ``completion``.
-    """
+    """Return the different completions of battles, in the order in which they occur."""
     require_texts(battles)
     sides = [
         pd.DataFrame(

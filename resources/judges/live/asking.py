@@ -37,8 +37,8 @@ class Asker:
     """Asks one endpoint, with bounded concurrency.
 
     A request that waits to be retried gives its place to another. One that may have been billed
-    without an answer, or whose tokens nobody counted, counts in full towards the budget. The
-    meter's `counts` are added ``requests``, ``retries``, ``repairs`` and ``lost``.
+    without an answer counts in full towards the budget. The meter's `counts` are added
+    ``requests``, ``retries``, ``repairs`` and ``lost``.
     """
 
     def __init__(
@@ -57,10 +57,7 @@ class Asker:
     async def judge(
         self, shown: Presentation, prompt: Prompt, request: dict[str, Any]
     ) -> Reading | None:
-        """Return the answer to a presentation, asked a second time if it cannot be read.
-
-        None if the budget does not cover the question.
-        """
+        """Return the answer to a presentation, asked a second time if it cannot be read."""
         messages, request = prompt.messages(shown), seeded(request, shown.replicate)
         first = await self._read(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
@@ -96,10 +93,7 @@ class Asker:
     async def _require_doubt(
         self, trouble: Trouble, messages: list[Message], request: dict[str, Any]
     ) -> None:
-        """Raise EndpointError unless the endpoint would answer another question.
-
-        Then the trouble is with this one text, which a firewall may dislike.
-        """
+        """Raise EndpointError unless the endpoint would answer another question than this text."""
         plain = {name: value for name, value in request.items() if name not in PLAIN}
         if trouble.is_doubtful and (messages, request) != (QUESTION, plain):
             async with self._doubts:
@@ -160,10 +154,7 @@ def seeded(request: dict[str, Any], replicate: int) -> dict[str, Any]:
 
 
 def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
-    """Return an answer without the key, which some servers repeat; answers are stored.
-
-    Log-probabilities that spell it, token by token, go as a whole.
-    """
+    """Return an answer without the key, which some servers repeat; answers are stored."""
     if answer.text is not None and endpoint.is_repeated_in(answer.text):
         answer = replace(answer, text=endpoint.redact(answer.text), log_probabilities=None)
     answer = replace(

@@ -38,6 +38,12 @@ DEFAULT_TEMPLATE = "fenced-rubric.txt"
 
 Switch = Literal["on", "off", "auto"]
 
+MOST_ALTERNATIVES: Literal[20] = 20
+"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
+
+FEW_ALTERNATIVES: Literal[5] = 5
+"""What is asked for where more are refused."""
+
 
 def _require_headers(given: Any) -> dict[str, Any]:
     headers = _named(given)
@@ -124,8 +130,7 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
 class Decoding(BaseModel):
     """Decoding settings of a judge; null leaves a setting out of the request.
 
-    An answer longer than `max_tokens` fails as ``truncated``. The seed grows by 1 with each further
-    replicate, where the endpoint honours one.
+    An answer longer than `max_tokens` fails as ``truncated``; the seed grows by 1 a replicate.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -139,12 +144,10 @@ class Decoding(BaseModel):
 class EndpointFields(BaseModel):
     """Which model is asked, and where: of a judge as of what makes embeddings.
 
-    `revision` is the model's version where its name does not fix it. `base_url` is the URL up to
-    ``/v1``, or the environment variable that holds it; ``OPENAI_BASE_URL``, else the OpenAI API, by
-    default. `endpoint_name` is what the identity of a result calls the endpoint, by default its
-    URL: a name keeps results valid when a server moves. `api_key_env` is the name, never the
-    value, of the variable that holds the key; ``OPENAI_API_KEY`` if no `base_url` is given,
-    otherwise no key is sent by default. A header may be ``{env: VARIABLE}``.
+    `base_url` is the URL up to ``/v1``, or the environment variable that holds it;
+    ``OPENAI_BASE_URL``, else the OpenAI API, by default. `endpoint_name` is what the identity of a
+    result calls the endpoint, by default its URL. `api_key_env` names the variable that holds the
+    key; ``OPENAI_API_KEY`` if no `base_url` is given, otherwise no key is sent by default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -179,12 +182,8 @@ class ServedFields(EndpointFields):
     """Everything that only a served judge declares.
 
     ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
-    finds them. `reasoning_effort` is in the endpoint's word; `expect_model` says whether a reply
-    has to name the model asked for, a name that begins with it, or any. `replicates` is how often
-    each order is asked, `concurrency` the most requests in flight. A request that is silent for
-    `timeout_s` seconds is tried again. The template is a file in the configuration's ``prompts``,
-    or an absolute path. Batches take up to a day and cost less; they are looked at every
-    `batch_poll_s` seconds at least.
+    finds them. `expect_model` says whether a reply has to name the model asked for, a name that
+    begins with it, or any. A request that is silent for `timeout_s` seconds is tried again.
     """
 
     decoding: Decoding = Decoding()

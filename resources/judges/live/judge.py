@@ -5,7 +5,7 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from judgeline.verdict import text_hash
 from resources.judges.budget import Budget, Meter
-from resources.judges.forms.form import PROMPT_VERSION, Form, Prompt, Reading
+from resources.judges.forms.form import PROMPT_VERSION, Prompt, Reading
 from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
@@ -48,7 +48,6 @@ class Site:
 
     Under `folder` it is remembered what endpoints support, unless that is `declared`, and which
     batches are under way. Parts of the identity that are `named` replace ours, or come on top.
-    `warn` is called with each warning for a person.
     """
 
     endpoint: Endpoint
@@ -68,13 +67,12 @@ class ServedJudge:
     """A judge of kind ``openai``: its definition, its prompt, and where it is asked."""
 
     def __init__(self, slug: str, fields: ServedFields, prompt: Prompt, site: Site) -> None:
+        if fields.model is None:
+            raise ValueError(f"judge {slug!r} lacks the key 'model'; add it")
         self._slug, self._fields, self._prompt, self._site = slug, fields, prompt, site
-        self.counts: Counter[str] = Counter()
-
-    @property
-    def form(self) -> Form:
-        """Form in which it is asked."""
-        return self._prompt.form
+        self._url, self._model = site.endpoint.url, fields.model
+        self._place = fields.endpoint_name or self._url  # what the identity of a verdict calls it
+        self.form, self.counts = prompt.form, Counter[str]()
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -145,7 +143,7 @@ class ServedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Reading]]:
+    ) -> Generator[tuple[int, Reading]]:
         """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
@@ -193,21 +191,6 @@ class ServedJudge:
                 f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
                 f"{price.currency}; use one currency"
             )
-
-    @property
-    def _url(self) -> str:
-        return self._site.endpoint.url
-
-    @property
-    def _place(self) -> str:
-        """What the identity of a verdict calls the endpoint."""
-        return self._fields.endpoint_name or self._url
-
-    @property
-    def _model(self) -> str:
-        if self._fields.model is None:
-            raise ValueError(f"judge {self._slug!r} lacks the key 'model'; add it")
-        return self._fields.model
 
     @property
     def _is_constrained(self) -> bool:

@@ -15,12 +15,20 @@ from resources.atomic import write_whole
 from resources.judges.forms.form import Form, named_schema
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
-from resources.judges.live.fields import Decoding, ServedFields, require_chance
+from resources.judges.live.fields import (
+    FEW_ALTERNATIVES,
+    MOST_ALTERNATIVES,
+    Decoding,
+    ServedFields,
+    require_chance,
+)
 from resources.judges.live.replies import member
 from resources.judges.live.troubles import Trouble
 
 _VERSION = "1"
-_LIMIT = "max_completion_tokens"
+LimitField = Literal["max_tokens", "max_completion_tokens"]
+
+_LIMIT: LimitField = "max_completion_tokens"
 _ROOM = 1024  # some models think before they write, and fail without the room for it
 _PATIENCE_S = 150.0  # for one question, attempts and pauses included
 _LIST_S = 20.0
@@ -34,23 +42,16 @@ _SCHEMA = {
 }
 
 
-MOST_ALTERNATIVES = 20
-"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
-
-FEW_ALTERNATIVES = 5
-"""What is asked for where more are refused."""
-
-
 @dataclass(frozen=True, config=ConfigDict(strict=True))
 class Capabilities:
     """Capabilities of an endpoint for one model.
 
-    `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
-    None where the endpoint does not say. `alternatives` is of how many tokens it tells the
-    log-probability at a place: 0 where of none but the one said; None where it was not asked.
+    `limit_field` is what it calls the token limit of an answer. `alternatives` is of how many
+    tokens it tells the log-probability at a place: 0 where of none but the one said; None where it
+    was not asked.
     """
 
-    limit_field: Literal["max_tokens", "max_completion_tokens"]
+    limit_field: LimitField
     json_schema: bool
     log_probabilities: bool
     max_context: int | None
@@ -103,11 +104,7 @@ def _file(folder: Path, place: str, model: str) -> Path:
 def require_demands(
     slug: str, fields: ServedFields, form: Form, url: str, found: Capabilities
 ) -> None:
-    """Check the capabilities of an endpoint against a judge's definition and form.
-
-    ValueError if it lacks what the definition demands, its context is shorter than the answers, or
-    the same question would have to be asked several times at temperature 0.
-    """
+    """Check the capabilities of an endpoint against a judge's definition and form."""
     comes = found.has_logs(with_alternatives=form.needs_alternatives)
     for key, has in (("structured_output", found.json_schema), ("log_probabilities", comes)):
         if getattr(fields, key) == "on" and not has:
@@ -174,7 +171,7 @@ class Probe:
             f"{message}. See whether it is up and serves the model, then run again"
         )
 
-    async def _limit_field(self) -> str:
+    async def _limit_field(self) -> LimitField:
         reply = await self._send({**self._base, "max_tokens": self._room})
         if isinstance(reply, Trouble) and _LIMIT in reply.message:
             reply = await self._send({**self._base, _LIMIT: self._room})
@@ -207,8 +204,7 @@ class Probe:
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
         """Return the reply to a request for something more, or None if that is turned down.
 
-        Some servers turn it down with an error of their own; that is believed if they answer the
-        plain request meanwhile, and fail again.
+        An error of the server's own is believed if it answers the plain request meanwhile.
         """
         base = {**self._base, limit: self._room}
         for _ in range(2):

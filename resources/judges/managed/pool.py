@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote
 
 import dagster as dg
@@ -175,7 +175,7 @@ class Slot:
         A place without a file was not taken by us, and nothing is known about it.
         """
         info = self._storage.get_concurrency_info(self.pool)
-        places = [*info.claimed_slots, *info.pending_steps]
+        places: list[Any] = [*info.claimed_slots, *info.pending_steps]
         runs = {place.run_id for place in places if place.step_key == self._name}
         return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
 

@@ -220,9 +220,6 @@ def _new_log(logs: Path, slug: str) -> Path:
 def clear_up(session: int | None, mark: str, patience_s: float) -> None:
     """Return when a server and what it started is gone; kill what is left after a while.
 
-    A server is asked to stop by the end of its guard. Where there is no ``/proc``, what left the
-    session is not found.
-
     `session` is the one that the server leads, if it is known; `mark` a text in the environment of
     its processes alone; after `patience_s` seconds the rest is killed.
     """
