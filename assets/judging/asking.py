@@ -12,6 +12,7 @@ import dagster as dg
 import pandas as pd
 
 from assets.judging.budgets import RunBudget, capped
+from assets.judging.pools import claimed, hosting_of
 from assets.judging.retries import is_transient, retried_later
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
@@ -32,7 +33,6 @@ from resources.judges.judge import Judge, origin_of
 from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import VllmOptions
-from resources.judges.managed.pool import claimed, hosting_of
 from resources.store.resource import StoredVerdicts
 
 PROGRESS = "judging: "

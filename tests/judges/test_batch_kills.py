@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
+from buyer_process import numbered
 from channels import batch, live, on_question
 from fault_server import KEY, FaultServer, serving
 from forks import forking
@@ -31,16 +32,7 @@ from resources.store.verdicts import VerdictStore
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(N_BATTLES)],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [f"question {i}" for i in range(N_BATTLES)],
-        "completion_a": [f"first answer {i}" for i in range(N_BATTLES)],
-        "completion_b": [f"second answer {i}" for i in range(N_BATTLES)],
-    }
-)
+BATTLES = numbered(N_BATTLES)
 PROGRAM = f"""
     import sys
     sys.path[:0] = {sys.path!r}

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from answering import answered
 from batch_server import BatchServer
+from buyer_process import numbered
 from channels import (
     CHANNELS,
     NOWHERE,
@@ -64,16 +65,7 @@ from resources.tables.judging import VERDICTS
 
 pytestmark = pytest.mark.slow
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": ["b0", "b1"],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": ["question 0", "question 1"],
-        "completion_a": ["one", "two"],
-        "completion_b": ["eins", "zwei"],
-    }
-)
+BATTLES = numbered(2)
 SAID = ["reply_model", "system_fingerprint", "said"]
 
 
@@ -428,7 +420,7 @@ def test_a_judge_of_which_every_answer_fails_for_good_stops(
 def test_a_second_model_among_the_answers_warns(name: str, tmp_path: Path) -> None:
     def reply(server: FaultServer, body: Body) -> Response:
         named = {"model": "tiny-1", "system_fingerprint": "fp_1"}
-        if "question 1" in body["messages"][0]["content"]:
+        if "Question 1" in body["messages"][0]["content"]:
             named[{"reply_model": "model"}.get(name, name)] = "IMPOSTOR"
         return JSONResponse({**completion(body, judged(body)), **named})
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import managed
 import pandas as pd
 import pytest
+from buyer_process import numbered
 from upath import UPath
 
 from resources.judges.annotation import annotate
@@ -15,7 +16,6 @@ from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import present
 from resources.judges.live.fields import Decoding, ServedFields
-from resources.judges.managed import server as servers
 from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import VllmError
@@ -28,26 +28,7 @@ pytestmark = [
 
 TEMPLATE = "{delimiter} {instruction} {first_completion} {second_completion}"
 FIELDS = ServedFields(model="tiny", concurrency=2)
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{n}" for n in range(10)],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [f"Question {n}" for n in range(10)],
-        "completion_a": [f"first of {n}" for n in range(10)],
-        "completion_b": [f"second of {n}" for n in range(10)],
-    }
-)
-
-
-@pytest.fixture
-def fake(tmp_path, monkeypatch) -> managed.FakeVllm:
-    fake = managed.install(tmp_path / "site")
-    monkeypatch.delenv("JUDGELINE_VLLM_PYTHON", raising=False)
-    for name, value in fake.variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(servers, "PATIENCE_S", 0.3)
-    return fake
+BATTLES = numbered(10)
 
 
 def judge(place: Hosting | None = None, template: str = TEMPLATE, **options) -> ManagedJudge:

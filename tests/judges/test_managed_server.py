@@ -57,16 +57,6 @@ sys.exit(guard.guard(os.getppid(), 20.0, report, command))
 """
 
 
-@pytest.fixture
-def fake(tmp_path, monkeypatch) -> managed.FakeVllm:
-    fake = managed.install(tmp_path / "site")
-    monkeypatch.delenv("JUDGELINE_VLLM_PYTHON", raising=False)
-    for name, value in fake.variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(servers, "PATIENCE_S", 0.3)
-    return fake
-
-
 def behave(monkeypatch, fake: managed.FakeVllm, **how: object) -> None:
     monkeypatch.setenv("FAKE_VLLM", fake.behaves(**how)["FAKE_VLLM"])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from buyer_process import numbered
 from fake_judges import ByRubric
 from upath import UPath
 
@@ -17,16 +18,7 @@ from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
 from resources.judges.judge import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(6)],
-        "model_a": ["x", "y"] * 3,
-        "model_b": ["y", "z"] * 3,
-        "instruction": [f"Question {i}" for i in range(6)],
-        "completion_a": [f"first of {i}" for i in range(6)],
-        "completion_b": [f"second of {i}" for i in range(6)],
-    }
-)
+BATTLES = numbered(6)
 N_CALLS = 12
 
 
