@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import dagster as dg
@@ -23,7 +23,6 @@ from resources.judges.buying import (
     RETRIED,
     Account,
     Buyer,
-    Progress,
     models_named,
     several_models_message,
 )
@@ -39,25 +38,9 @@ PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
 MOST_SECONDS_BETWEEN_WORDS = 30.0
 
-
 Turn = Callable[[], AbstractContextManager[object]]
-
-
-class Annotate(Protocol):
-    """A function that asks an opened judge about battles."""
-
-    def __call__(
-        self,
-        judge: Judge,
-        battles: pd.DataFrame,
-        *,
-        slug: str,
-        n_replicates: int = 1,
-        on_progress: Progress | None = None,
-        buyer: Buyer | None = None,
-    ) -> pd.DataFrame:
-        """Return the answers of a judge as a table of verdicts."""
-        ...
+Annotate = Callable[..., pd.DataFrame]
+"""A function that asks an opened judge about battles; see `annotate`."""
 
 
 def pool_of(judge: JudgeDefinition) -> str | None:

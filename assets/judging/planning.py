@@ -96,7 +96,7 @@ def _plan(
     if "rubric" in judge.asks and (len(rubric) or more):
         of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
         asked = {"rubric": of_rubric, **asked}
-    n_rubric = len(asked["rubric"].needed) if "rubric" in asked else 0
+    n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
     n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
     half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
     return plan_of(judge, partition, asked, half_width)

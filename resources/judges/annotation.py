@@ -39,9 +39,7 @@ def annotate(
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
-    shown = form.present(battles, n_runs(form, judge.evidence, n_replicates))
-    if first_replicate:
-        shown = [replace(one, replicate=one.replicate + first_replicate) for one in shown]
+    shown = runs_of(form, judge.evidence, battles, n_replicates, first_replicate)
     if buyer is None:
         readings: Iterable[Reading] = _asked(judge, shown)
     else:
@@ -58,6 +56,14 @@ def annotate(
 def n_runs(form: Form, evidence: Evidence, n_replicates: int) -> int:
     """Return the runs of each presentation: more where counts of them stand for odds."""
     return max(n_replicates, form.samples) if evidence == "samples" else n_replicates
+
+
+def runs_of(
+    form: Form, evidence: Evidence, battles: pd.DataFrame, n_replicates: int, first: int
+) -> list[Presentation]:
+    """Return the presentations of battles in every run, counted from the first one's number."""
+    shown = form.present(battles, n_runs(form, evidence, n_replicates))
+    return [replace(one, replicate=one.replicate + first) for one in shown] if first else [*shown]
 
 
 def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:

@@ -117,7 +117,7 @@ Progress = Callable[[Account], None]
 class Buyer:
     """Returns stored answers and buys the missing ones; `account` counts the last call.
 
-    Failures of `retried` are asked for again, however often they were; those of `retried_once` a
+    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
     second time and no more. Replicates below `n_covered` belong to another table: of those only
     transport errors are retried here. `turn` gives what is entered before anything is asked, and
     may wait: a place at the judge's endpoint, say.
@@ -128,7 +128,6 @@ class Buyer:
     retried: Collection[str] = RETRIED
     on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
-    retried_once: Collection[str] = RETRIED_ONCE
     n_covered: int = 0
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
@@ -138,7 +137,7 @@ class Buyer:
         What fails for the judge's own sake is not asked for a second time by itself, and only as
         the runs that are the table's own if `retried` names it.
         """
-        return replace(self, retried_once=(), n_covered=n_covered, account=Account())
+        return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
@@ -194,11 +193,11 @@ class Buyer:
     ) -> dict[str, Presentation]:
         """Return the calls that are not answered, or answered with what may be mended."""
         fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
-        settled = set()
+        settled, once = set(), frozenset[str]() if self.n_covered else RETRIED_ONCE
         for identity, status, n_attempts in fates:
             is_covered = calls[identity].replicate < self.n_covered
             retried = RETRIED if is_covered else self.retried
-            if not is_retried(status, n_attempts, retried, self.retried_once):
+            if not is_retried(status, n_attempts, retried, once):
                 settled.add(identity)
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
 

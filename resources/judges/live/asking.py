@@ -50,7 +50,7 @@ class Asker:
         concurrency: int,
         timeout_s: float,
     ) -> None:
-        self._connection, self._retries, self._meter = connection, retries, meter
+        self.connection, self._retries, self._meter = connection, retries, meter
         self._endpoint, self._timeout_s = retries.endpoint, timeout_s
         self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
 
@@ -120,7 +120,7 @@ class Asker:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     body = {"messages": messages, **request}
-                    reply = await self._connection.ask("/chat/completions", body)
+                    reply = await self.connection.ask("/chat/completions", body)
                 usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
                 spent = meter.cost(usage, most)
                 return understood(reply, read)

@@ -151,11 +151,12 @@ class ServedJudge:
         if not presentations:
             return
         self.require_price(budget)
-        connection = self._connection()
-        asker = self._asker(connection, budget)
+        asker = self._asker(budget)
         work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
-        given = as_completed(presentations, work, n_workers=n_workers, closing=connection.close)
+        given = as_completed(
+            presentations, work, n_workers=n_workers, closing=asker.connection.close
+        )
         lost = 0
         with contextlib.closing(given):
             for position, reading in given:
@@ -243,17 +244,14 @@ class ServedJudge:
             request |= LOG_PROBABILITIES if listed is None else listing(listed)
         return request
 
-    def _connection(self, at_most_s: float = math.inf) -> Connection:
-        return Connection(self._site.endpoint, min(self._fields.timeout_s, at_most_s))
-
-    def _asker(self, connection: Connection, budget: Budget, at_most_s: float = math.inf) -> Asker:
-        fields = self._fields
+    def _asker(self, budget: Budget, at_most_s: float = math.inf) -> Asker:
+        endpoint, timeout_s = self._site.endpoint, min(self._fields.timeout_s, at_most_s)
         return Asker(
-            connection,
-            Retries(self._site.endpoint, self._site.policy, self._warn),
-            Meter(budget, fields.price_per_million, self.counts, self._warn),
-            concurrency=fields.concurrency,
-            timeout_s=min(fields.timeout_s, at_most_s),
+            Connection(endpoint, timeout_s),
+            Retries(endpoint, self._site.policy, self._warn),
+            Meter(budget, self._fields.price_per_million, self.counts, self._warn),
+            concurrency=self._fields.concurrency,
+            timeout_s=timeout_s,
         )
 
     def _warn(self, text: str) -> None:
@@ -261,17 +259,14 @@ class ServedJudge:
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
         """Return the capabilities of an endpoint, asked now, and remember them."""
-        connection = self._connection(_PROBE_S)
-        asker = self._asker(
-            connection, Budget(), _PROBE_S
-        )  # small, and needed to know what is stored
+        asker = self._asker(Budget(), _PROBE_S)  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:
             return asker.send(QUESTION, request, require_message)
 
         try:
-            probe = Probe(send, connection, self._model, self._fields.decoding)
-            found: Capabilities = run_once(ask(probe, *known), connection.close)
+            probe = Probe(send, asker.connection, self._model, self._fields.decoding)
+            found: Capabilities = run_once(ask(probe, *known), asker.connection.close)
         except EndpointError as error:
             message = self._site.endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
-from resources.judges.forms.form import Form, named_schema
+from resources.judges.forms.form import Form, closed_object, named_schema
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.fields import (
@@ -34,12 +34,7 @@ _PATIENCE_S = 150.0  # for one question, attempts and pauses included
 _LIST_S = 20.0
 _NOT_IMPLEMENTED = 501
 _COLOURS = ["teal", "ochre"]
-_SCHEMA = {
-    "type": "object",
-    "properties": {"colour": {"type": "string", "enum": _COLOURS}},
-    "required": ["colour"],
-    "additionalProperties": False,
-}
+_SCHEMA = closed_object({"colour": {"type": "string", "enum": _COLOURS}})
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
@@ -88,12 +83,11 @@ def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
         return None
 
 
-def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
-    """Keep capabilities, whole or not at all; return the file."""
-    file = _file(folder, place, model)
+def remember(folder: Path, place: str, model: str, found: Capabilities) -> None:
+    """Keep capabilities, whole or not at all."""
     written = {"endpoint": place, "model": model, **asdict(found)}
+    file = _file(folder, place, model)
     write_whole(file, (json.dumps(written, indent=1) + "\n").encode())
-    return file
 
 
 def _file(folder: Path, place: str, model: str) -> Path:
