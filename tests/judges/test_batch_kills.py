@@ -16,19 +16,17 @@ from typing import Any
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
-from buyer_process import numbered
+from buyer_process import numbered, store_in
 from channels import batch, live, on_question
 from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
-from upath import UPath
 
 from resources.judges.annotation import annotate
 from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
 from resources.judges.judge import judge_key, present
 from resources.judges.live.judge import ServedJudge
-from resources.store.verdicts import VerdictStore
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")
@@ -54,7 +52,7 @@ PROGRAM = f"""
 
 
 def bought(judge: ServedJudge, folder: Path) -> pd.DataFrame:
-    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")))
+    buyer = Buyer(store_in(folder))
     return annotate(judge, BATTLES, slug="j", buyer=buyer)
 
 
@@ -299,7 +297,7 @@ def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
         if account.n_asked == 2 * N_BATTLES:
             raise KeyboardInterrupt
 
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
         judge, shown = batch(server, tmp_path), present(BATTLES, 1)
         with pytest.raises(KeyboardInterrupt):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from answering import answered
 from batch_server import BatchServer
-from buyer_process import numbered
+from buyer_process import numbered, store_in
 from channels import (
     CHANNELS,
     NOWHERE,
@@ -41,7 +41,6 @@ from fault_server import (
     stated,
 )
 from starlette.responses import JSONResponse, Response
-from upath import UPath
 
 from assets.judging import assets as judging
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
@@ -60,7 +59,6 @@ from resources.judges.judge import Answer, Presentation, call_identity, judge_ke
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.store.verdicts import VerdictStore
 from resources.tables.judging import VERDICTS
 
 pytestmark = pytest.mark.slow
@@ -367,7 +365,7 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
     told: list[str] = []
     with serving(failing(reply)) as server:
         asked = ask(server, tmp_path)
-        buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+        buyer = Buyer(store_in(tmp_path))
         verdicts = annotate(
             asked,
             BATTLES,
@@ -388,7 +386,7 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
 
 
 def test_answers_of_another_model_are_charged_stored_and_not_bought_again(tmp_path: Path) -> None:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     with serving(replying(stating(model="other"))) as server:
         asked = live(server, tmp_path, expect_model="exact")
         for n_asked, retried in ((4, RETRIED), (0, RETRIED), (4, {*RETRIED, "other_model"})):
@@ -445,7 +443,7 @@ def test_a_table_of_an_older_version_is_checked_as_before() -> None:
 
 
 def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: Path) -> None:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
 
     def bought(judge: ServedJudge) -> pd.DataFrame:
         return annotate(judge, BATTLES, slug="j", buyer=Buyer(store))

@@ -429,8 +429,6 @@ def test_one_word_in_the_entry_asks_in_batches(
         live = open_judge(define(tmp_path, **entry), CORPUS)
         assert answered(live, SHOWN) == answered(batch, SHOWN)
         assert batch.identity == live.identity
-        with pytest.raises(RuntimeError, match=r"30 of 30 calls .* are not collected"):
-            answered(live, SHOWN)  # nothing is stored here
     assert (isinstance(batch, BatchJudge), isinstance(live, BatchJudge)) == (True, False)
     assert news[-1].endswith("completed, 30 answered, 0 failed")
     assert len(list((home / "batches").rglob("*.json"))) == 1

@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from buyer_process import buy, numbered, tiny_judge
+from buyer_process import buy, numbered, store_in, tiny_judge
 from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
-from upath import UPath
 
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost, Price
 from resources.judges.buying import Account, BudgetError, Buyer
 from resources.judges.judge import Answer
-from resources.store.verdicts import VerdictStore
 
 PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
@@ -183,12 +181,12 @@ def purchase(
 ) -> pd.DataFrame:
     declared = {"concurrency": 16, "decoding": {"max_tokens": 80}, **fields}
     judge = tiny_judge(server.url, folder, **declared)
-    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")), budget)
+    buyer = Buyer(store_in(folder), budget)
     return annotate(judge, numbered(n_battles), slug="j", buyer=buyer)
 
 
 def n_stored(folder: Path) -> int:
-    store = VerdictStore(UPath(folder / "verdicts"))
+    store = store_in(folder)
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 

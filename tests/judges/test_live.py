@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 import yaml
 from answering import answered
-from buyer_process import numbered
+from buyer_process import numbered, store_in
 from channels import NOWHERE, PROMPT, QUICK, always, live, on_question, once, some
 from fault_server import (
     KEY,
@@ -38,7 +38,6 @@ from fault_server import (
 )
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from upath import UPath
 
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
@@ -55,7 +54,6 @@ from resources.judges.live.endpoint import Endpoint, EndpointError, find_endpoin
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy, retry_after
-from resources.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow
 SECRET = "azure-0123456789-hush"  # noqa: S105
@@ -240,7 +238,7 @@ def test_an_endpoint_that_has_gone_stops_the_run_and_keeps_what_came(tmp_path: P
 
     def bought(server: FaultServer) -> pd.DataFrame:
         asked = live(server, tmp_path, RetryPolicy(2, 0.002, 0.01), concurrency=4)
-        buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+        buyer = Buyer(store_in(tmp_path))
         return annotate(asked, numbered(30), slug="j", buyer=buyer)
 
     with serving(FaultServer(dies)) as server, pytest.raises(EndpointError, match="20 requests"):
@@ -541,7 +539,7 @@ def test_words_and_model_of_an_answer_are_explained(
         entry = {"display_name": "J", "family": "f", "kind": "openai", "model": "tiny"}
         (config / "judges.yaml").write_text(yaml.safe_dump({"j": entry | {"base_url": server.url}}))
         judge = open_judge(load_judges()["j"], load_corpora()["arena"])
-        annotate(judge, battles, slug="j", buyer=Buyer(VerdictStore(UPath(tmp_path / "verdicts"))))
+        annotate(judge, battles, slug="j", buyer=Buyer(store_in(tmp_path)))
     _, failed = explain_battle("b0", "j", "arena")
     _, fine = explain_battle("b1", "j", "arena")
     assert {(fate, "HTTP 400: no idea" in why) for *_, fate, why in failed} == {("miss", True)}

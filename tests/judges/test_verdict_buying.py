@@ -7,9 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from buyer_process import numbered
+from buyer_process import numbered, store_in
 from fake_judges import ByRubric
-from upath import UPath
 
 from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import annotate
@@ -53,7 +52,7 @@ class Counting(ByRubric):
 
 @pytest.fixture
 def store(tmp_path: Path) -> VerdictStore:
-    return VerdictStore(UPath(tmp_path / "verdicts"))
+    return store_in(tmp_path)
 
 
 def asked(store: VerdictStore, battles: pd.DataFrame = BATTLES, **changes: object) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from buyer_process import store_in
 from fake_judges import ByRubric
 from upath import UPath
 
@@ -47,7 +48,7 @@ class Mute(ByRubric):
 
 @pytest.fixture
 def store(tmp_path: Path) -> VerdictStore:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     annotate(Mute(), BATTLES, slug="s", buyer=Buyer(store))
     return store
 

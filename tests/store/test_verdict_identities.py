@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from upath import UPath
+from buyer_process import store_in
 
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
@@ -31,7 +31,6 @@ from resources.judges.managed.judge import ManagedJudge
 from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.store.verdicts import VerdictStore
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
@@ -194,7 +193,7 @@ def asked(form: FormName, buyer: Buyer) -> pd.DataFrame:
 @pytest.mark.parametrize("form", FORMS)
 def test_an_older_store_answers_everything(tmp_path: Path, form: FormName) -> None:
     shutil.copytree(STORED, tmp_path / "verdicts")
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")), Budget(0))
+    buyer = Buyer(store_in(tmp_path), Budget(0))
     table = asked(form, buyer)
     assert (buyer.account.n_asked, buyer.account.n_resumed) == (0, 12)
     assert {*table["status"]} == {"ok", "refusal"}
