@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
-from buyer_process import store_in
+from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
 
 from judgeline.verdict import CRITERIA
@@ -36,16 +36,11 @@ SIDES = [
     write_completions(Contestant("sim-aster-1", "aster", skill, 0.0, ""), PROMPTS, seed=0)
     for skill in (50.0, -1.0)
 ]
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{place}" for place in range(len(PROMPTS))],
-        "question_id": [prompt.question_id for prompt in PROMPTS],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [prompt.instruction for prompt in PROMPTS],
-        "completion_a": SIDES[0],
-        "completion_b": SIDES[1],
-    }
+BATTLES = numbered(len(PROMPTS)).assign(
+    question_id=[prompt.question_id for prompt in PROMPTS],
+    instruction=[prompt.instruction for prompt in PROMPTS],
+    completion_a=SIDES[0],
+    completion_b=SIDES[1],
 )
 MIRROR = {"model_a": "model_b", "completion_a": "completion_b"}
 SWAPPED = BATTLES.rename(columns=MIRROR | {b: a for a, b in MIRROR.items()})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from buyer_process import store_in
+from buyer_process import numbered, store_in
 
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
@@ -56,16 +56,13 @@ def completions(name: str, skill: float) -> tuple[str, ...]:
     return write_completions(Contestant(name, "aster", skill, 0.0, ""), PROMPTS, seed=0)
 
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{n}" for n in range(len(PROMPTS))],
-        "question_id": [prompt.question_id for prompt in PROMPTS],
-        "instruction": [prompt.instruction for prompt in PROMPTS],
-        "model_a": "one",
-        "model_b": "two",
-        "completion_a": completions("one", 2.0),
-        "completion_b": completions("two", -1.0),
-    }
+BATTLES = numbered(len(PROMPTS)).assign(
+    question_id=[prompt.question_id for prompt in PROMPTS],
+    instruction=[prompt.instruction for prompt in PROMPTS],
+    model_a="one",
+    model_b="two",
+    completion_a=completions("one", 2.0),
+    completion_b=completions("two", -1.0),
 )
 
 

@@ -66,8 +66,12 @@ class ChoiceForm(ShortForm):
         return (*(counts[letter] / n_letters for letter in LETTERS), n_letters / n_runs)
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of the letters, by how much better the first text is."""
-        return choice_chances(points[0] - points[1], spread * math.sqrt(2))
+        """Return the chances of the letters, ordered-logistic in how much better the first is."""
+        ahead = points[0] - points[1]
+        # of the logistic distribution with the spread of a difference
+        steepness = math.pi / math.sqrt(3) / (spread * math.sqrt(2))
+        first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
+        return Chances(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
 
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return A's share, the probabilities oriented to the models, and their evidence."""
@@ -76,14 +80,3 @@ class ChoiceForm(ShortForm):
         if reading.shown.order == "BA":
             share, first, second = None if share is None else 1 - share, second, first
         return share, first, tie, second, covered, perplexity_of(reading.tokens), reading.evidence
-
-
-def choice_chances(ahead: float, spread: float) -> Chances:
-    """Return the chances of the answer shown first, a tie, and the answer shown second.
-
-    They are ordered-logistic in `ahead`, by how many rubric points the first is better, with a
-    standard deviation of `spread`.
-    """
-    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
-    first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
-    return Chances(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))

@@ -88,11 +88,10 @@ class ScoreForm(ShortForm):
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
         """Return every completion of the battles, once per replicate."""
         columns = ["completion_id", "instruction", "completion", "model", "question_id"]
+        rows = completions_of(battles)[columns].itertuples(index=False)
         return [
             Presentation(own, ALONE, replicate, question, text, "", model, "", question_id)
-            for own, question, text, model, question_id in completions_of(battles)[
-                columns
-            ].itertuples(index=False)
+            for own, question, text, model, question_id in rows
             for replicate in range(n_replicates)
         ]
 
@@ -114,14 +113,23 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of numbers, each said in one token."""
-        highest, digits = self.scale[1], self.options.digits_per_token
-        if len(str(highest)) > digits:
+        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
+
+        They are normal around the points, which may lie off the scale; the likeliest comes first.
+        """
+        (low, high), digits = self.scale, self.options.digits_per_token
+        if len(str(high)) > digits:
             raise ValueError(
-                f"simulated judges say a number in one token, and {highest} has more than {digits} "
+                f"simulated judges say a number in one token, and {high} has more than {digits} "
                 "digits; raise score.digits_per_token"
             )
-        return score_chances(points[0], spread, self.scale)
+        unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
+        numbers = np.arange(low, high + 1)
+        centre = np.clip(low + (points[0] - LOWEST_SCORE) * unit, low, high)
+        density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
+        density /= density.sum()
+        likeliest = np.argsort(-density, kind="stable")[:MOST_CHANCES]
+        return Chances([str(number) for number in numbers[likeliest]], density[likeliest])
 
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
         """Return completion, question, model and judge."""
@@ -131,22 +139,6 @@ class ScoreForm(ShortForm):
         """Return the score, its expectation, the scale and the evidence."""
         odds = reading.odds or (math.nan, math.nan)
         return (reading.value, *odds, *self.scale, reading.evidence)
-
-
-def score_chances(points: float, spread: float, scale: tuple[int, int]) -> Chances:
-    """Return the chances of at most `MOST_CHANCES` numbers of a scale, the likeliest first.
-
-    They are normal around `points`, which may lie off the scale, with a standard deviation of
-    `spread`; both are in rubric points.
-    """
-    low, high = scale
-    unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
-    numbers = np.arange(low, high + 1)
-    centre = np.clip(low + (points - LOWEST_SCORE) * unit, low, high)
-    density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
-    density /= density.sum()
-    likeliest = np.argsort(-density, kind="stable")[:MOST_CHANCES]
-    return Chances([str(number) for number in numbers[likeliest]], density[likeliest])
 
 
 def _expected(likely: ScoreDistribution) -> Odds:
