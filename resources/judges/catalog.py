@@ -8,9 +8,10 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.form import Prompt
+from resources.judges.forms.form import Prompt, require_template
 from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
+from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge
@@ -86,7 +87,6 @@ def open_served(
     """Return a judge behind an endpoint; nothing is sent yet."""
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.judge import BatchJudge, LiveJudge
-    from resources.judges.live.endpoint import find_endpoint
     from resources.judges.live.judge import Site
 
     hosting = hosting or Hosting()
@@ -107,8 +107,6 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
 
 def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     """Return the prompt of a served judge, checked."""
-    from resources.judges.forms.form import require_template
-
     asked = form_with(form, definition)
     # an absolute path stays itself
     file = config_dir() / "prompts" / (asked.template or definition.template)
@@ -121,8 +119,6 @@ def missing_variable(definition: JudgeDefinition) -> str:
     """Return why a judge has no key or no URL, with the variable; empty if it has both."""
     if definition.kind != "openai":
         return ""
-    from resources.judges.live.endpoint import find_endpoint
-
     try:
         return find_endpoint(definition.slug, definition).no_key
     except ValueError as error:
@@ -131,7 +127,6 @@ def missing_variable(definition: JudgeDefinition) -> str:
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
     """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports."""
-    from resources.judges.live.endpoint import find_endpoint
     from resources.judges.live.probe import remembered
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
