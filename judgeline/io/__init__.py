@@ -2,7 +2,13 @@
 
 from judgeline.io.files import LAYOUTS, layout_of, read_layout, write_together
 from judgeline.io.formats import SUFFIXES, file_columns, kind_of
-from judgeline.io.judged import JudgedBattles, MissingColumnsError, read_judged_battles
+from judgeline.io.judged import (
+    LENGTHS,
+    ORDERS,
+    JudgedBattles,
+    MissingColumnsError,
+    read_judged_battles,
+)
 from judgeline.io.outcome_codes import (
     EXPECTED_WINNERS,
     PLAIN,
@@ -35,6 +41,7 @@ from judgeline.io.schema import (
     typed,
 )
 from judgeline.io.scoring import (
+    LEAST_SHARE,
     RANKS,
     SCORED_COLUMNS,
     are_plain,
@@ -42,6 +49,8 @@ from judgeline.io.scoring import (
     as_numbers,
     as_outcome_tables,
     as_table,
+    by_question,
+    common_battles,
     score_battles,
     verdict_differences,
     votes_that_wait,
@@ -53,6 +62,9 @@ __all__ = [
     "BATTLE_DTYPES",
     "EXPECTED_WINNERS",
     "LAYOUTS",
+    "LEAST_SHARE",
+    "LENGTHS",
+    "ORDERS",
     "PLAIN",
     "QUARANTINE_DTYPES",
     "RANKS",
@@ -73,6 +85,8 @@ __all__ = [
     "as_numbers",
     "as_outcome_tables",
     "as_table",
+    "by_question",
+    "common_battles",
     "empty",
     "fault",
     "file_columns",
