@@ -5,6 +5,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from operator import add, sub
 from typing import Any, NamedTuple, Self
@@ -254,20 +255,17 @@ def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> C
     return Cost(1, prompt_tokens, completion_tokens, money)
 
 
+@dataclass(repr=False)
 class Meter:
     """Counts requests against a budget: what each may cost before it is sent, and its cost after.
 
     `counts` is added ``implausible_usage``; the first of it is a warning.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        price: Price | None,
-        counts: Counter[str],
-        warn: Callable[[str], None],
-    ) -> None:
-        self.budget, self.price, self.counts, self.warn = budget, price, counts, warn
+    budget: Budget
+    price: Price | None
+    counts: Counter[str]
+    warn: Callable[[str], None]
 
     def cost(self, usage: Usage, most: Cost) -> Cost:
         """Return the cost of an answered request.

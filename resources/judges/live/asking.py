@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ ASKED_AGAIN = frozenset({"parse_error", "echo"})
 _WAIT_S = 0.02
 
 
+@dataclass(repr=False)
 class Asker:
     """Asks one endpoint, with bounded concurrency.
 
@@ -41,18 +42,15 @@ class Asker:
     ``requests``, ``retries``, ``repairs`` and ``lost``.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        retries: Retries,
-        meter: Meter,
-        *,
-        concurrency: int,
-        timeout_s: float,
-    ) -> None:
-        self.connection, self._retries, self._meter = connection, retries, meter
-        self._endpoint, self._timeout_s = retries.endpoint, timeout_s
-        self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
+    connection: Connection
+    retries: Retries
+    meter: Meter
+    concurrency: int
+    timeout_s: float
+
+    def __post_init__(self) -> None:
+        self._endpoint, self._doubts = self.retries.endpoint, asyncio.Lock()
+        self._slots = asyncio.Semaphore(self.concurrency)
 
     async def judge(
         self, shown: Presentation, prompt: Prompt, request: dict[str, Any]
@@ -62,7 +60,7 @@ class Asker:
         first = await self._read(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
             return first
-        self._meter.counts["repairs"] += 1
+        self.meter.counts["repairs"] += 1
         text, reason = first.answer.text or "", first.answer.said or ""
         again = write_repair(messages, text, reason, prompt.form.again)
         second = await self._read(again, shown, request, prompt.form)
@@ -84,7 +82,7 @@ class Asker:
     ) -> R | Trouble:
         """Return the reply to messages as `read`, or the trouble with them or the way."""
         attempt = partial(self._attempt, messages, request, read)
-        outcome = await self._retries.insist(attempt, self._meter.counts)
+        outcome = await self.retries.insist(attempt, self.meter.counts)
         if isinstance(outcome, Trouble) and outcome.action == "stop":
             await self._require_doubt(outcome, messages, request)
             return outcome._replace(action="note")
@@ -109,16 +107,16 @@ class Asker:
     async def _attempt(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        meter = self._meter
+        meter = self.meter
         async with self._slots:
-            await self._retries.until_open()
+            await self.retries.until_open()
             most = most_of(messages, request, meter.price)
             if not await self._is_granted(most):
                 return SPENT
             meter.counts["requests"] += 1
             spent = most
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(self.timeout_s):
                     body = {"messages": messages, **request}
                     reply = await self.connection.ask("/chat/completions", body)
                 usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
@@ -126,7 +124,7 @@ class Asker:
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)
-                trouble = self._retries.diagnose(error, shown)
+                trouble = self.retries.diagnose(error, shown)
                 if isinstance(error, StatusError) and not may_be_billed(
                     error.status, trouble.failure
                 ):
@@ -139,8 +137,8 @@ class Asker:
 
     async def _is_granted(self, most: Cost) -> bool:
         """Wait while other requests may leave over what this one needs."""
-        while not self._meter.budget.reserve(most):
-            if self._meter.budget.n_open == 0:
+        while not self.meter.budget.reserve(most):
+            if self.meter.budget.n_open == 0:
                 return False
             await asyncio.sleep(_WAIT_S)
         return True
