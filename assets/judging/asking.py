@@ -93,7 +93,10 @@ def ask_judge(
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     budget = capped(context, budget, costs_money=judge.kind == "openai")
-    say, warn = partial(_say, context, slug), partial(_warn, context, slug)
+
+    def say(text: str, level: int = logging.INFO) -> None:
+        _log(context, f"{slug}: {text}", level)
+
     buyer = Buyer(
         verdict_store.open(),
         budget,
@@ -114,7 +117,11 @@ def ask_judge(
         first_replicate=first_replicate,
     )
     expected = _state(context, judge, form, calls, buyer.budget)
-    with retried_later(context), hosting_of(context, say, warn) as hosting, _recorded(budget):
+    with (
+        retried_later(context),
+        hosting_of(context, say, partial(say, level=logging.WARNING)) as hosting,
+        _recorded(budget),
+    ):
         opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
@@ -173,14 +180,6 @@ def _recorded(budget: Budget) -> Iterator[None]:
     finally:
         if isinstance(budget, RunBudget):
             budget.record()
-
-
-def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    _log(context, f"{slug}: {text}")
-
-
-def _warn(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    _log(context, f"{slug}: {text}", logging.WARNING)
 
 
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:

@@ -14,7 +14,6 @@ from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
 
-from judgeline.trust.distributions import aggregate_orders
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate, evidence_entries, with_odds
@@ -253,16 +252,6 @@ def test_choices_are_oriented_to_the_models() -> None:
     said = (0.6, 1.0, 0.5)
     perplexity = math.exp(-sum(map(math.log, said)) / 3)
     assert table["perplexity"].to_numpy() == pytest.approx(perplexity)
-
-
-def test_a_judge_that_only_looks_at_places_makes_ties_of_all_battles() -> None:
-    with serving(saying(SURE_OF_A)) as server:
-        table = choices(server)
-    first, second = table[table["order"].eq("AB")], table[table["order"].eq("BA")]
-    columns = ["p_a", "p_tie", "p_b"]
-    soft = aggregate_orders(first[columns], second[columns].to_numpy()[:, ::-1], tolerance=0.0)
-    assert soft.outcome.tolist() == [0.5] * 3
-    assert soft.soft_outcome == pytest.approx(0.5)
 
 
 # no log-probabilities

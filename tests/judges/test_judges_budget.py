@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost, Price
 from resources.judges.buying import Account, BudgetError, Buyer
-from resources.judges.judge import Answer
 
 PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
@@ -372,11 +371,3 @@ def test_entries_are_the_account_with_its_price_and_place() -> None:
     assert entries["endpoint"] == {"endpoint": "http://here/v1", "requests": 4, "lost": 1}
     unasked = account(n_asked=0).entries(Somewhere(), None)
     assert not {"endpoint", "spent"} & {*unasked}
-
-
-def test_only_answers_of_this_run_are_counted_as_bought() -> None:
-    books = Account(n_calls=3, n_resumed=1, n_needed=2)
-    books.add(Answer("{}", None, 10, 5), "ok")
-    books.add(Answer(None, "transport", 0, 0), "transport")
-    assert (books.n_asked, books.prompt_tokens, books.completion_tokens) == (2, 10, 5)
-    assert books.failed == {"transport": 1}
