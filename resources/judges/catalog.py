@@ -131,7 +131,7 @@ def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
     model = definition.model
-    found = remembered(home() / "endpoints", place, model) if model else None
+    found = remembered(home(), place, model) if model else None
     if found is None:
         return False
     needs_more = form_with(form, definition).needs_alternatives and found.log_probabilities

@@ -21,8 +21,8 @@ from resources.judges.live.troubles import Retries, fit
 _LOG = logging.getLogger(__name__)
 
 
-class _Recorded(ServedJudge):
-    """A served judge beside the records of its batches."""
+class LiveJudge(ServedJudge):
+    """A judge of kind ``openai``, beside the records of its batches."""
 
     @property
     def _records(self) -> Records:
@@ -34,14 +34,6 @@ class _Recorded(ServedJudge):
         Any other is handed over once more, which is free.
         """
         self._records.close_stored(stored)
-
-
-class LiveJudge(_Recorded):
-    """A judge of kind ``openai`` without ``batch``.
-
-    It has the identity of the judge that is asked live. An answer that cannot be read is not asked
-    for a second time in the same run.
-    """
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -65,7 +57,7 @@ class LiveJudge(_Recorded):
             )
 
 
-class BatchJudge(_Recorded):
+class BatchJudge(LiveJudge):
     """A judge of kind ``openai`` with ``batch: true``.
 
     It has the identity of the judge that is asked live. An answer that cannot be read is not asked

@@ -57,11 +57,6 @@ class Site:
     declared: Capabilities | None = None
     named: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def probes(self) -> Path:
-        """Folder of remembered capabilities."""
-        return self.folder / "endpoints"
-
 
 class ServedJudge:
     """A judge of kind ``openai``: its definition, its prompt, and where it is asked."""
@@ -87,7 +82,7 @@ class ServedJudge:
 
     def _known(self) -> Capabilities | None:
         site = self._site
-        return site.declared or remembered(site.probes, self._place, self._model)
+        return site.declared or remembered(site.folder, self._place, self._model)
 
     def require_reachable(self) -> None:
         """Ask the endpoint something small, of which nothing is stored."""
@@ -271,6 +266,6 @@ class ServedJudge:
             message = self._site.endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)
         else:
-            remember(self._site.probes, self._place, self._model, found)
+            remember(self._site.folder, self._place, self._model, found)
             return found
         raise kind(message)

@@ -92,7 +92,7 @@ def remember(folder: Path, place: str, model: str, found: Capabilities) -> None:
 
 def _file(folder: Path, place: str, model: str) -> Path:
     name = identity_hash({"version": _VERSION, "endpoint": place, "model": model})
-    return folder / f"{name[:24]}.json"
+    return folder / "endpoints" / f"{name[:24]}.json"
 
 
 def require_demands(
