@@ -1,7 +1,7 @@
 """The drift watch: a frozen panel of battles, judged again epoch after epoch; with its check."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, JointBudget
-from resources.judges.buying import Buyer, Progress
+from resources.judges.buying import Buyer
 from resources.judges.judge import Judge, call_identity, judge_key, present
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
@@ -281,31 +281,21 @@ class EpochAsker:
     """Asks for one more epoch of answers; called as `annotate` is.
 
     Epoch 0 is the first run of the `verdicts`. None of the rows of the epochs `before` changes. One
-    run with all its retries (`run_id`) asks for one epoch. The clock's time is in UTC.
+    run with all its retries (`run_id`) asks for one epoch.
     """
 
     verdicts: pd.DataFrame
     before: pd.DataFrame
     run_id: str
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def __call__(
-        self,
-        judge: Judge,
-        battles: pd.DataFrame,
-        *,
-        slug: str,
-        n_replicates: int = 1,
-        on_progress: Progress | None = None,
-        buyer: Buyer | None = None,
+        self, judge: Judge, battles: pd.DataFrame, *, buyer: Buyer, **asked: Any
     ) -> pd.DataFrame:
         """Return the rows that `before` lacks: of the baseline, and of the epoch asked for now.
 
         A battle counts if the verdicts hold both of its first answers by this very judge, of
         this model, prompt and decoding: without them there is nothing to compare with.
         """
-        if buyer is None or n_replicates != 1:
-            raise ValueError("an epoch is asked once, and through a store")
         baseline = self._baseline(judge, battles)
         battles = battles[battles["battle_id"].isin(baseline["battle_id"])]
         known = self.before[self.before["judge_version"].eq(judge_key(judge))]
@@ -315,7 +305,7 @@ class EpochAsker:
         )
         pieces = [self._as_epoch(fresh, 0, judge, battles, buyer)]
         if not battles.empty:
-            pieces += self._epochs(judge, battles, slug, on_progress, buyer)
+            pieces += self._epochs(judge, battles, buyer, **asked)
         return pd.concat(pieces, ignore_index=True)
 
     def _baseline(self, judge: Judge, battles: pd.DataFrame) -> pd.DataFrame:
@@ -328,12 +318,7 @@ class EpochAsker:
         return own[own.groupby("battle_id")["order"].transform("nunique").eq(2)]
 
     def _epochs(
-        self,
-        judge: Judge,
-        battles: pd.DataFrame,
-        slug: str,
-        on_progress: Progress | None,
-        buyer: Buyer,
+        self, judge: Judge, battles: pd.DataFrame, buyer: Buyer, **asked: Any
     ) -> Iterator[pd.DataFrame]:
         """Yield epochs that lie whole in the store, and the next one, asked for now."""
         if len(self.before) and self.before["run_id"].iloc[-1] == self.run_id:
@@ -341,21 +326,15 @@ class EpochAsker:
         epoch, is_new = int(self.before["epoch"].max()) if len(self.before) else 0, False
         while not is_new:
             epoch += 1
-            answers = annotate(
-                judge,
-                battles,
-                slug=slug,
-                first_replicate=FIRST_REPLICATE + epoch,
-                on_progress=on_progress,
-                buyer=buyer,
-            )
-            _require_most(answers, slug)
+            first = FIRST_REPLICATE + epoch
+            answers = annotate(judge, battles, first_replicate=first, buyer=buyer, **asked)
+            _require_most(answers, asked["slug"])
             rows = self._as_epoch(answers, epoch, judge, battles, buyer)
             is_new = buyer.account.n_asked > 0 or self._is_fresh(rows)
             yield rows
 
     def _is_fresh(self, rows: pd.DataFrame) -> bool:
-        return datetime.fromisoformat(rows["asked_at"].max()) > self.clock() - JUST_NOW
+        return datetime.fromisoformat(rows["asked_at"].max()) > datetime.now(UTC) - JUST_NOW
 
     def _as_epoch(
         self, answers: pd.DataFrame, epoch: int, judge: Judge, battles: pd.DataFrame, buyer: Buyer
