@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -17,7 +17,7 @@ from upath import UPath
 
 from resources.config.paths import embeddings_uri
 from resources.embeddings.embedder import Embedder, Vector, embedder_key, vector_identity
-from resources.store.keyed import KeyedStore
+from resources.store.keyed import KeyedStore, Scan
 from resources.store.writing import VerdictWriter
 
 SCHEMA = pa.schema(
@@ -31,27 +31,20 @@ SCHEMA = pa.schema(
 """A row is one vector. `embedder` is a JSON object of what identifies its maker."""
 
 
-class Found(NamedTuple):
-    """Vectors by identity, and the files that hold none because they are damaged."""
-
-    vectors: dict[str, Vector]
-    damaged: tuple[str, ...]
-
-
 class EmbeddingStore(KeyedStore):
     """The vectors under one folder or URI; the key is that of the embedder."""
 
     schema, row = SCHEMA, ("identity", "embedded_at")
     what, variable = "embeddings", "JUDGELINE_EMBEDDINGS"
 
-    def find(self, key: str, identities: Collection[str]) -> Found:
-        """Return the vectors of some texts; of several of one text the one that came first."""
+    def find(self, key: str, identities: Collection[str]) -> tuple[dict[str, Vector], Scan]:
+        """Return some vectors by identity, of several the first, and what was scanned for them."""
         wanted = pa.array(list(identities), pa.string())
         scan = self.scan(key, ("identity", "embedded_at", "embedding"), among=wanted)
         latest_first = scan.table.sort_by([("embedded_at", "descending")])
         vectors = _as_array(latest_first["embedding"], f"{self.base / key}")
         names = latest_first["identity"].to_pylist()
-        return Found(dict(zip(names, vectors, strict=True)), scan.damaged)
+        return dict(zip(names, vectors, strict=True)), scan
 
 
 def _as_array(embeddings: pa.ChunkedArray, place: str) -> Vector:
@@ -119,9 +112,9 @@ class VectorBuyer:
 
     def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
         identities = {vector_identity(key, text): text for text in texts}
-        found = self.store.find(key, identities)
-        self.account.n_stored, self.account.damaged = len(found.vectors), found.damaged
-        return {identities[identity]: vector for identity, vector in found.vectors.items()}
+        found, scan = self.store.find(key, identities)
+        self.account.n_stored, self.account.damaged = len(found), scan.damaged
+        return {identities[identity]: vector for identity, vector in found.items()}
 
     def _made(
         self, texts: Sequence[str], known: dict[str, Vector], writer: VerdictWriter | None

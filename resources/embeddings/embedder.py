@@ -1,14 +1,12 @@
 """Embedders: they turn texts into vectors, or return a failure class."""
 
-import base64
-import binascii
 import functools
 import hashlib
 import itertools
 import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,22 +62,6 @@ def embedder_key(embedder: Embedder) -> str:
 def vector_identity(key: str, text: str) -> str:
     """Return the hash of a text together with what identifies its embedder."""
     return identity_hash({"embedder": key, "text": text_hash(text)})
-
-
-def as_vector(numbers: Any) -> Vector:
-    """Return numbers as a vector: a list of them, or 32-bit floats in base64."""
-    try:
-        if isinstance(numbers, str):
-            numbers = np.frombuffer(base64.b64decode(numbers, validate=True), "<f4")
-        with np.errstate(over="ignore"):  # what is too large for 32 bits is told below
-            vector = np.asarray(numbers, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError, binascii.Error):
-        raise ValueError("it holds something that is no number") from None
-    if vector.ndim != 1 or vector.size == 0:
-        raise ValueError(f"its shape is {vector.shape}, expected one number after another")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{int((~np.isfinite(vector)).sum())} of its numbers are not finite")
-    return vector
 
 
 _VERSION = "1"

@@ -1,14 +1,18 @@
 """Vectors from an endpoint of the OpenAI protocol: hosted, or a server of one's own."""
 
 import asyncio
+import base64
+import binascii
 import contextlib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings.embedder import Embedding, Vector, as_vector
+from resources.embeddings.embedder import Embedding, Vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError
@@ -172,8 +176,20 @@ def _place(item: Any, n_texts: int) -> int:
 
 
 def _vector(item: Any, place: int) -> Vector:
+    """Return a vector: a list of numbers, or 32-bit floats in base64."""
+    problem, numbers = "", member(item, "embedding")
     try:
-        return as_vector(member(item, "embedding"))
-    except ValueError as error:
-        problem = f"the vector of text {place} is unusable: {error}"
-    raise MalformedReplyError(problem)
+        if isinstance(numbers, str):
+            numbers = np.frombuffer(base64.b64decode(numbers, validate=True), "<f4")
+        with np.errstate(over="ignore"):  # what is too large for 32 bits is told below
+            vector = np.asarray(numbers, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError, binascii.Error):
+        problem = "it holds something that is no number"
+    else:
+        if vector.ndim != 1 or vector.size == 0:
+            problem = f"its shape is {vector.shape}, expected one number after another"
+        elif not np.isfinite(vector).all():
+            problem = f"{int((~np.isfinite(vector)).sum())} of its numbers are not finite"
+    if problem:
+        raise MalformedReplyError(f"the vector of text {place} is unusable: {problem}")
+    return vector
