@@ -29,7 +29,7 @@ from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer
 from resources.judges.catalog import read_template
-from resources.judges.forms.form import Prompt, write_messages
+from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import present
 from resources.judges.live.endpoint import Endpoint
@@ -170,7 +170,7 @@ def raw_seconds(url: str, template: str, battles: pd.DataFrame, judge: ServedFie
         "response_format": RUBRIC.response_format,
     }
     bodies = [
-        json.dumps({"messages": write_messages(template, shown), **request}).encode()
+        json.dumps({"messages": Prompt(template, RUBRIC).messages(shown), **request}).encode()
         for shown in present(battles, 1)
     ]
     key = os.environ.get("BENCHMARK_API_KEY", "none")

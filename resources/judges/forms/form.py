@@ -66,19 +66,6 @@ def require_template(template: str, file: Path, wording: Wording = PAIR) -> None
             )
 
 
-def write_messages(
-    template: str, shown: Presentation, mark: str | None = None, wording: Wording = PAIR
-) -> list[Message]:
-    """Return the messages of one request; the mark is drawn unless a test gives one."""
-    texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
-    mark = mark or _new_mark("".join(texts.values()))
-    parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
-    parts |= {"delimiter": mark, **wording.stated}
-    # one pass, so that a placeholder within a completion stays what it is: text
-    prompt = _placeholder(wording).sub(lambda found: parts[found[1]], template)
-    return [{"role": "user", "content": prompt}]
-
-
 def write_repair(messages: list[Message], answer: str, reason: str, again: str) -> list[Message]:
     """Return the messages that ask once more after an answer that could not be read."""
     return [
@@ -88,9 +75,9 @@ def write_repair(messages: list[Message], answer: str, reason: str, again: str) 
     ]
 
 
-def named_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema as a request's ``response_format``."""
-    wrapped = {"name": name, "strict": True, "schema": schema}
+def named_schema(name: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members as a request's ``response_format``."""
+    wrapped = {"name": name, "strict": True, "schema": closed_object(members)}
     return {"type": "json_schema", "json_schema": wrapped}
 
 
@@ -116,12 +103,6 @@ def closed_object(members: dict[str, Any]) -> dict[str, Any]:
         "required": list(members),
         "additionalProperties": False,
     }
-
-
-def _new_mark(texts: str) -> str:
-    while (mark := secrets.token_hex(_MARK_BYTES)) in texts:
-        continue
-    return mark
 
 
 Odds = tuple[float, ...]
@@ -212,8 +193,16 @@ class Prompt(NamedTuple):
     form: Form
 
     def messages(self, shown: Presentation) -> list[Message]:
-        """Return the messages of one request."""
-        return write_messages(self.template, shown, wording=self.form.wording)
+        """Return the messages of one request, its fences marked by what stands in no text."""
+        wording = self.form.wording
+        texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
+        while (mark := secrets.token_hex(_MARK_BYTES)) in "".join(texts.values()):
+            continue
+        parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
+        parts |= {"delimiter": mark, **wording.stated}
+        # one pass, so that a placeholder within a completion stays what it is: text
+        prompt = _placeholder(wording).sub(lambda found: parts[found[1]], self.template)
+        return [{"role": "user", "content": prompt}]
 
 
 def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
@@ -271,4 +260,4 @@ class ShortForm(Form):
         """Return the constraint to the value and then the reason."""
         reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
         members = {self.name: self.value_schema(), "reason": reason}
-        return named_schema(self.name, closed_object(members))
+        return named_schema(self.name, members)

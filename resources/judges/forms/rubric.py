@@ -31,7 +31,7 @@ class RubricForm(Form):
         f"that was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, "
         "with nothing before it."
     )
-    response_format = named_schema("rubric", closed_object(dict.fromkeys(RESPONSES, _MARKS)))
+    response_format = named_schema("rubric", dict.fromkeys(RESPONSES, _MARKS))
     typical_tokens = 110  # twelve keys and scores
 
     def parse(self, text: str) -> Rubric:

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
-from resources.judges.forms.form import Form, closed_object, named_schema
+from resources.judges.forms.form import Form, named_schema
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.fields import (
@@ -34,7 +34,7 @@ _PATIENCE_S = 150.0  # for one question, attempts and pauses included
 _LIST_S = 20.0
 _NOT_IMPLEMENTED = 501
 _COLOURS = ["teal", "ochre"]
-_SCHEMA = closed_object({"colour": {"type": "string", "enum": _COLOURS}})
+_SCHEMA = named_schema("colour", {"colour": {"type": "string", "enum": _COLOURS}})
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
@@ -182,7 +182,7 @@ class Probe:
 
     async def _has_json_schema(self, limit: str) -> bool:
         """Whether a schema binds: the question invites an answer that it does not allow."""
-        schema = {"response_format": named_schema("colour", _SCHEMA)}
+        schema = {"response_format": _SCHEMA}
         reply = await self._unless_refused(limit, schema, "a JSON schema")
         if reply is None:
             return False
