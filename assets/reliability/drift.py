@@ -281,7 +281,8 @@ class EpochAsker:
     """Asks for one more epoch of answers; called as `annotate` is.
 
     Epoch 0 is the first run of the `verdicts`. None of the rows of the epochs `before` changes. One
-    run with all its retries (`run_id`) asks for one epoch.
+    run with all its retries (`run_id`) asks for one epoch, whose answers lie in the verdict store
+    under its number: what a run bought before it was killed is found by the next one.
     """
 
     verdicts: pd.DataFrame

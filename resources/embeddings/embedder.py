@@ -70,7 +70,12 @@ _KNOWN = 1 << 18  # features remembered: rationales repeat their words
 
 
 class HashedEmbedder:
-    """An embedder of kind ``hashed``."""
+    """An embedder of kind ``hashed``: words and word pairs, made here, the same on any machine.
+
+    Each adds 1 or -1 at one place of the vector, by a hash, so that the product of two vectors is
+    on average that of the word counts (K. Weinberger et al. 2009, "Feature Hashing for Large Scale
+    Multitask Learning", ICML, arXiv:0902.2206). It knows nothing of what words mean.
+    """
 
     is_bought = False
 

@@ -1,4 +1,4 @@
-"""A judge asked about battles in its form, every answer kept as a row of the form's table."""
+"""A judge asked about battles, each answer a row of its form's table; and verdicts that came."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A hard cap on the calls, tokens or money of judges."""
+"""Hard caps on the calls, tokens or money of judges, and the cost of a request."""
 
 import json
 import re

@@ -38,7 +38,8 @@ class Span(NamedTuple):
 def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
     """Return which tokens spell an answer, or None if the last ones do not.
 
-    Blanks do not count. Where a token holds but a part of a character, letters beyond ASCII do not
+    Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
+    do not count. Where a token holds but a part of a character, letters beyond ASCII do not
     count either. After the answer only marks such as ``<|im_end|>`` may come.
     """
     whole = [token.translate(_NO_BLANKS) for token in tokens]

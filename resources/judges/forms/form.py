@@ -1,4 +1,8 @@
-"""A form of question: how battles are shown to a judge, and how its answer is read."""
+"""A form of question: how battles are shown to a judge, and how its answer is read.
+
+Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
+which no completion can know or close.
+"""
 
 import re
 import secrets

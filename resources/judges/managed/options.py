@@ -1,4 +1,4 @@
-"""Options of a managed vLLM server, under a judge's key `vllm` in `config/judges.yaml`."""
+"""Options of a vLLM server, under a judge's key `vllm` in `config/judges.yaml`, and its host."""
 
 import logging
 import re
