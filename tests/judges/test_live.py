@@ -68,6 +68,10 @@ def failing(reply: Callable[[FaultServer, Body], Any], fault: Any = None) -> Fau
     return FaultServer(fault or always("odd"), extra={"odd": reply})
 
 
+def after_the_first(texts: tuple[str, ...], n: int) -> str | None:
+    return None if texts[0] == "question 0" else "slow"
+
+
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "served-judge"]
 
@@ -338,10 +342,7 @@ def test_an_overflow_is_understood_in_every_form(body: Any, status: int, tmp_pat
 
 
 def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
-    def fault(texts: tuple[str, ...], n: int) -> str | None:
-        return None if texts[0] == "question 0" else "slow"
-
-    with serving(FaultServer(fault, slow_s=1.5)) as server:
+    with serving(FaultServer(after_the_first, slow_s=1.5)) as server:
         given = live(server, tmp_path, concurrency=8).answer(some(99), Budget())
         assert next(given)[1].status == "ok"
         time.sleep(0.1)
@@ -365,10 +366,7 @@ def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
             print("answered", flush=True)
     """
 
-    def fault(texts: tuple[str, ...], n: int) -> str | None:
-        return None if texts[0] == "question 0" else "slow"
-
-    with serving(FaultServer(fault, slow_s=60)) as server:
+    with serving(FaultServer(after_the_first, slow_s=60)) as server:
         command = [sys.executable, "-c", textwrap.dedent(program), server.url]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -604,40 +602,35 @@ def test_demands_that_cannot_be_met_are_named(
 
 
 class Troubled(FaultServer):
-    """Refuses requests with a field, with a status, the first so many times."""
+    """Refuses schemas, with a status, the first so many times."""
 
-    field, status, times, plain_fails = "response_format", 503, 0, False
+    def __init__(self, times: int, status: int = 503, *, plain_fails: bool = False) -> None:
+        super().__init__()
+        self.times, self.status, self.plain_fails = times, status, plain_fails
 
     def _refused(self, body: Body) -> Response | None:
-        first = sum(self.field in seen for seen in self.bodies) <= self.times
-        if self.field in body and first:
-            return error(self.status, "overloaded")
-        if self.plain_fails and any(self.field in seen for seen in self.bodies):
+        n_seen = sum("response_format" in seen for seen in self.bodies)
+        if ("response_format" in body and n_seen <= self.times) or (self.plain_fails and n_seen):
             return error(self.status, "overloaded")
         return super()._refused(body)
 
 
 def test_an_outage_during_the_probe_is_not_what_the_endpoint_can_do(tmp_path: Path) -> None:
-    server = Troubled()
-    server.times = QUICK.attempts
-    with serving(server):
+    with serving(Troubled(QUICK.attempts)) as server:
         assert live(server, tmp_path).capabilities.json_schema is True
 
 
 @pytest.mark.parametrize("status", [503, 429, 408])
 def test_what_came_of_an_outage_is_not_remembered(status: int, tmp_path: Path) -> None:
-    server = Troubled()
-    server.times, server.status, server.plain_fails = 10**6, status, True
-    with serving(server), pytest.raises(EndpointError, match="run again"):
+    endless = Troubled(10**6, status, plain_fails=True)
+    with serving(endless) as server, pytest.raises(EndpointError, match="run again"):
         live(server, tmp_path).capabilities  # noqa: B018
     assert not (tmp_path / "endpoints").exists()
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 501])
 def test_a_server_that_refuses_a_schema_for_good_has_none(status: int, tmp_path: Path) -> None:
-    server = Troubled()
-    server.times, server.status = 10**6, status
-    with serving(server):
+    with serving(Troubled(10**6, status)) as server:
         found = live(server, tmp_path).capabilities
     assert (found.json_schema, found.log_probabilities) == (False, True)
 
