@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.elo.sums import chebyshev_nodes, interpolation
 from judgeline.elo.targets import Placed
 from judgeline.verdict.outcomes import smooth_outcome
 
@@ -34,6 +35,9 @@ def is_baseline(method: str) -> bool:
 Floats = NDArray[np.float64]
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
+
+_TOLERANCE = 1e-12  # logits
+_MOST_STEPS = 6  # towards a resample's placement; one farther away is placed by itself
 
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 
@@ -119,17 +123,17 @@ class ResamplingUnits(NamedTuple):
         met[:, opponent[starts]] = np.add.reduceat(counts, starts, axis=1)
         return met
 
-    def drawn(self, n_resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def drawn(self, n_resamples: int, rng: np.random.Generator) -> Floats:
         """Return how often each unit is drawn in resamples as large as the sample."""
         copies, total = self.copies, int(self.copies.sum())
         if copies.size < total / _DRAWS_PER_CELL:
-            drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
-            return drawn
+            return rng.multinomial(total, copies / total, size=n_resamples).astype(float)
         kind = np.repeat(np.arange(copies.size), copies)
-        draw = kind[rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)]
-        draw += copies.size * np.arange(n_resamples)[:, None]
-        counts = np.bincount(draw.ravel(), minlength=n_resamples * copies.size)
-        return counts.reshape(n_resamples, copies.size).astype(np.int64, copy=False)
+        draws = rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)
+        counts = np.empty((n_resamples, copies.size))
+        for row, draw in zip(counts, draws, strict=True):
+            row[:] = np.bincount(kind.take(draw), minlength=copies.size)
+        return counts
 
 
 def _units(
@@ -185,14 +189,42 @@ class _OwnFit(NamedTuple):
         block = max(1, _BLOCK_CELLS // total)
         refits = []
         for first in range(0, n_resamples, block):
-            counts = self.units.drawn(min(block, n_resamples - first), rng).astype(float)
+            counts = self.units.drawn(min(block, n_resamples - first), rng)
             met, wins = self.units.met(counts), counts @ self.units.wins
-            kinds = [
-                place_models(won, met, fixed, l2=settings.l2, start=float(strength))
-                for won, fixed, strength in zip(wins.T, self.anchors, self.strengths, strict=True)
-            ]
-            refits.append(np.column_stack(kinds))
-        return np.array([column.std(ddof=1) for column in np.concatenate(refits).T])
+            refits.append(self._placed(wins.T, met, settings.l2))
+        return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
+
+    def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
+        """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample.
+
+        Expected wins at few strengths near there tell them at all others between.
+        """
+        gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
+
+        def derivatives(offset: Floats) -> tuple[Floats, Floats]:
+            """Return slope and information of the likelihood at some offsets (P,), (K, R, P)."""
+            chance = expit(gap + offset)
+            slope = (wins - origin[:, None])[..., None] - met @ chance - 2 * l2 * offset
+            return slope, met @ (chance * (1 - chance)) + 2 * l2
+
+        slope, information = derivatives(np.zeros(1))
+        offset = (slope / information)[..., 0]
+        reach = 1.5 * float(np.abs(offset).max()) + _TOLERANCE
+        nodes = chebyshev_nodes(-reach, reach, reach=1.0)
+        slope, information = derivatives(nodes)
+        for _ in range(_MOST_STEPS):
+            weights = interpolation(nodes, offset.ravel()).reshape(slope.shape)
+            step = (weights * slope).sum(axis=2) / (weights * information).sum(axis=2)
+            offset = np.clip(offset + step, -reach, reach)
+            beyond = ~(np.abs(step) <= _TOLERANCE)
+            if not beyond.any():
+                break
+        strengths = self.strengths[:, None] + offset
+        for kind, rows in enumerate(beyond):
+            if rows.any():
+                placed = place_models(wins[kind, rows], met[rows], self.anchors[kind], l2=l2)
+                strengths[kind, rows] = placed
+        return strengths
 
 
 def std_errors(
@@ -237,10 +269,10 @@ def _own_fit(
     if not np.isfinite(strengths).all() or not kept.any():
         return None
     others = np.flatnonzero(voted) != model
-    met = np.flatnonzero(voted)[others]
-    opponent = np.searchsorted(met, own.opponent[kept])
+    column = np.zeros(voted.size, dtype=np.intp)
+    column[np.flatnonzero(voted)[others]] = np.arange(others.sum())
     clusters = None if own.cluster is None else own.cluster[kept]
-    units = _units(opponent, share[kept], clusters, met.size)
+    units = _units(column[own.opponent[kept]], share[kept], clusters, int(others.sum()))
     return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))
 
 
