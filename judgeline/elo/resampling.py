@@ -37,7 +37,8 @@ Floats = NDArray[np.float64]
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
 
 _TOLERANCE = 1e-12  # logits
-_MOST_STEPS = 6  # towards a resample's placement; one farther away is placed by itself
+_MOST_STEPS = 6  # towards a resample's placement
+_FAR = 3.0  # logits from the sample's placement; a resample farther away is placed by itself
 
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 
@@ -208,9 +209,9 @@ class _OwnFit(NamedTuple):
             return slope, met @ (chance * (1 - chance)) + 2 * l2
 
         slope, information = derivatives(np.zeros(1))
-        offset = (slope / information)[..., 0]
-        reach = 1.5 * float(np.abs(offset).max()) + _TOLERANCE
-        nodes = chebyshev_nodes(-reach, reach, reach=1.0)
+        first = (slope / information)[..., 0]
+        reach = min(1.5 * float(np.abs(first).max()) + _TOLERANCE, _FAR)
+        nodes, offset = chebyshev_nodes(-reach, reach, reach=1.0), np.clip(first, -reach, reach)
         slope, information = derivatives(nodes)
         for _ in range(_MOST_STEPS):
             weights = interpolation(nodes, offset.ravel()).reshape(slope.shape)
@@ -221,9 +222,8 @@ class _OwnFit(NamedTuple):
                 break
         strengths = self.strengths[:, None] + offset
         for kind, rows in enumerate(beyond):
-            if rows.any():
-                placed = place_models(wins[kind, rows], met[rows], self.anchors[kind], l2=l2)
-                strengths[kind, rows] = placed
+            left = wins[kind, rows], met[rows], self.anchors[kind]
+            strengths[kind, rows] = place_models(*left, l2=l2)
         return strengths
 
 
