@@ -137,7 +137,7 @@ def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
     if not ((won >= -slack) & (won <= met + slack)).all():
         raise ValueError(f"wins must lie between 0 and each model's battles, got {won.tolist()}")
     total = counts.sum() / 2
-    if not np.isclose(won.sum(), total, rtol=1e-9, atol=1e-9):
+    if not abs(won.sum() - total) <= 1e-9 * (1 + total):
         raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
 
 
@@ -146,7 +146,7 @@ def curvature(information: Floats, l2: float) -> Floats:
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
     hessian: Floats = stiffness - information
-    hessian[np.diag_indices_from(hessian)] += diagonal + 2 * l2
+    hessian.ravel()[:: diagonal.size + 1] += diagonal + 2 * l2
     return hessian
 
 

@@ -78,7 +78,8 @@ class _Part(NamedTuple):
         """Fit the strengths again without the votes on some models."""
         left = ~(deleted[:, None] | deleted)
         wins = (self.wins * left).sum(axis=1)
-        return fit_strengths(self.counts * left, wins, l2=l2, start=np.nan_to_num(self.strength))
+        start = np.where(deleted, 0.0, np.nan_to_num(self.strength))
+        return fit_strengths(self.counts * left, wins, l2=l2, start=start)
 
 
 def fit_surrogacy(
