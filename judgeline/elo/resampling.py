@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles, OwnBattles
@@ -105,23 +104,23 @@ class RatingSettings:
 class ResamplingUnits(NamedTuple):
     """What is drawn with replacement: battles, or questions with all their battles.
 
-    `battles` (U, M): how many battles one unit holds against each anchor; `wins` (U, K): the
-    model's share of wins in one unit, under each of K kinds of target that are drawn
-    together; `copies` (U,): how many identical units there are.
+    `opponent` (B,): the anchor of each kind of battle, in rising order; `unit` (B,): the unit that
+    it belongs to, None where each is one; `wins` (U, K): the model's share of wins in one unit,
+    under each of K kinds of target that are drawn together; `copies` (U,): how many identical units
+    there are.
     """
 
-    battles: csr_array
+    opponent: NDArray[np.intp]
+    unit: NDArray[np.intp] | None
     wins: Floats
     copies: NDArray[np.int64]
 
-    def met(self, counts: Floats) -> Floats:
+    def met(self, counts: Floats, n_anchors: int) -> Floats:
         """Return battles against each anchor in resamples that hold units so often."""
-        opponent = self.battles.indices
-        if self.battles.nnz != len(self.copies) or (np.diff(opponent) < 0).any():
-            return np.asarray((self.battles.T @ counts.T).T)
-        starts = np.flatnonzero(np.r_[True, np.diff(opponent) != 0])  # single battles, sorted
-        met = np.zeros((counts.shape[0], self.battles.shape[1]))
-        met[:, opponent[starts]] = np.add.reduceat(counts, starts, axis=1)
+        each = counts if self.unit is None else counts[:, self.unit]
+        starts = np.flatnonzero(np.diff(self.opponent, prepend=-1))
+        met = np.zeros((len(counts), n_anchors))
+        met[:, self.opponent[starts]] = np.add.reduceat(each, starts, axis=1)
         return met
 
     def drawn(self, n_resamples: int, rng: np.random.Generator) -> Floats:
@@ -148,21 +147,17 @@ def _units(
     `opponent` (n,) holds each opponent's column, `share` (n, K) the model's share of each win by
     method. Units are clusters of dependent battles, such as all on one question, if there are any.
     """
-    if cluster is not None:
-        _, place = np.unique(cluster, return_inverse=True)
-        count = int(place.max()) + 1
-        membership = csr_array((np.ones(place.size), (place, np.arange(place.size))))
-        matrix = csr_array((np.ones(opponent.size), (place, opponent)), shape=(count, n_anchors))
-        copies = np.ones(count, dtype=np.int64)
-        return ResamplingUnits(matrix, np.asarray(membership @ share), copies)
-    order = np.lexsort((share[:, 0], opponent))  # the first kind determines the others
+    order = np.argsort(share[:, 0])  # the first kind determines the others
+    narrow = opponent[order].astype(np.min_scalar_type(n_anchors))  # few bits are sorted at once
+    order = order[np.argsort(narrow, kind="stable")]
     opponent, share = opponent[order], share[order]
+    if cluster is not None:
+        _, unit = np.unique(cluster[order], return_inverse=True)
+        wins = np.column_stack([np.bincount(unit, kind) for kind in share.T])
+        return ResamplingUnits(opponent, unit, wins, np.ones(len(wins), dtype=np.int64))
     fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
     copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
-    opponent, share = opponent[fresh], share[fresh]
-    indptr = np.arange(opponent.size + 1)
-    matrix = csr_array((np.ones(opponent.size), opponent, indptr), shape=(opponent.size, n_anchors))
-    return ResamplingUnits(matrix, share, copies)
+    return ResamplingUnits(opponent[fresh], None, share[fresh], copies)
 
 
 class _OwnFit(NamedTuple):
@@ -174,12 +169,15 @@ class _OwnFit(NamedTuple):
 
     def closed_errors(self, l2: float) -> Floats:
         """Return the closed form of the bootstrap standard errors over the units, (K,)."""
-        units = self.units
+        wins, copies = self.units.wins, self.units.copies
         chance = expit(self.strengths[:, None] - self.anchors)
-        residual = units.wins - units.battles @ chance.T
-        information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
+        each, met = chance[:, self.units.opponent], self.units.met(copies[None], chance.shape[1])
+        if self.units.unit is not None:
+            each = np.array([np.bincount(self.units.unit, kind) for kind in each])
+        residual = wins - each.T
+        information = (chance * (1 - chance)) @ met[0] + 2 * l2
         return analytic_std_error(
-            units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
+            copies @ residual, copies @ residual**2, information, copies.sum()
         )
 
     def bootstrap_errors(self, settings: RatingSettings, rng: np.random.Generator) -> Floats:
@@ -191,7 +189,7 @@ class _OwnFit(NamedTuple):
         refits = []
         for first in range(0, n_resamples, block):
             counts = self.units.drawn(min(block, n_resamples - first), rng)
-            met, wins = self.units.met(counts), counts @ self.units.wins
+            met, wins = self.units.met(counts, self.anchors.shape[1]), counts @ self.units.wins
             refits.append(self._placed(wins.T, met, settings.l2))
         return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
 
