@@ -50,7 +50,7 @@ class _Votes(NamedTuple):
     def design(self, strength: Floats) -> Floats:
         """Score differences and gaps (n, 2) at strengths (parts, M)."""
         gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
-        return np.column_stack([self.score, gap])
+        return np.stack([self.score, gap]).T
 
     def take(self, rows: NDArray[np.bool_]) -> "_Votes":
         """Return some of the votes; ValueError if they are too few."""
