@@ -153,7 +153,7 @@ def _units(
     opponent, share = opponent[order], share[order]
     if cluster is not None:
         _, unit = np.unique(cluster[order], return_inverse=True)
-        wins = np.column_stack([np.bincount(unit, kind) for kind in share.T])
+        wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
         return ResamplingUnits(opponent, unit, wins, np.ones(len(wins), dtype=np.int64))
     fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
     copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
@@ -169,7 +169,7 @@ class _OwnFit(NamedTuple):
 
     def closed_errors(self, l2: float) -> Floats:
         """Return the closed form of the bootstrap standard errors over the units, (K,)."""
-        wins, copies = self.units.wins, self.units.copies
+        wins, copies = self.units.wins, self.units.copies.astype(float)
         chance = expit(self.strengths[:, None] - self.anchors)
         each, met = chance[:, self.units.opponent], self.units.met(copies[None], chance.shape[1])
         if self.units.unit is not None:
