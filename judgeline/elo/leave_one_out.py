@@ -98,10 +98,7 @@ def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
     strengths: Floats = np.round(near / _GRID) * _GRID
     odds = np.exp(strengths)
     both = odds[:, None] + odds
-    information = counts / both
-    information *= odds[:, None]
-    information *= odds
-    information /= both
+    information = counts / both * odds[:, None] * odds / both
     solve = solver(curvature(information, l2))
     strengths = strengths - strengths.mean()
     last = np.inf

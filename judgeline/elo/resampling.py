@@ -267,8 +267,7 @@ def _own_fit(
     if not np.isfinite(strengths).all() or not kept.any():
         return None
     others = np.flatnonzero(voted) != model
-    column = np.zeros(voted.size, dtype=np.intp)
-    column[np.flatnonzero(voted)[others]] = np.arange(others.sum())
+    column = np.cumsum(voted & (np.arange(voted.size) != model)) - 1
     clusters = None if own.cluster is None else own.cluster[kept]
     units = _units(column[own.opponent[kept]], share[kept], clusters, int(others.sum()))
     return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))

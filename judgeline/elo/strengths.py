@@ -146,7 +146,7 @@ def curvature(information: Floats, l2: float) -> Floats:
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
     hessian: Floats = stiffness - information
-    hessian.ravel()[:: diagonal.size + 1] += diagonal + 2 * l2
+    np.fill_diagonal(hessian, hessian.diagonal() + (diagonal + 2 * l2))
     return hessian
 
 
