@@ -7,7 +7,17 @@
 from importlib import import_module
 from typing import Any
 
-_API = ("Board", "Diagnosis", "QualityGateError", "RankSettings", "doctor", "rank", "win_rates")
+_API = (
+    "Board",
+    "Diagnosis",
+    "QualityGateError",
+    "RankSettings",
+    "doctor",
+    "pool",
+    "rank",
+    "reference_ratings",
+    "win_rates",
+)
 
 
 def __getattr__(name: str) -> Any:

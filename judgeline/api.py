@@ -7,7 +7,7 @@ come out. What does not: statistics, and reading (`judgeline.io`).
 import difflib
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -27,20 +27,32 @@ from judgeline.elo import (
     summarise,
     with_settled_votes,
 )
-from judgeline.intervals import calibrate_intervals, rank_models, rate_with_votes, with_votes
+from judgeline.intervals import (
+    calibrate_intervals,
+    rank_models,
+    rate_pooled,
+    rate_with_votes,
+    with_votes,
+)
 from judgeline.io import (
+    LENGTHS,
+    ORDERS,
     ArgumentError,
     JudgedBattles,
     as_coded,
     as_numbers,
     as_outcome_tables,
     as_table,
+    by_question,
+    common_battles,
     votes_that_wait,
     with_waiting_votes,
     write_together,
 )
+from judgeline.io.anchoring import against, choose_reference, meetings, rate_against
 from judgeline.report import JudgeTables, Picture, in_csv, interval_figure, picture, write_report
 from judgeline.usable import QualityGateError, UnusableJudgeError, readable, require_usable
+from judgeline.verdict import POOLED
 from judgeline.winrate import adjust_models
 
 __all__ = [
@@ -51,9 +63,11 @@ __all__ = [
     "Ranking",
     "UnusableJudgeError",
     "doctor",
+    "pool",
     "rank",
     "rank_battles",
     "rank_file",
+    "reference_ratings",
     "win_rates",
 ]
 
@@ -165,6 +179,13 @@ class Board:
     def coverage(self) -> pd.DataFrame:
         """A method per row: its threshold, and how many human ratings its intervals hold."""
         return self.ranking.conformal_calibration
+
+    def __repr__(self) -> str:
+        """Return the first models in a line, so that a prompt does not print every table."""
+        board = self.leaderboard
+        ratings = zip(board["model"][:3], board["rating"][:3], strict=True)
+        best = ", ".join(f"{model} {rating:.0f}" for model, rating in ratings)
+        return f"<Board of {self.source}: {best}, ... ({len(board)} models)>"
 
     def _repr_html_(self) -> str:
         """Show the leaderboard in a notebook; names of models are text there, never markup."""
@@ -310,6 +331,101 @@ def win_rates(
     )
 
 
+def reference_ratings(
+    battles: pd.DataFrame | Path | str,
+    reference: str | None = None,
+    *,
+    judge: str | None = None,
+    outcomes: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    miscoverage: float = 0.1,
+) -> pd.DataFrame:
+    """Rate models by a judge's verdicts against one model, which is 0. Votes do not count.
+
+    Parameters
+    ----------
+    battles, judge, outcomes, columns
+        As for `rank`; prompts are told by ``question_id``, without it a battle is a prompt.
+    reference : str, optional
+        Name of that model; by default the one whose least-met opponent it met most often.
+    miscoverage : float
+        Share of misses that intervals may have, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        A model per row, best first: ``gap`` with ``lower``, ``upper`` and ``std_error`` in Elo
+        points above the reference, ``n_prompts``, wins, ties and losses, ``flags``.
+
+    Raises
+    ------
+    ValueError
+        If the battles cannot be read, or none of them has the reference.
+    QualityGateError
+        If most rows cannot be used.
+    """
+    source = battles if isinstance(battles, pd.DataFrame) else Path(battles)
+    scored = readable(source, judge, outcomes, columns, allow_quarantine=False).scored
+    chosen = choose_reference(scored, reference)
+    prompts = scored.assign(question_id=scored["question_id"].fillna(scored["battle_id"]))
+    table = against(meetings(prompts, scored.set_index("battle_id")["judge_outcome"]), chosen.model)
+    ratings = rate_against(table, miscoverage=miscoverage)
+    first = ["rank", "model", "gap", "lower", "upper", "std_error", "n_prompts"]
+    others = ratings.columns.difference(first, sort=False).tolist()
+    return ratings[first + others].assign(reference_model=chosen.model)
+
+
+def pool(
+    battles: Sequence[pd.DataFrame | Path | str], settings: RankSettings = _BY_DEFAULT
+) -> pd.DataFrame:
+    """Rate models by several judges together, on the battles that all of them scored.
+
+    Parameters
+    ----------
+    battles : sequence of DataFrame, Path or str
+        A table or file of each judge, as for `rank`. A battle is the same in two of them if its
+        ``battle_id``, models and vote are; without ``battle_id`` if its ``question_id``, models in
+        either order, and vote are.
+    settings : RankSettings
+        How to rate; `methods` is not used.
+
+    Returns
+    -------
+    DataFrame
+        The leaderboard of ``pooled``: a model per row, its rating and interval in Elo points.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two judges, a table cannot be read, or a judge scored less than
+        80 % of the battles that would be common.
+    QualityGateError
+        If a judge fails the gate, or most rows of a table cannot be used.
+    """
+    scored: dict[str, pd.DataFrame] = {}
+    for place, one in enumerate(battles):
+        source = one if isinstance(one, pd.DataFrame) else Path(one)
+        read = readable(source, None, None, None, allow_quarantine=False)
+        require_usable(read.scored, fit_beta_folds(as_coded(read.scored, settings.hard_outcome)))
+        name = read.judge if read.judge not in scored else f"{read.judge} ({place + 1})"
+        is_named = not read.scored["battle_id"].str.fullmatch(r"row-\d+").all()
+        scored[name] = read.scored if is_named else by_question(read.scored)
+    common = common_battles(scored)
+    if len(common) < 2 or len(common) < len(scored):
+        few = ", ".join(sorted({*scored} - {*common})) or "(none)"
+        raise ValueError(
+            f"{len(scored)} judges have too few battles in common (left out: {few}); pooling takes "
+            "two judges or more with the same battle_id, models and votes"
+        )
+    coded = {name: as_coded(one, settings.hard_outcome) for name, one in common.items()}
+    rating = RatingSettings(l2=settings.l2, n_resamples=settings.n_resamples, seed=settings.seed)
+    rated = rate_pooled(coded, rating)
+    board = rank_models(
+        rated, method=POOLED, miscoverage=settings.miscoverage, std_error=settings.std_error
+    )
+    return as_table(board)
+
+
 def rank_file(
     path: Path,
     out: Path,
@@ -397,8 +513,7 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
             l2=settings.l2,
         ),
     )
-    columns = ("difference_ab", "difference_ba", "length_a", "length_b")
-    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in columns}
+    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
     diagnostics = diagnose_judge(
         coded,
         folds,

@@ -1,19 +1,38 @@
-"""What a file of battles is, what it supports, and what is missing for more."""
+"""Diagnosis of a file or table of battles: its counts, abilities, gaps and oddities."""
 
 import math
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from judgeline.diagnostics import diagnose_biases
 from judgeline.elo import code_battles, fit_beta_folds, require_connected
-from judgeline.io import LAYOUTS, MissingColumnsError, as_coded, as_numbers, file_columns
+from judgeline.io import (
+    LAYOUTS,
+    LENGTHS,
+    ORDERS,
+    JudgedBattles,
+    MissingColumnsError,
+    as_coded,
+    as_numbers,
+    file_columns,
+)
 from judgeline.usable import QualityGateError, readable, require_usable
 
 OF_PROGRAMS = ("alpaca-eval", "arena-hard", "mt-bench")
 """Layouts of verdicts that `judgeline verdicts import` reads, in a checkout."""
+NOBODY = "nobody voted"
+_WIDER = 0.2  # share of misses at which fewer models with votes make intervals finite
+_BIASES = {
+    "position_first_preferred": "the judge prefers the response shown first in {share:.0%} of "
+    "{n:,} presentations that it decided.",
+    "verbosity_longer_preferred": "the judge prefers the longer response in {share:.0%} of {n:,} "
+    "near ties.",
+}
 _VOTES_ALONE = (
     "votes of people without verdicts of a judge",
     "nothing to rate models by yet: these votes have no judge",
@@ -28,12 +47,12 @@ _VERDICTS_ALONE = (
 
 
 class Diagnosis(NamedTuple):
-    """What `doctor` found in a file or table.
+    """Counts of a file or table of battles, and sentences on what may be done with it.
 
     `gate` says why the judge's ratings cannot be put on the human scale, empty where they can.
     `judge_connected` and `people_connected` tell whether a chain of battles, or of voted battles,
-    ties all models; `missing` has a sentence for each thing that more would need, `next` the one
-    command to run now.
+    ties all models. `supports`, `missing` (for more) and `concerns` (what looks wrong) hold a
+    sentence each; `next` is the one command, or call, to run now.
     """
 
     source: str
@@ -49,7 +68,27 @@ class Diagnosis(NamedTuple):
     gate: str
     supports: list[str]
     missing: list[str]
+    concerns: list[str]
     next: str
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the diagnosis as titles and sentences, in the order of reading."""
+        counts = (
+            f"{self.n_battles:,} battles of {self.n_models} models, judged by {self.judge}; "
+            f"{self.n_votes:,} votes on {self.n_voted_models} models"
+        )
+        return [
+            ("", f"{self.source}: {self.layout}"),
+            *([("", counts)] if self.judge else []),
+            *(("Supports", sentence) for sentence in self.supports),
+            *(("Look at", sentence) for sentence in self.concerns),
+            *(("Missing", sentence) for sentence in self.missing),
+            ("Next", self.next),
+        ]
+
+    def __repr__(self) -> str:
+        """Return the diagnosis as `judgeline doctor` prints it."""
+        return "\n".join(": ".join(filter(None, line)) for line in self.lines())
 
 
 def doctor(
@@ -94,56 +133,108 @@ def doctor(
         return _half_file(name, layout, error.missing)
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
-    people = {*voted["model_a"], *voted["model_b"]}
-    models = {*scored["model_a"], *scored["model_b"]}
-    apart, people_apart = _apart(scored), _apart(voted) if len(voted) else "nobody voted"
+    apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
     gate = apart or _gate(scored)
-    n_others = math.ceil(1 / miscoverage - 1 - 1e-9)
     n_counted = int(as_coded(scored, "derived").voted_models().sum())
-    n_lacking = n_others + 1 - n_counted
-    has_orders = bool(scored[["difference_ab", "difference_ba"]].notna().all(axis=1).any())
+    supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
+    verb, options = "doctor" if gate else "rank", (judge, outcomes, columns)
+    is_file = isinstance(source, Path)
+    return Diagnosis(
+        source=name,
+        layout=read.plain or "battles with scores of a judge",
+        judge=read.judge,
+        n_battles=len(scored),
+        n_models=len({*scored["model_a"], *scored["model_b"]}),
+        n_votes=len(voted),
+        n_voted_models=len({*voted["model_a"], *voted["model_b"]}),
+        n_quarantined=len(read.quarantine),
+        judge_connected=not apart,
+        people_connected=not people_apart,
+        gate=gate,
+        supports=supports,
+        missing=missing,
+        concerns=_concerns(read),
+        next=_command(verb, name, *options) if is_file else _call(verb, *options),
+    )
+
+
+def _abilities(
+    read: JudgedBattles,
+    apart: str,
+    people_apart: str,
+    gate: str,
+    n_counted: int,
+    miscoverage: float,
+) -> tuple[list[str], list[str]]:
+    """Return what battles support, and what is missing for more; a sentence each."""
+    has_votes = people_apart != NOBODY
+    has_orders = bool(read.scored[list(ORDERS)].notna().all(axis=1).any())
+    n_lacking = calibrating(miscoverage) + 1 - n_counted
+    finite_now = "" if n_counted <= calibrating(_WIDER) else f"; {1 - _WIDER:.0%} is finite now"
     supports = [
         (not apart, "ratings of all models by the judge alone"),
-        (bool(people) and not people_apart, "ratings of the voted models by people"),
+        (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),
+        (has_votes, "win rates of models in the eyes of people (judgeline.win_rates)"),
         (has_orders, "position bias of the judge"),
     ]
     missing = [
         (bool(apart), f"{apart}."),
         (bool(gate) and not apart, f"Human scale: {gate}."),
-        (bool(people and people_apart), f"Votes do not tie their models: {people_apart}."),
+        (has_votes and bool(people_apart), f"Votes do not tie their models: {people_apart}."),
         (
             n_lacking > 0,
-            f"Finite intervals: {n_others} others calibrate that of a voted model, and {n_counted} "
-            f"models have votes that count; add votes on {n_lacking} more.",
-        ),
-        (
-            len(read.quarantine) > 0,
-            f"{len(read.quarantine)} of {read.n_rows} rows cannot be used, such as: "
-            f"{''.join(read.quarantine['detail'].head(1))}.",
+            f"Finite intervals: {calibrating(miscoverage)} others calibrate that of a voted "
+            f"model, and {n_counted} models have votes that count; add votes on {n_lacking} more"
+            f"{finite_now}.",
         ),
         (
             not has_orders,
             "Position bias: judge both orders, and add difference_ab and difference_ba.",
         ),
     ]
-    return Diagnosis(
-        source=name,
-        layout=read.plain or "battles with scores of a judge",
-        judge=read.judge,
-        n_battles=len(scored),
-        n_models=len(models),
-        n_votes=len(voted),
-        n_voted_models=len(people),
-        n_quarantined=len(read.quarantine),
-        judge_connected=not apart,
-        people_connected=not people_apart,
-        gate=gate,
-        supports=[what for is_there, what in supports if is_there],
-        missing=[what for is_lacking, what in missing if is_lacking],
-        next=_command("doctor" if gate else "rank", name, judge, outcomes, columns),
-    )
+    return [text for holds, text in supports if holds], [text for holds, text in missing if holds]
+
+
+def calibrating(miscoverage: float) -> int:
+    """Return how many other voted models a finite interval of a model takes."""
+    return math.ceil(1 / miscoverage - 1 - 1e-9)
+
+
+def _concerns(read: JudgedBattles) -> list[str]:
+    """Return what looks wrong in battles; shares count where chance does not explain them."""
+    scored, bad = read.scored, read.quarantine
+    score, human = (as_numbers(scored[name]) for name in ("score_difference", "human_outcome"))
+    decided = np.isin(human, (0.0, 1.0)) & (score != 0)
+    n_decided = int(decided.sum())
+    agreed = float(((score > 0) == (human == 1))[decided].sum() / max(n_decided, 1))
+    found = [f"{note}." for note in read.notes]
+    if len(bad):
+        found.append(
+            f"{len(bad)} of {read.n_rows} rows cannot be used, such as: {bad['detail'].iloc[0]}."
+        )
+    if read.n_repeated:
+        found.append(
+            f"{read.n_repeated:,} rows equal an earlier row and count again; a battle_id column "
+            "tells repeats from other battles."
+        )
+    if n_decided and not _differs(agreed, n_decided):
+        found.append(
+            f"the judge prefers what people prefer in {agreed:.0%} of {n_decided:,} decided "
+            "battles, no better than chance."
+        )
+    columns: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
+    biases = diagnose_biases(score, **columns)
+    for name, share, n in zip(biases.diagnostic, biases.value, biases.n, strict=True):
+        if name in _BIASES and _differs(share, int(n)):
+            found.append(_BIASES[name].format(share=share, n=n))
+    return found
+
+
+def _differs(share: float, n: int) -> bool:
+    """Return whether a share of n is further from one half than chance brings 95 % of them."""
+    return abs(share - 0.5) > 1.96 * 0.5 / math.sqrt(n)
 
 
 def _command(
@@ -162,6 +253,15 @@ def _command(
     return " ".join([f"judgeline {verb} {shlex.quote(name)}", *stated])
 
 
+def _call(
+    verb: str, judge: str | None, outcomes: str | None, columns: Mapping[str, str] | None
+) -> str:
+    """Return the Python call that reads a table as it was read here."""
+    options = {"judge": judge, "outcomes": outcomes, "columns": columns and dict(columns)}
+    stated = (f"{option}={value!r}" for option, value in options.items() if value)
+    return f"judgeline.{verb}({', '.join(['battles', *stated])})"
+
+
 def _layout(path: Path) -> str:
     """Return the published layout of a file that has no verdict of ours; empty for any other."""
     columns = set(file_columns(path)) if path.is_file() else set()
@@ -175,7 +275,7 @@ def _layout(path: Path) -> str:
 
 
 def _half_file(name: str, layout: str, missing: Collection[str]) -> Diagnosis:
-    """Return what is said of a file that `rank` cannot rate: what it is, why, what it lacks."""
+    """Return the diagnosis of a file that `rank` cannot rate for want of votes or of a judge."""
     supports: list[str] = []
     command = _command("doctor", name)
     if layout in OF_PROGRAMS:
@@ -192,11 +292,11 @@ def _half_file(name: str, layout: str, missing: Collection[str]) -> Diagnosis:
         what, gate, lacks = _VOTES_ALONE
         name = f"{name} ({layout})" if layout else name
     counts = ("", 0, 0, 0, 0, 0, False, False)
-    return Diagnosis(name, what, *counts, gate, supports, [lacks], command)
+    return Diagnosis(name, what, *counts, gate, supports, [lacks], [], command)
 
 
 def _apart(battles: pd.DataFrame) -> str:
-    """Return which models have no chain of battles to the others; empty if all have one."""
+    """Return a sentence on models without a chain of battles to the others; empty if none is."""
     outcome = as_numbers(battles["judge_outcome"])
     sides, score = (battles["model_a"], battles["model_b"]), battles["score_difference"]
     votes = as_numbers(battles["human_outcome"])

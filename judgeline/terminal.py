@@ -209,15 +209,6 @@ def show_files(console: Console, files: dict[str, Path]) -> None:
 
 
 def show_diagnosis(console: Console, found: "Diagnosis") -> None:
-    """Print what a file is, what it supports, what is missing, and the command to run next."""
-    console.print(f"{plain(found.source)}: {plain(found.layout)}", soft_wrap=True)
-    if found.judge:
-        console.print(
-            f"{found.n_battles:,} battles of {found.n_models} models, judged by "
-            f"{plain(found.judge)}; {found.n_votes:,} votes on {found.n_voted_models} models",
-            soft_wrap=True,
-        )
-    for title, sentences in (("Supports", found.supports), ("Missing", found.missing)):
-        for sentence in sentences:
-            console.print(f"[bold]{title}[/]: {plain(sentence)}", soft_wrap=True)
-    console.print(f"[bold]Next[/]: {plain(found.next)}", soft_wrap=True)
+    """Print a diagnosis, its titles in bold."""
+    for title, sentence in found.lines():
+        console.print(f"[bold]{title}[/]: " * bool(title) + plain(sentence), soft_wrap=True)

@@ -1,1 +1,1 @@
-"""Everything outside the process: corpora, judges, tables, reports."""
+"""Everything outside the process: corpora, judges, stores, declared tables."""

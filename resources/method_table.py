@@ -9,13 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from judgeline.elo import ScoringMethod
+from judgeline.io import LEAST_SHARE
 from resources.tables.elo import SCORING_METHODS
 
 Floats = NDArray[np.float64]
-
-LEAST_SHARE = 0.8
-"""Share of the scored battles that all methods together have to leave: they are compared on the
-battles that all of them scored, and one with gaps would cost the others theirs."""
 
 
 class _Kind(NamedTuple):

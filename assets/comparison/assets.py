@@ -28,12 +28,13 @@ from assets.conditions import (
 )
 from assets.elo.methods import SHOWN
 from assets.partitions import CORPUS, by_judge, if_there, of_every_judge
-from assets.reference.anchoring import LIKELIHOOD, RUBRIC, choose_reference, covering
+from assets.reference.anchoring import LIKELIHOOD, RUBRIC, covering
 from assets.reliability.gate import withheld_judges
 from assets.settings import corpus_of, rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import WITHHELD
 from judgeline.io import as_table
+from judgeline.io.anchoring import choose_reference
 from resources.config.catalog import Catalog
 from resources.method_table import FIGURES
 from resources.tables.comparison import JUDGE_COMPARISON, METHOD_COMPARISON, RATING_SYSTEMS

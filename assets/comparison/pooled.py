@@ -17,11 +17,16 @@ from assets.reliability.gate import withheld_judges
 from assets.settings import rating_of
 from judgeline.elo import HeldOutRatings, summarise
 from judgeline.intervals import Leaderboard, join_newcomers, kept_text, rank_models, rate_pooled
-from judgeline.io import as_coded, as_table, votes_that_wait, with_waiting_votes
+from judgeline.io import (
+    as_coded,
+    as_table,
+    common_battles,
+    votes_that_wait,
+    with_waiting_votes,
+)
 from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
-from resources.method_table import LEAST_SHARE
 from resources.tables.comparison import POOLED_LEADERBOARD
 
 Tables = Mapping[str, pd.DataFrame]
@@ -81,26 +86,6 @@ def pooled_leaderboard(
             **{f"withheld {judge}": reason for judge, reason in withheld.items()},
         },
     )
-
-
-def common_battles(scored: Tables) -> dict[str, pd.DataFrame]:
-    """Return the battles that all judges scored, in one order, by judge.
-
-    Judges come by the number of battles they scored; one that would leave less than 80 % of the
-    first one's to all is left out. A battle is the same if its models and its vote are.
-    """
-    keyed = {}
-    for name, table in scored.items():
-        vote = table["human_outcome"].astype("float64").fillna(-1.0)
-        columns = table[["battle_id", "model_a", "model_b"]].assign(vote=vote)
-        keyed[name] = table.set_index(pd.MultiIndex.from_frame(columns))
-    order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
-    common, kept = pd.Index([]), list[str]()
-    for name in order:
-        shared = common[common.isin(keyed[name].index)] if kept else keyed[name].index
-        if len(shared) >= LEAST_SHARE * len(keyed[order[0]]):
-            common, kept = shared, [*kept, name]
-    return {name: keyed[name].loc[common].reset_index(drop=True) for name in kept}
 
 
 def candidate_tables(boards: Tables, scores: Tables) -> dict[str, Tables]:

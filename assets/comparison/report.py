@@ -42,6 +42,7 @@ from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
+from resources.judges.forms.registered import FORM_TABLES
 from resources.judges.live.fields import Price
 from resources.tables.store import ParquetStore
 
@@ -63,14 +64,8 @@ _COMPUTED = {"label_plan": label_plan, "adjustment_coverage": adjustment_coverag
 _STORED = tuple(name for name in COMPANIONS if name not in _COMPUTED)
 _ORIGIN = ("reader", "location", "revision", "sample_size", "seed")
 _REPORT_SETTINGS = ("display_name", *_ORIGIN, "rating", EVERY_JUDGE)
-ASKING = (
-    "verdicts",
-    "reliability_panel",
-    "score_verdicts",
-    "choice_verdicts",
-    "candidate_verdicts",
-    "drift_answers",
-)
+_MORE = ("reliability_panel", "candidate_verdicts", "drift_answers")
+ASKING = (*(table.name for table in FORM_TABLES.values()), *_MORE)
 """Tables of answers: what a judge is asked for."""
 
 _TEXTS = {False: ("sampled_battles", "verdicts"), True: ("candidate_battles", "candidate_verdicts")}

@@ -10,7 +10,6 @@ from math import ceil, pi, sqrt
 import numpy as np
 import pandas as pd
 
-from assets.reference.anchoring import gaps_against, meetings
 from judgeline.elo import (
     ELO_ORIGIN,
     ELO_PER_LOGIT,
@@ -19,6 +18,7 @@ from judgeline.elo import (
     kendall,
     keyed_rng,
 )
+from judgeline.io.anchoring import gaps_against, meetings
 from judgeline.reliability import mean_pairwise_kappa, reliability_factor
 from resources.tables.comparison import RATING_SYSTEMS
 

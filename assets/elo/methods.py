@@ -1,5 +1,6 @@
 """The scoring methods of a judge side by side, each as a target of the same ratings."""
 
+import zlib
 from dataclasses import replace
 
 import dagster as dg
@@ -15,6 +16,7 @@ from judgeline.io import as_coded, as_table
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
 from resources.method_table import (
+    KINDS,
     GatheredMethods,
     count_spending,
     gather_methods,
@@ -43,7 +45,10 @@ _NO_VOTES = (
 )
 
 
-@dg.asset(**OF_CORPUS_AND_JUDGE, code_version="2", automation_condition=FOLLOWS)
+_VERSION = f"3-{zlib.crc32(repr(KINDS).encode()):08x}"  # a new method makes the table due
+
+
+@dg.asset(**OF_CORPUS_AND_JUDGE, code_version=_VERSION, automation_condition=FOLLOWS)
 def scoring_methods(
     context: dg.AssetExecutionContext,
     scored_battles: pd.DataFrame,

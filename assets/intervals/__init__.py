@@ -1,1 +1,1 @@
-"""Assets of intervals: conformal thresholds, the leaderboard, and pooled judges."""
+"""Assets of intervals: conformal thresholds and the leaderboard."""

@@ -1,1 +1,1 @@
-"""Assets of reference-anchored Elo and of other rating systems."""
+"""Assets of reference-anchored Elo."""

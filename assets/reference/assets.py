@@ -13,16 +13,10 @@ from assets.conditions import (
     judge_check,
 )
 from assets.partitions import corpus_and_judge, if_there, of_corpus
-from assets.reference.anchoring import (
-    against,
-    choose_reference,
-    meetings,
-    preferences_by_run,
-    preferences_of,
-    rate_against,
-)
+from assets.reference.anchoring import preferences_by_run, preferences_of, rate_against
 from assets.reference.reach import STD_ERROR_TOLERANCE, diagnose
 from assets.settings import corpus_of, rating_of
+from judgeline.io.anchoring import against, choose_reference, meetings
 from judgeline.reference import LEAST_WITHIN, REACH
 from judgeline.report import in_markdown, with_texts
 from resources.config.catalog import Catalog

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from assets.reference.anchoring import gaps_against, rate_against
+from assets.reference.anchoring import rate_against
 from judgeline.elo import keyed_rng, spearman
+from judgeline.io.anchoring import gaps_against
 from judgeline.reference import (
     LEAST_WITHIN,
     REACH,

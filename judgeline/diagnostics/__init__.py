@@ -3,6 +3,7 @@
 from judgeline.diagnostics.influence import fit_influences
 from judgeline.diagnostics.judge import (
     Diagnostics,
+    diagnose_biases,
     diagnose_judge,
     expected_calibration_error,
     reliability_curve,
@@ -27,6 +28,7 @@ __all__ = [
     "MissingBounds",
     "battle_status",
     "bound_missing",
+    "diagnose_biases",
     "diagnose_judge",
     "excess_p_values",
     "expected_calibration_error",

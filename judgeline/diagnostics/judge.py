@@ -1,6 +1,6 @@
 """Named diagnostics of one judge on one corpus, each with its unit and battle count."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -108,13 +108,54 @@ def diagnose_judge(
         *_surrogacy(battles, l2, seed),
         *_budgets(battles, score, human, seed),
     ]
-    if difference_ab is not None and difference_ba is not None:
-        rows += _position(np.asarray(difference_ab, float), np.asarray(difference_ba, float))
-    if length_a is not None and length_b is not None:
-        rows += _verbosity(score, np.asarray(length_a, float), np.asarray(length_b, float))
+    rows += _biases(score, difference_ab, difference_ba, length_a, length_b)
     if language is not None:
         rows += _languages(score, human, np.asarray(language, dtype=object))
-    return Diagnostics(*(np.array(column) for column in zip(*rows, strict=True)))
+    return _table(rows)
+
+
+def diagnose_biases(
+    score_difference: ArrayLike,
+    *,
+    difference_ab: ArrayLike | None = None,
+    difference_ba: ArrayLike | None = None,
+    length_a: ArrayLike | None = None,
+    length_b: ArrayLike | None = None,
+) -> Diagnostics:
+    """Return the diagnostics of `diagnose_judge` on position and verbosity, which need no votes.
+
+    Parameters
+    ----------
+    score_difference : array_like, shape (n,)
+        Score of A minus B, in rubric points.
+    difference_ab, difference_ba, length_a, length_b : array_like, shape (n,), optional
+        As there.
+
+    Returns
+    -------
+    Diagnostics
+        One row per diagnostic that the columns allow.
+    """
+    score = np.asarray(score_difference, dtype=float)
+    return _table(_biases(score, difference_ab, difference_ba, length_a, length_b))
+
+
+def _table(rows: Iterable[_Row]) -> Diagnostics:
+    columns = list(zip(*rows, strict=True)) or [()] * len(Diagnostics._fields)
+    return Diagnostics(*map(np.array, columns))
+
+
+def _biases(
+    score: Floats,
+    difference_ab: ArrayLike | None,
+    difference_ba: ArrayLike | None,
+    length_a: ArrayLike | None,
+    length_b: ArrayLike | None,
+) -> Iterator[_Row]:
+    if difference_ab is not None and difference_ba is not None:
+        yield from _position(np.asarray(difference_ab, float), np.asarray(difference_ba, float))
+    if length_a is not None and length_b is not None:
+        yield from _verbosity(score, np.asarray(length_a, float), np.asarray(length_b, float))
 
 
 def _agreement(battles: CodedBattles, score: Floats, human: Floats) -> Iterator[_Row]:

@@ -2,7 +2,13 @@
 
 from judgeline.io.files import LAYOUTS, layout_of, read_layout, write_together
 from judgeline.io.formats import SUFFIXES, file_columns, kind_of
-from judgeline.io.judged import JudgedBattles, MissingColumnsError, read_judged_battles
+from judgeline.io.judged import (
+    LENGTHS,
+    ORDERS,
+    JudgedBattles,
+    MissingColumnsError,
+    read_judged_battles,
+)
 from judgeline.io.outcome_codes import (
     EXPECTED_WINNERS,
     PLAIN,
@@ -35,6 +41,7 @@ from judgeline.io.schema import (
     typed,
 )
 from judgeline.io.scoring import (
+    LEAST_SHARE,
     RANKS,
     SCORED_COLUMNS,
     are_plain,
@@ -42,6 +49,8 @@ from judgeline.io.scoring import (
     as_numbers,
     as_outcome_tables,
     as_table,
+    by_question,
+    common_battles,
     score_battles,
     verdict_differences,
     votes_that_wait,
@@ -50,15 +59,15 @@ from judgeline.io.scoring import (
 from judgeline.io.softelo import read_softelo
 
 __all__ = [
-    "BATTLE_DTYPES", "EXPECTED_WINNERS", "LAYOUTS", "PLAIN", "QUARANTINE_DTYPES", "RANKS",
-    "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS", "STATED_AS", "SUFFIXES",
-    "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead", "Fault", "JudgedBattles",
-    "MissingColumnsError", "are_plain", "as_coded", "as_numbers", "as_outcome_tables",
-    "as_table", "empty", "fault", "file_columns", "in_file_order", "judge_slugs", "kind_of",
-    "language_code", "languages", "layout_of", "missing_models", "names", "no_verdicts",
-    "outcomes", "outcomes_by_code", "outcomes_by_winner", "parse_codes", "read_judged_battles",
-    "read_layout", "read_softelo", "require_both_winners", "require_few_lost",
-    "require_known_codes", "score_battles", "set_aside", "truths", "typed",
-    "verdict_differences", "votes_that_wait", "with_waiting_votes", "without_blanks",
-    "write_together",
+    "BATTLE_DTYPES", "EXPECTED_WINNERS", "LAYOUTS", "LEAST_SHARE", "LENGTHS", "ORDERS", "PLAIN",
+    "QUARANTINE_DTYPES", "RANKS", "REPLY_DTYPES", "SCORED_COLUMNS", "SCORE_COLUMNS",
+    "STATED_AS", "SUFFIXES", "VERDICT_DTYPES", "VERDICT_LEVELS", "ArgumentError", "CorpusRead",
+    "Fault", "JudgedBattles", "MissingColumnsError", "are_plain", "as_coded", "as_numbers",
+    "as_outcome_tables", "as_table", "by_question", "common_battles", "empty", "fault",
+    "file_columns", "in_file_order", "judge_slugs", "kind_of", "language_code", "languages",
+    "layout_of", "missing_models", "names", "no_verdicts", "outcomes", "outcomes_by_code",
+    "outcomes_by_winner", "parse_codes", "read_judged_battles", "read_layout", "read_softelo",
+    "require_both_winners", "require_few_lost", "require_known_codes", "score_battles",
+    "set_aside", "truths", "typed", "verdict_differences", "votes_that_wait",
+    "with_waiting_votes", "without_blanks", "write_together",
 ]  # fmt: skip

@@ -47,8 +47,11 @@ _TEXTS = ("verdict", "judge_verdict", "judge_winner")
 PLAIN_COLUMNS = ("judge_outcome", *_TEXTS)
 """Columns of plain verdicts, which stand for scores in a file that has none."""
 ANNOTATION_COLUMNS = ("model_a", "model_b", "scores_a", "scores_b", "human_pref")
-_ORDERED = ("difference_ab", "difference_ba")
-OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *_ORDERED, "length_a", "length_b")
+ORDERS = ("difference_ab", "difference_ba")
+"""Columns of the score of A minus B with A, respectively B, shown first."""
+LENGTHS = ("length_a", "length_b")
+"""Columns of the lengths of both responses, in characters."""
+OPTIONAL_NUMBERS = ("judge_outcome", "recorded_outcome", *ORDERS, *LENGTHS)
 OPTIONAL_TEXT = ("battle_id", "question_id", "cluster_id", "language", "judge")
 _NAMES = ("model_a", "model_b", *OPTIONAL_TEXT)
 _KNOWN = tuple(
@@ -251,7 +254,7 @@ def _with_columns_found(source: _Source) -> _Source:
                 return source._replace(sides=sides)
     plain = [name for name in PLAIN_COLUMNS if name in columns]
     alike = [name for name in columns if "score" in name]
-    has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*_ORDERED} & set(
+    has_scores = difflib.get_close_matches("score_difference", alike, n=1) or {*ORDERS} & set(
         columns
     )
     if missing != {"score_difference"} or not plain or has_scores:
@@ -441,7 +444,7 @@ def _faults(table: pd.DataFrame, numbers: pd.DataFrame, source: _Source) -> Iter
                 scale = f"{EXPECTED_WINNERS}, or empty"
             sentence = f"{source.shown(name)} is {{{name}!r}}, expected {{expected}}"
             yield fault(table, wrong, "unknown-outcome", sentence, expected=source.stated or scale)
-    for name in (*_ORDERED, "length_a", "length_b"):
+    for name in (*ORDERS, *LENGTHS):
         if name in table:
             wrong = table[name].notna() & numbers[name].isna()
             yield fault(table, wrong, "no-number", _sentence(name), expected="a number or nothing")
@@ -471,8 +474,8 @@ def _completed(kept: pd.DataFrame) -> pd.DataFrame:
 def _derived_outcome(kept: pd.DataFrame) -> "np.ndarray[Any, Any]":
     """Return what the scores say: a tie where the two orders contradict each other."""
     outcome = sign_outcome(kept["score_difference"].to_numpy(dtype=float))
-    if {*_ORDERED} <= set(kept):
-        orders = kept[list(_ORDERED)].to_numpy(dtype=float)
+    if {*ORDERS} <= set(kept):
+        orders = kept[list(ORDERS)].to_numpy(dtype=float)
         both = ~np.isnan(orders).any(axis=1)
         outcome[both] = hard_outcome(orders[both, 0], orders[both, 1])
     return outcome

@@ -1,6 +1,6 @@
 """From verdicts to scored battles; what the estimators read of those, and results as tables."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,10 @@ _SCORED = (
 )
 SCORED_COLUMNS: tuple[str, ...] = tuple(_SCORED.split())
 """Columns of the scored battles."""
+
+LEAST_SHARE = 0.8
+"""Share of battles that those in common must be: judges and methods are compared on the battles
+that all of them scored, and what would leave fewer to the others is left out."""
 
 _ORDERS = ("AB", "BA", "mean")
 
@@ -79,6 +83,45 @@ def score_battles(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame
         length_b=_length(battles["completion_b"]),
     )
     return table.loc[both | published, list(SCORED_COLUMNS)].reset_index(drop=True)
+
+
+def by_question(scored: pd.DataFrame) -> pd.DataFrame:
+    """Return scored battles named by question and models, the first model by name being A.
+
+    Files of several judges without a ``battle_id`` have the same battles under these names.
+    """
+    swap = scored["model_a"].gt(scored["model_b"])
+    table = scored.copy()
+    for a, b in (("model_a", "model_b"), ("length_a", "length_b")):
+        table[a], table[b] = scored[a].mask(swap, scored[b]), scored[b].mask(swap, scored[a])
+    for name, other in (("difference_ab", "difference_ba"), ("difference_ba", "difference_ab")):
+        table[name] = scored[name].mask(swap, -scored[other])
+    table["score_difference"] = scored["score_difference"].mask(swap, -scored["score_difference"])
+    for name in ("human_outcome", "judge_outcome", "recorded_outcome"):
+        table[name] = scored[name].mask(swap, 1 - scored[name])
+    keys = ["question_id", "model_a", "model_b"]
+    place = table.groupby(keys, dropna=False).cumcount().astype(str)
+    return table.assign(battle_id=table[keys].astype(str).agg("\0".join, axis=1) + "\0" + place)
+
+
+def common_battles(scored: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return the battles that all judges scored, in one order, by judge.
+
+    Judges come by the number of battles they scored; one that would leave less than 80 % of the
+    first one's to all is left out. A battle is the same if its models and its vote are.
+    """
+    keyed = {}
+    for name, table in scored.items():
+        vote = table["human_outcome"].astype("float64").fillna(-1.0)
+        columns = table[["battle_id", "model_a", "model_b"]].assign(vote=vote)
+        keyed[name] = table.set_index(pd.MultiIndex.from_frame(columns))
+    order = sorted(keyed, key=lambda name: (-len(keyed[name]), name))
+    common, kept = pd.Index([]), list[str]()
+    for name in order:
+        shared = common[common.isin(keyed[name].index)] if kept else keyed[name].index
+        if len(shared) >= LEAST_SHARE * len(keyed[order[0]]):
+            common, kept = shared, [*kept, name]
+    return {name: keyed[name].loc[common].reset_index(drop=True) for name in kept}
 
 
 def _differences(parsed: pd.DataFrame) -> pd.DataFrame:

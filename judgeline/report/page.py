@@ -7,6 +7,7 @@ whole through `inert`.
 
 import base64
 import hashlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from judgeline.intervals import kept_text
 from judgeline.report.battles import MOST_PER_PAGE
 from judgeline.report.companions import cost_grid
 from judgeline.report.inert import inert
 from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, require_columns
 from judgeline.report.methods import methods_section
 from judgeline.report.sections import comparison_grid, pooled_section, section_of
-from judgeline.report.wording import count
+from judgeline.report.wording import count, number, span
 
 if TYPE_CHECKING:
     import jinja2
@@ -49,8 +51,9 @@ def write_report(
 ) -> Path:
     """Write the report of a corpus as one HTML file, atomically.
 
-    The page says at every point of it whether the corpus is simulated. Sections follow the order of
-    the judges, of which there is one at least unless there are `methods` to show; `left_out` are
+    The page says at every point of it whether the corpus is simulated. It begins with the board of
+    the judge that is nearest to people; then judges are compared, and each has a folded section.
+    There is one judge at least unless there are `methods` to show; `left_out` are
     judges with a leaderboard and no section, since their last run did not get through, `pooled` is
     the board of all together. Provenance stands at the end. Equal arguments give an equal file.
 
@@ -62,6 +65,7 @@ def write_report(
     slugs = [tables.judge for tables in judges]
     if len(set(slugs)) < len(slugs) or not (slugs or methods is not None):
         raise ValueError(f"a report needs judges, each once; got {slugs}")
+    judges = sorted(judges, key=_error)
     if comparison is not None:
         require_columns(comparison, COMPARISON_COLUMNS, "judge_comparison")
     page = _environment().get_template("page.html.j2")
@@ -71,6 +75,7 @@ def write_report(
         corpus_name=corpus_name,
         simulated=simulated,
         headline=_headline(judges),
+        verdict=_verdict(judges),
         sections=[
             section_of(tables, f"j{place}", room=MOST_PER_PAGE // len(judges))
             for place, tables in enumerate(judges, start=1)
@@ -87,6 +92,31 @@ def write_report(
         script=Markup(script),  # noqa: S704
     )
     return _write_atomically(path, inert(html))
+
+
+def _error(tables: JudgeTables) -> float:
+    """Return the mean error of what ranks, in Elo points; infinity where there is none to show."""
+    errors = tables.summary.set_index("method")["mae"]
+    error = float(errors.get(tables.ranking_method, math.inf))
+    return math.inf if tables.withheld or math.isnan(error) else error
+
+
+def _verdict(judges: Sequence[JudgeTables]) -> str:
+    """Return the sentence to read first: how near the nearest judge is to people, and who leads."""
+    if not judges or math.isinf(_error(judges[0])):
+        return ""
+    nearest, *others = judges
+    board, miscoverage = nearest.leaderboard, nearest.conformal_calibration["miscoverage"].iloc[0]
+    best = board.iloc[0]
+    also = ", ".join(
+        f"{one.display_name} {number(_error(one), 0)}" for one in others if _error(one) < math.inf
+    )
+    return (
+        f"Ratings by {nearest.display_name} are {number(_error(nearest), 0)} Elo points from those "
+        f"of people on average, each model rated without its own votes"
+        f"{f' ({also})' if also else ''}; {kept_text(board, miscoverage)}. {best['model']} leads: "
+        f"{number(best['rating'])}, {span(best['lower'], best['upper'])}."
+    )
 
 
 def _names(judges: Sequence[JudgeTables]) -> dict[str, str]:

@@ -6,15 +6,14 @@ that `--help` answers at once.
 
 import json
 import sys
-from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from judgeline.cli import EXIT_CODES, OK, app, complain
 from judgeline.terminal import open_console, plain
+from pipelines.commands.configured import corpora_app, judges_app
 from pipelines.commands.file_commands import (
     BudgetOption,
     CorpusOption,
@@ -141,40 +140,6 @@ def run(
         asked["budget"] = cap
     outcome = run_lineage(**asked, dry_run=dry_run, console=console, force=force, verbose=verbose)
     raise typer.Exit(outcome.exit_code)
-
-
-@app.command()
-def judges() -> None:
-    """List the configured judges."""
-    from resources.config.judges import load_judges
-    from resources.config.paths import config_dir
-
-    rows = [
-        (
-            j.slug,
-            j.display_name,
-            j.kind,
-            j.family,
-            "-" if j.kind == "recorded" else ", ".join(j.asks),
-        )
-        for j in load_judges().values()
-    ]
-    columns = ("slug", "name", "kind", "family", "asks")
-    _list("Judges", columns, rows, config_dir() / "judges.yaml")
-
-
-@app.command()
-def corpora() -> None:
-    """List the configured corpora."""
-    from resources.config.corpora import load_corpora
-    from resources.config.paths import config_dir
-
-    rows = [
-        (c.slug, c.display_name, c.reader, c.location or "-", _judges_of(c))
-        for c in load_corpora().values()
-    ]
-    columns = ("slug", "name", "reader", "location", "judges")
-    _list("Corpora", columns, rows, config_dir() / "corpora.yaml")
 
 
 @app.command(
@@ -359,15 +324,5 @@ def ui(
 
 app.add_typer(verdicts_app, name="verdicts")
 app.add_typer(candidates_app, name="candidates")
-
-
-def _judges_of(definition: Any) -> str:
-    return "(each run decides)" if definition.judges is None else ", ".join(definition.judges)
-
-
-def _list(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], source: Path) -> None:
-    from judgeline.terminal import plain_table
-
-    console = open_console()
-    console.print(plain_table(title, columns, rows))
-    console.print(f"Edit them in {plain(source)}", soft_wrap=True)
+app.add_typer(judges_app, name="judges")
+app.add_typer(corpora_app, name="corpora")

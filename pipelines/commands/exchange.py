@@ -4,14 +4,15 @@ What belongs here: which files and tables take part, and what is said of them. W
 formats (`resources.corpora` reads them, `resources.exchange` writes them).
 """
 
+import json
+import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
-import yaml
 from rich.console import Console
 
 from judgeline.io import SCORE_COLUMNS
@@ -57,8 +58,7 @@ class Imported(NamedTuple):
 
     found: CorpusRead
     files: dict[str, Path]
-    corpora_entry: str
-    judges_entry: str
+    commands: list[str]
     renamed: dict[str, str]
 
     @property
@@ -92,7 +92,7 @@ def import_verdicts(
             "the format or the file"
         )
     found, renamed = _own_slugs(found)
-    entries = _entries(found, places[BATTLES])
+    commands = _commands(found, places[BATTLES])
     write_together(
         {
             places[BATTLES]: lambda path: found.battles.to_parquet(path, index=False),
@@ -102,7 +102,7 @@ def import_verdicts(
             ),
         }
     )
-    return Imported(found, places, *entries, renamed)
+    return Imported(found, places, commands, renamed)
 
 
 def _own_slugs(found: CorpusRead) -> tuple[CorpusRead, dict[str, str]]:
@@ -121,24 +121,27 @@ def _free(name: str, taken: Collection[str]) -> str:
     return next(one for one in chain([f"{name}-recorded"], numbered) if one not in taken)
 
 
-def _entries(found: CorpusRead, battles: Path) -> tuple[str, str]:
-    """Return what to add to corpora.yaml, and what to add to judges.yaml."""
+def _commands(found: CorpusRead, battles: Path) -> list[str]:
+    """Return the commands that configure a corpus of these battles with its judges, and run it."""
     judges = sorted(found.verdicts["judge"].unique())
     try:
         name = slug(battles.resolve().parent.name)
     except ValueError:
         name = "imported"
+    recorded = {"kind": "recorded", "family": "unknown"}
     corpus = {"reader": "battles", "location": str(battles.resolve()), "judges": judges}
-    recorded = {
-        judge: {"display_name": judge, "family": "unknown", "kind": "recorded"}
-        for judge in judges
-        if judge not in load_judges()
-    }
-    return _yaml({name: corpus}), _yaml(recorded) if recorded else ""
+    new = [judge for judge in judges if judge not in load_judges()]
+    return [
+        *(_command("judges", judge, {**recorded, "display_name": judge}) for judge in new),
+        _command("corpora", name, corpus),
+        f"judgeline run --corpus {name}",
+    ]
 
 
-def _yaml(entry: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=10_000))
+def _command(group: str, name: str, settings: Mapping[str, object]) -> str:
+    values = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
+    stated = " ".join(f"--set {shlex.quote(value)}" for value in values)
+    return f"judgeline {group} add {name} {stated}"
 
 
 def export_verdicts(
@@ -210,14 +213,11 @@ def show_imported(console: Console, imported: Imported) -> None:
     for name, other in imported.renamed.items():
         console.print(
             f"[yellow]Note[/]: judge {plain(name)} is called {plain(other)} here, since that of "
-            "config/judges.yaml is no recorded one and would be asked."
+            "the configuration is no recorded one and would be asked."
         )
     show_files(console, imported.files)
-    console.print("\nAdd to config/corpora.yaml:")
-    console.print(plain(imported.corpora_entry), soft_wrap=True)
-    if imported.judges_entry:
-        console.print("Add to config/judges.yaml:")
-        console.print(plain(imported.judges_entry), soft_wrap=True)
+    console.print("\nTo make a board of it:")
+    console.print(plain(" && \\\n".join(imported.commands)), soft_wrap=True)
 
 
 def show_exported(console: Console, account: Account, style: str, path: Path) -> None:

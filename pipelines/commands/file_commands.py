@@ -116,7 +116,7 @@ def import_files(
     """Convert verdicts of another program to battles.parquet and verdicts.parquet.
 
     A failed game stays a failed verdict, and a row that fits no rule goes to quarantine.csv.
-    Prints what to add to the configuration.
+    Prints the commands that make a board of it.
     """
     from pipelines.commands.exchange import import_verdicts, show_imported
 

@@ -1,1 +1,1 @@
-"""Candidates: files of a new model's answers, read, held against a corpus, and given battles."""
+"""Candidates: files of a new model's answers, read and checked row by row."""

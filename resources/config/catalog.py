@@ -8,8 +8,12 @@ from typing import TypeVar
 import dagster as dg
 from pydantic import PrivateAttr
 
+from resources.config.corpora import KIND as CORPORA
 from resources.config.corpora import CorpusDefinition, load_corpora
+from resources.config.embeddings import KIND as EMBEDDERS
 from resources.config.embeddings import EmbedderDefinition, load_embedders
+from resources.config.entries import EntryKind
+from resources.config.judges import KIND as JUDGES
 from resources.config.judges import JudgeDefinition, load_judges
 from resources.suggest import unknown_name
 
@@ -59,23 +63,29 @@ class Catalog(dg.ConfigurableResource):
 
     def corpus(self, slug: str) -> CorpusDefinition:
         """Return one corpus; ValueError with close matches if nothing is configured under it."""
-        return _entry("corpus", slug, self.corpora(), self.corpora_file or "config/corpora.yaml")
+        return _entry(CORPORA, slug, self.corpora(), self.corpora_file)
 
     def judge(self, slug: str) -> JudgeDefinition:
         """Return one judge, in the same way."""
-        return _entry("judge", slug, self.judges(), self.judges_file or "config/judges.yaml")
+        return _entry(JUDGES, slug, self.judges(), self.judges_file)
 
     def embedder(self, slug: str) -> EmbedderDefinition:
         """Return one embedding, in the same way."""
         known = load_embedders(_path(self.embeddings_file))
-        return _entry("embedding", slug, known, self.embeddings_file or "config/embeddings.yaml")
+        return _entry(EMBEDDERS, slug, known, self.embeddings_file)
 
 
 def _path(file: str | None) -> Path | None:
     return Path(file) if file else None
 
 
-def _entry(kind: str, slug: str, known: Mapping[str, T], where: str) -> T:
-    if slug not in known:
-        raise ValueError(unknown_name(kind, slug, known, where))
-    return known[slug]
+def _entry(kind: EntryKind, slug: str, known: Mapping[str, T], file: str | None) -> T:
+    if slug in known:
+        return known[slug]
+    if file is None and slug in kind.examples():
+        raise ValueError(
+            f"{kind.what} {slug!r} is not configured, and an example of it is ready: judgeline "
+            f"{kind.plural} add {slug}"
+        )
+    where = file or f"config/local/{kind.plural}.yaml (judgeline {kind.plural} add)"
+    raise ValueError(unknown_name(kind.what, slug, known, where))

@@ -179,9 +179,9 @@ def unset_variables(text: str) -> list[str]:
     return [name for name, _ in _VARIABLE.findall(text)]
 
 
-_KIND = EntryKind("corpus", "corpora", "display_name, reader and so on", CorpusDefinition)
+KIND = EntryKind("corpus", "corpora", "display_name, reader and so on", CorpusDefinition)
 
 
 def load_corpora(path: Path | None = None) -> dict[str, CorpusDefinition]:
     """Return the configured corpora by slug, in the order of the file."""
-    return _KIND.load(path)
+    return KIND.load(path)

@@ -39,11 +39,11 @@ class EmbedderDefinition(EndpointFields):
         return self
 
 
-_KIND = EntryKind(
+KIND = EntryKind(
     "embedding", "embeddings", "kind, model and so on", EmbedderDefinition, _NEVER_SHOWN
 )
 
 
 def load_embedders(path: Path | None = None) -> dict[str, EmbedderDefinition]:
     """Return the configured embeddings by slug, in the order of the file."""
-    return _KIND.load(path)
+    return KIND.load(path)

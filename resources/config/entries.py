@@ -5,6 +5,7 @@ none is raised while another one that does is being handled: both would end up i
 """
 
 import difflib
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from resources.config.paths import config_dir
+from resources.config.paths import ROOT, config_dir
 
 SLUG = r"^[a-z0-9][a-z0-9._-]*$"
 
@@ -116,14 +117,29 @@ class EntryKind:
     model: type[BaseModel]
     never_shown: Collection[str] = ()
 
+    @property
+    def own_file(self) -> Path:
+        """The file of one's own entries, which no update of judgeline touches."""
+        return config_dir() / "local" / f"{self.plural}.yaml"
+
+    def examples(self) -> dict[str, str]:
+        """Return the text of each entry to copy from; a blank line stands between two."""
+        file = ROOT / "config" / "examples" / f"{self.plural}.yaml"
+        parts = re.split(r"\n\s*\n", file.read_text(encoding="utf-8")) if file.is_file() else []
+        heads = [re.search(r"^([a-z0-9][a-z0-9._-]*):", part, re.MULTILINE) for part in parts]
+        return {head[1]: part for head, part in zip(heads, parts, strict=True) if head}
+
     def load(self, path: Path | None) -> dict[str, Any]:
         """Return the checked entries of a file by slug, in its order.
 
-        Without a path the file is that of the configuration folder.
+        Without a path they are those of the configuration folder, then those of one's own there,
+        which replace what has the same slug.
         """
-        file = path or config_dir() / f"{self.plural}.yaml"
-        entries = read_entries(file, self.plural)
-        return {slug: self._entry(slug, file, entries) for slug in entries.values}
+        if path is None:
+            shipped, own = self.load(config_dir() / f"{self.plural}.yaml"), self.own_file
+            return {**shipped, **(self.load(own) if own.is_file() else {})}
+        entries = read_entries(path, self.plural)
+        return {slug: self._entry(slug, path, entries) for slug in entries.values}
 
     def _entry(self, slug: Any, file: Path, entries: Entries) -> Any:
         fields = entries.values[slug]

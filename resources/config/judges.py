@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from judgeline.verdict import POOLED
 from resources.config.entries import SLUG, EntryKind
-from resources.judges.forms.registered import AskedForms, FormName
+from resources.judges.forms.registered import FORMS, AskedForms, FormName
 from resources.judges.live.fields import ServedFields, Switch, require_chance
 from resources.judges.managed.options import VllmOptions
 from resources.judges.simulated.judge import BuiltinTraits
@@ -78,7 +78,7 @@ class JudgeDefinition(AskedForms, ServedFields):
 
     def log_probabilities_of(self, form: FormName) -> Switch:
         """Return whether log-probabilities are wanted: forms that read them take them unasked."""
-        if form == "rubric" or "log_probabilities" in self.model_fields_set:
+        if not FORMS[form].needs_alternatives or "log_probabilities" in self.model_fields_set:
             return self.log_probabilities
         return "auto"
 
@@ -93,9 +93,9 @@ class JudgeDefinition(AskedForms, ServedFields):
             )
 
 
-_KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
+KIND = EntryKind("judge", "judges", "display_name, family and kind", JudgeDefinition, _NEVER_SHOWN)
 
 
 def load_judges(path: Path | None = None) -> dict[str, JudgeDefinition]:
     """Return the configured judges by slug, in the order of the file."""
-    return _KIND.load(path)
+    return KIND.load(path)

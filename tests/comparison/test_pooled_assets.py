@@ -3,16 +3,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import judgeline
 from assets.candidates.placing import place_newcomer
 from assets.comparison.pooled import (
     candidate_tables,
-    common_battles,
     compare_pooled,
     pooled_board,
     pooled_leaderboard,
 )
 from assets.partitions import corpus_judge_key, register
 from judgeline.intervals import Leaderboard
+from judgeline.io import common_battles
 from judgeline.report import COMPARISON_COLUMNS
 from resources.config.catalog import Catalog
 from resources.config.corpora import RatingOptions
@@ -171,3 +172,22 @@ def test_the_table_of_a_corpus_holds_the_candidates_of_its_judges(judges, tmp_pa
     assert set(made.value["model"]) == {"ant", "bee", "cat", "dog", "newt"}
     assert made.value["rating"].notna().all()
     assert made.metadata["judges"] == ["first", "second", "third"]
+
+
+def test_tables_of_judges_are_pooled_in_one_call(judges) -> None:
+    """Rows in any order and seat are the same battles, by id or by question and models."""
+    whole, _ = pooled_board(common_battles(judges), RATING, "tiny")
+    named = judgeline.pool(list(judges.values()), judgeline.RankSettings(n_resamples=0))
+    columns = ["model", "rating", "lower", "upper", "human_rating", "n_votes"]
+    pd.testing.assert_frame_equal(named[columns], whole[columns], check_dtype=False)
+    scores = ["difference_ab", "difference_ba", "score_difference"]
+    unnamed = [table.drop(columns="battle_id") for table in judges.values()]
+    turned = unnamed[0].rename(columns={"model_a": "model_b", "model_b": "model_a"})
+    turned[scores] = -turned[[scores[1], scores[0], scores[2]]].to_numpy()
+    outcomes = ["human_outcome", "judge_outcome", "recorded_outcome"]
+    turned[outcomes] = 1 - turned[outcomes]
+    tables = [pd.concat([unnamed[0][::2], turned[1::2]]), *unnamed[1:]]
+    again = judgeline.pool(tables, judgeline.RankSettings(n_resamples=0))
+    pd.testing.assert_frame_equal(again[columns], whole[columns], check_dtype=False)
+    with pytest.raises(ValueError, match="1 judges have too few battles in common"):
+        judgeline.pool(unnamed[:1])

@@ -22,6 +22,7 @@ from resources.corpora.reading import read_corpus
 from resources.suggest import unknown_name
 
 SHIPPED = ROOT / "config" / "corpora.yaml"
+EXAMPLES = ROOT / "config" / "examples" / "corpora.yaml"
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yaml").read_text("utf-8"))
 
 
@@ -88,7 +89,7 @@ def test_a_budget_is_one_text_or_several(options) -> None:
 def test_the_shipped_file_loads_without_any_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JUDGELINE_DATA", "SOFTELO_ANNOTATIONS", "LMARENA_100K_REVISION"):
         monkeypatch.delenv(name, raising=False)
-    corpora = load_corpora(SHIPPED)
+    corpora = load_corpora(SHIPPED) | load_corpora(EXAMPLES)
     assert {"arena", "softelo-sample", "lmarena-100k", "comparia"} <= set(corpora)
     sample = corpora["softelo-sample"]
     assert sample.location == "data/softelo_lmarena100k_sample.csv"
@@ -118,7 +119,7 @@ def test_a_variable_without_value_is_an_error_when_the_corpus_is_read(
     monkeypatch.delenv("SOFTELO_ANNOTATIONS", raising=False)
     monkeypatch.delenv(f"{slug.upper().replace('-', '_')}_REVISION", raising=False)
     with pytest.raises(ValueError, match=message):
-        read_corpus(load_corpora(SHIPPED)[slug])
+        read_corpus(load_corpora(EXAMPLES)[slug])
 
 
 @pytest.mark.parametrize(

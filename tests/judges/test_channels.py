@@ -537,7 +537,7 @@ def test_a_named_endpoint_may_move_and_a_body_be_reordered() -> None:
 )
 def test_identities_of_older_versions_stay(fields: dict[str, Any], expected: str) -> None:
     assert identity(template="T {instruction}", **fields) == expected
-    shipped = load_judges(ROOT / "config" / "judges.yaml")["qwen3-32b"]
+    shipped = load_judges(ROOT / "config" / "examples" / "judges.yaml")["qwen3-32b"]
     arena = load_corpora()["arena"]
     assert judge_key(open_judge(shipped, arena)) == "dfc1e64811aa3134f2fd0f04e4dd59aa"
 

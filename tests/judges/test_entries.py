@@ -24,7 +24,11 @@ from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.options import VllmOptions
 from resources.judges.managed.server import server_command, server_environment
 
-SHIPPED = load_judges(ROOT / "config" / "judges.yaml")
+SHIPPED = {
+    slug: judge
+    for folder in ("config", "config/examples")
+    for slug, judge in load_judges(ROOT / folder / "judges.yaml").items()
+}
 SERVED = [slug for slug, judge in SHIPPED.items() if judge.kind == "openai"]
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="arena", seed=1)
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "VLLM_BASE_URL")

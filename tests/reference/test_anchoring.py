@@ -8,18 +8,16 @@ import pandas as pd
 import pytest
 from scipy.stats import beta
 
+import judgeline
 from assets.reference.anchoring import (
     LEAST_COVERED,
-    against,
-    choose_reference,
     covering,
-    gaps_against,
-    meetings,
     preferences_by_run,
     preferences_of,
     rate_against,
 )
 from assets.reference.reach import diagnose
+from judgeline.io.anchoring import against, choose_reference, gaps_against, meetings
 from resources.config.corpora import ReferenceOptions
 from resources.corpora.reading import read_files
 from resources.tables.reference import REFERENCE_RATINGS
@@ -59,7 +57,7 @@ def test_the_reference_is_named_or_met_its_least_met_opponent_most(pairs, named,
 
 
 def test_an_unknown_reference_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown reference model 'hbu'; did you mean 'hub'"):
+    with pytest.raises(ValueError, match=r"reference model 'hbu'; did you mean 'hub'"):
         choose_reference(battles(("ant", "hub")), "hbu")
 
 
@@ -304,3 +302,20 @@ def test_thirty_real_models(data_dir: Path) -> None:
     assert value(found, "prompts_within_reach") < 0.95
     flagged = found[found["passed"].eq(False)]
     assert set(flagged["diagnostic"]) == {"models_within_reach", "prompts_within_reach"}
+
+
+def test_a_table_is_rated_against_its_reference_in_one_call() -> None:
+    """Wins and a loss over one model, in either seat: the mean of Beta(3.5, 1.5) is 0.7."""
+    table = pd.DataFrame(
+        [("ant", "hub", 1.0), ("hub", "ant", -1.0), ("ant", "hub", 1.0), ("ant", "hub", -1.0)],
+        columns=["model_a", "model_b", "score_difference"],
+    )
+    rated = judgeline.reference_ratings(table.assign(human_outcome=None), "hub").iloc[0]
+    assert (rated["model"], rated["wins"], rated["losses"]) == ("ant", 3, 1)
+    assert rated["gap"] == pytest.approx(400 * math.log10(0.7 / 0.3))
+    low, high = beta(3.5, 1.5).ppf([0.05, 0.95])
+    assert rated["lower"] == pytest.approx(400 * math.log10(low / (1 - low)))
+    assert rated["upper"] == pytest.approx(400 * math.log10(high / (1 - high)))
+    assert judgeline.reference_ratings(table.assign(human_outcome=None, question_id="q"))[
+        "n_prompts"
+    ].tolist() == [1]

@@ -48,6 +48,11 @@ def show(
     browser.get(report.as_uri())
 
 
+def unfold(browser: webdriver.Chrome) -> None:
+    """Open the section of each judge, and of all together."""
+    browser.execute_script("for (const part of document.querySelectorAll('.whole')) part.open = 1")
+
+
 def column(browser: webdriver.Chrome, place: int) -> list[str]:
     return browser.execute_script(
         "return [...document.querySelector('.board').tBodies[0].rows]"
@@ -62,6 +67,7 @@ def test_the_page_fits_its_window(
     browser: webdriver.Chrome, report: Path, width: int, scheme: str
 ) -> None:
     show(browser, report, width=width, scheme=scheme)
+    unfold(browser)
     wide, room = browser.execute_script(
         "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
     )
@@ -77,6 +83,7 @@ def test_the_leaderboard_and_its_coverage_show_their_last_columns_on_a_small_lap
     browser: webdriver.Chrome, report: Path
 ) -> None:
     show(browser, report, width=1366)
+    unfold(browser)
     for table in ("board", "coverage"):
         box = browser.find_element(By.CSS_SELECTOR, f"[aria-labelledby=j1-{table}]")
         assert box.get_property("scrollWidth") == box.get_property("clientWidth"), table
@@ -102,15 +109,19 @@ def test_names_do_not_run(browser: webdriver.Chrome, report: Path) -> None:
 
 def test_battles_are_found_by_model_and_by_text(browser: webdriver.Chrome, report: Path) -> None:
     show(browser, report)
-    battles = browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")
-    told = browser.find_element(By.CSS_SELECTOR, "#j1 output")
+    part = browser.find_element(By.CSS_SELECTOR, "#j1-all .whole")
+    assert not part.get_property("open")
+    browser.find_element(By.CSS_SELECTOR, "nav a[href='#j1-all']").click()
+    assert part.get_property("open")
+    battles = browser.find_elements(By.CSS_SELECTOR, "#j1-all .battle")
+    told = browser.find_element(By.CSS_SELECTOR, "#j1-all output")
     assert told.text == f"{len(battles)} of {len(battles)} battles" == "12 of 12 battles"
-    chosen = browser.find_element(By.CSS_SELECTOR, "#j1 .filters select")
+    chosen = browser.find_element(By.CSS_SELECTOR, "#j1-all .filters select")
     chosen.send_keys("borealis")
     shown = [b for b in battles if b.is_displayed()]
     assert {b.get_attribute("data-model") for b in shown} == {"borealis-70b-instruct"}
     assert told.text == "4 of 12 battles"
-    search = browser.find_element(By.CSS_SELECTOR, "#j1 .filters input")
+    search = browser.find_element(By.CSS_SELECTOR, "#j1-all .filters input")
     search.send_keys("no such words")
     assert told.text == "0 of 12 battles"
     search.clear()
@@ -177,8 +188,8 @@ def test_the_table_is_whole_without_javascript(browser: webdriver.Chrome, report
         show(browser, report)
         assert browser.find_elements(By.CSS_SELECTOR, ".board button") == []
         assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .board tbody tr")) == 14
-        assert len(browser.find_elements(By.CSS_SELECTOR, "#j1 .battle")) == 12
-        assert not browser.find_element(By.CSS_SELECTOR, "#j1 .filters").is_displayed()
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#j1-all .battle")) == 12
+        assert not browser.find_element(By.CSS_SELECTOR, "#j1-all .filters").is_displayed()
         headings = browser.find_elements(By.CSS_SELECTOR, "#j1 .board thead th")
         assert headings[1].text == "Model"
     finally:

@@ -165,7 +165,7 @@ def test_judges_together_and_judges_left_out(tmp_path: Path) -> None:
     basis = "regression of votes on the mean score and gap of 2 judges"
     board = example_judge().leaderboard.assign(method="pooled", basis=basis)
     page = write(tmp_path / "pooled.html", pooled=board, left_out=["hasty", "<b>x</b>"])
-    section = page[page.index('<section id="pooled">') : page.index('<section id="comparison">')]
+    section = page[page.index('<section id="pooled">') : page.index('<section id="j1-all"')]
     assert f"rated by pooled, {basis}" in section
     assert re.search(r"\d+ of \d+ intervals hold the human rating \(\d+ % promised\)\.", section)
     assert section.count("<table") == 1

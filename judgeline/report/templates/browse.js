@@ -32,3 +32,18 @@
     filter();
   }
 })();
+
+// A link into a folded part of the page unfolds it.
+(() => {
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let part = target; part; part = part.parentElement) {
+      if (part.tagName === "DETAILS") part.open = true;
+    }
+    const inside = target?.querySelector(":scope > details.whole");
+    if (inside) inside.open = true;
+    target?.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+})();

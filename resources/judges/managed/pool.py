@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any
 from urllib.parse import quote
 
 import dagster as dg
-from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
@@ -117,7 +116,7 @@ def _alone(instance: dg.DagsterInstance) -> Iterator[None]:
     on PostgreSQL with one that ends with the reading: two processes can both believe that the one
     slot is theirs. A transaction-level advisory lock ends with its connection, however that ends.
     """
-    storage = cast(SqlEventLogStorage, instance.event_log_storage)
+    storage: Any = instance.event_log_storage  # of SQL: no other has limits
     with storage.index_transaction() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text(_LOCK_OF_ALL_HOSTS))

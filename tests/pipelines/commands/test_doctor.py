@@ -68,7 +68,7 @@ def test_a_file_is_told_what_it_supports(
     supports = "; ".join(found["supports"])
     assert all(words in supports for words in supported)
     assert not [words for words in lacking if words in supports]
-    assert missing in " ".join(found["missing"])
+    assert missing in " ".join(found["missing"] + found["concerns"])
     assert found["next"].startswith("judgeline doctor" if code else "judgeline rank")
     assert f"'{path}'" in found["next"]
     assert bool(found["gate"]) is bool(code)
@@ -78,7 +78,7 @@ def test_a_file_is_told_what_it_supports(
         in {0: [0], 2: [1, 2]}[code]
     )
     assert main(["doctor", str(path)]) == code
-    assert "Missing: " in capsys.readouterr().out
+    assert missing in capsys.readouterr().out
 
 
 def test_counts_of_a_table_and_options_in_the_command() -> None:
@@ -91,9 +91,37 @@ def test_counts_of_a_table_and_options_in_the_command() -> None:
         12,
     )
     assert (found.judge_connected, found.people_connected) == (True, True)
-    assert found.next.endswith("--judge two --outcomes 1/-1")
+    assert found.next == "judgeline.doctor(battles, judge='two', outcomes='1/-1')"
+    assert repr(found).splitlines()[1].startswith("450 battles of 12 models, judged by two; 300")
     plain = judgeline.doctor(VERDICTS)
     assert plain.layout.startswith("the file holds plain verdicts")
+
+
+def test_what_looks_wrong_is_said_and_what_chance_explains_is_not() -> None:
+    def concerns(**columns: object) -> str:
+        battles = BATTLES.assign(battle_id=range(len(BATTLES)), **columns)
+        return " ".join(judgeline.doctor(battles).concerns)
+
+    score, chance = BATTLES["score_difference"], np.random.default_rng(1)
+    alike = {"difference_ab": score, "difference_ba": score}
+    assert concerns(**alike, length_a=9.0, length_b=9.0) == ""
+    leaning = {"difference_ab": score + 9, "difference_ba": score - 9}
+    assert "shown first in 100% of 1,800 presentations" in concerns(**leaning)
+    side = np.where(score > 0, 2.0, 1.0)
+    near = {"score_difference": score / 100, "length_a": side, "length_b": 3.0 - side}
+    assert "prefers the longer response in 100%" in concerns(**near)
+    votes = chance.integers(0, 2, len(BATTLES)).astype(float)
+    assert "no better than chance" in concerns(human_outcome=votes)
+    repeats = int(BATTLES.duplicated().sum())
+    assert f"{repeats} rows equal an earlier row" in str(judgeline.doctor(BATTLES))
+
+
+def test_five_models_have_wider_intervals_than_asked_for() -> None:
+    found = judgeline.doctor(simulated_battles(n_models=5))
+    assert "80% is finite now" in " ".join(found.missing)
+    board = judgeline.rank(simulated_battles(n_models=5), RankSettings(miscoverage=0.2))
+    assert np.isfinite(board.leaderboard["lower"]).all()
+    assert len(repr(board)) < 200
 
 
 @pytest.mark.parametrize("n_models", [9, 10])

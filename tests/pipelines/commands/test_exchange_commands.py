@@ -1,6 +1,7 @@
 """`judgeline verdicts import` and `export`, and what a run makes of verdicts without scores."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pandas as pd
@@ -57,15 +58,11 @@ def test_import_says_what_came_in_and_what_to_add(config, bench, tmp_path, capsy
     assert "parse_error" in printed
     assert "missing-model" in printed
     assert "outcomes without rubric scores" in printed
-    corpora, judges = printed.split("Add to config/corpora.yaml:")[1].split("Add to config/judges")
-    assert yaml.safe_load(corpora) == {
-        "my-bench": {
-            "reader": "battles",
-            "location": str(out / "battles.parquet"),
-            "judges": ["some-judge"],
-        }
-    }
-    assert yaml.safe_load(judges.partition(":")[2])["some-judge"]["kind"] == "recorded"
+    catalog = _catalog(printed)
+    corpus = catalog.corpus("my-bench")
+    assert (corpus.reader, corpus.location) == ("battles", str(out / "battles.parquet"))
+    assert corpus.judges == ["some-judge"]
+    assert catalog.judge("some-judge").kind == "recorded"
     assert pd.read_csv(out / "quarantine.csv")["reason"].tolist() == ["missing-model"]
     assert pd.read_parquet(out / "verdicts.parquet")["status"].value_counts().to_dict() == {
         "ok": 79,
@@ -135,22 +132,21 @@ def test_files_that_cannot_be_read_leave_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def _catalog(config: Path, printed: str) -> Catalog:
-    """Do what the import says: add both entries."""
-    corpora, judges = printed.split("Add to config/corpora.yaml:")[1].split("Add to config/judges")
-    corpus = {"out": {**yaml.safe_load(corpora)["out"], "rating": {"n_resamples": 0}}}
-    (config / "corpora.yaml").write_text(yaml.safe_dump(corpus), encoding="utf-8")
-    (config / "judges.yaml").write_text(judges.partition(":")[2], encoding="utf-8")
-    return Catalog(
-        corpora_file=str(config / "corpora.yaml"), judges_file=str(config / "judges.yaml")
-    )
+def _catalog(printed: str) -> Catalog:
+    """Type what the import prints, but for the run."""
+    *adding, run = printed.split("To make a board of it:")[1].strip().split(" && \\\n")
+    assert run.startswith("judgeline run --corpus ")
+    for command in adding:
+        faster = ["--set", "rating.n_resamples=0"] * ("corpora add" in command)
+        assert cli.main([*shlex.split(command)[1:], *faster]) == 0
+    return Catalog()
 
 
 def test_imported_verdicts_without_scores_are_run_as_far_as_they_go_and_come_out_as_they_came(
     config, bench, tmp_path, capsys, workshop
 ) -> None:
     run_import(bench, "--format", "mt-bench", "--out", tmp_path / "out")
-    catalog = _catalog(config, capsys.readouterr().out)
+    catalog = _catalog(capsys.readouterr().out)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(workshop), "catalog", property(lambda _: catalog))
         outcome = workshop.run(corpus="out")

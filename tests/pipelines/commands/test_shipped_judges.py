@@ -27,11 +27,13 @@ PUBLISHED = (
 
 
 def test_the_eight_judges_of_the_paper_are_ready_under_their_published_names() -> None:
-    judges = load_judges(ROOT / "config" / "judges.yaml")
+    judges = load_judges(ROOT / "config" / "examples" / "judges.yaml")
     for name in PUBLISHED:
         assert judges[slug(name)].kind in ("openai", "vllm")
         assert judges[slug(name)].model
-    corpora = yaml.safe_load((ROOT / "config" / "corpora.yaml").read_text(encoding="utf-8"))
+    corpora = yaml.safe_load(
+        (ROOT / "config" / "examples" / "corpora.yaml").read_text(encoding="utf-8")
+    )
     assert set(corpora["softelo-annotations"]["judges"]) == set(map(slug, PUBLISHED))
 
 
@@ -67,7 +69,7 @@ def test_verdicts_that_came_with_a_corpus_are_not_asked_for(tmp_path, monkeypatc
     (tmp_path / "corpora.yaml").write_text(yaml.safe_dump(corpora), encoding="utf-8")
     catalog = Catalog(
         corpora_file=str(tmp_path / "corpora.yaml"),
-        judges_file=str(ROOT / "config" / "judges.yaml"),
+        judges_file=str(ROOT / "config" / "examples" / "judges.yaml"),
     )
     out = io.StringIO()
     outcome = run_lineage(

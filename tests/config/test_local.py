@@ -1,0 +1,124 @@
+"""Entries of one's own: added from examples and settings, checked before they are written."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from judgeline.cli import main
+from pipelines.commands import cli  # noqa: F401 - adds the commands
+from resources.config.catalog import Catalog
+from resources.config.corpora import KIND as CORPORA
+from resources.config.judges import KIND as JUDGES
+from resources.config.paths import ROOT
+
+SERVED = ("kind=openai", "model=m-1", "base_url=http://localhost:1/v1", "family=x")
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration folder with what is shipped; returns its folder of one's own entries."""
+    for kind in (CORPORA, JUDGES):
+        shipped = ROOT / "config" / f"{kind.plural}.yaml"
+        (tmp_path / shipped.name).write_text(shipped.read_text("utf-8"), encoding="utf-8")
+    monkeypatch.setenv("JUDGELINE_CONFIG", str(tmp_path))
+    return tmp_path / "local"
+
+
+def settings(*pairs: str) -> list[str]:
+    return [word for pair in pairs for word in ("--set", pair)]
+
+
+@pytest.mark.parametrize("kind", [CORPORA, JUDGES])
+def test_every_example_can_be_added_and_is_copied_with_its_comments(own: Path, kind) -> None:
+    shipped = list(kind.load(None))
+    assert set(kind.examples()) == set(
+        yaml.safe_load((ROOT / "config" / "examples" / f"{kind.plural}.yaml").read_text("utf-8"))
+    )
+    for slug in kind.examples():
+        assert main([kind.plural, "add", slug]) == 0
+    written = kind.own_file.read_text("utf-8")
+    assert all(text in written for text in kind.examples().values())
+    assert set(kind.load(None)) == {*shipped, *kind.examples()}
+    for slug in kind.examples():
+        assert main([kind.plural, "remove", slug]) == 0
+    assert list(kind.load(None)) == shipped
+    assert not kind.own_file.exists()
+
+
+def test_a_corpus_brings_the_judges_that_it_names(own: Path, capsys) -> None:
+    assert main(["corpora", "add", "softelo-annotations"]) == 0
+    assert set(CORPORA.load(None)["softelo-annotations"].judges) <= set(JUDGES.load(None))
+    assert "judgeline run --corpus softelo-annotations --dry-run" in capsys.readouterr().out
+
+
+def test_settings_are_an_entry_or_change_an_example(own: Path) -> None:
+    assert main(["judges", "add", "strict", *settings(*SERVED, "display_name=Strict")]) == 0
+    changed = settings("decoding.max_tokens=99", "concurrency=3")
+    assert main(["judges", "add", "openrouter-llama", *changed]) == 0
+    judges = Catalog().judges()
+    assert (judges["strict"].model, judges["strict"].display_name) == ("m-1", "Strict")
+    llama = judges["openrouter-llama"]
+    assert (llama.decoding.max_tokens, llama.concurrency, llama.family) == (99, 3, "llama")
+    assert list(judges) == ["careful", "hasty", "recorded", "strict", "openrouter-llama"]
+    where = settings("reader=battles", "location=mine.parquet", "judges=[strict]")
+    assert main(["corpora", "add", "mine", *where]) == 0
+    assert Catalog().corpus("mine").judges == ["strict"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["judges", "add", "careful"], "'careful' is configured already"),
+        (["judges", "add", "gpt-4o-minni"], "did you mean 'gpt-4o-mini'"),
+        (["judges", "add", "s", *settings(*SERVED)], "lacks the key 'display_name'"),
+        (["judges", "add", "s", *settings("kind")], "takes KEY=VALUE"),
+        (["judges", "add", "s", *settings("kind={")], "not valid YAML"),
+        (["judges", "add", "s", *settings("kind=a", "kind.b=1")], "has no keys under it"),
+        (["judges", "add", "../s", *settings(*SERVED, "display_name=S")], "a slug is lower-case"),
+        (
+            ["judges", "add", "s", *settings(*SERVED, "display_name=S", "api_key_env=sk-secret")],
+            "not the name of an environment variable",
+        ),
+        (["judges", "remove", "careful"], "comes with judgeline"),
+        (["judges", "remove", "nobody"], "unknown judge 'nobody'"),
+        (["run", "--corpus", "comparia", "--dry-run"], "judgeline corpora add comparia"),
+        (
+            ["run", "--corpus", "arena", "--judge", "gpt-4o-mini", "--dry-run"],
+            "judgeline judges add gpt-4o-mini",
+        ),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_written(own: Path, capsys, command, message) -> None:
+    assert main(["judges", "add", "gpt-5-mini"]) == 0
+    before = JUDGES.own_file.read_bytes()
+    capsys.readouterr()
+    assert main(command) == 1
+    printed = capsys.readouterr()
+    assert message in " ".join((printed.out + printed.err).split())
+    assert "sk-secret" not in printed.out + printed.err
+    assert JUDGES.own_file.read_bytes() == before
+
+
+def test_removing_one_leaves_the_others_and_their_comments(own: Path) -> None:
+    own.mkdir()
+    first, last = (
+        "# Mine.\na:\n  kind: recorded\n  display_name: A\n  family: x\n",
+        ("# Theirs,\n# of two lines.\nb:\n  kind: recorded\n  display_name: B\n  family: x\n"),
+    )
+    JUDGES.own_file.write_text(f"# Head.\n\n{first}{last}", encoding="utf-8")
+    assert main(["judges", "remove", "a"]) == 0
+    assert JUDGES.own_file.read_text("utf-8") == f"# Head.\n\n{last}"
+
+
+def test_own_entries_are_no_part_of_the_checkout() -> None:
+    ignored = subprocess.run(
+        ["git", "check-ignore", "config/local/judges.yaml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if (ROOT / ".git").exists():
+        assert ignored.stdout.strip() == "config/local/judges.yaml"
