@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from assets.partitions import corpus_and_judge, corpus_judge_key
-from resources.judges.calls import ORIGIN
+from resources.judges.judge import ORIGIN
 
 OF_CORPUS = ("raw_battles", "battles", "sampled_battles", "candidates", "candidate_battles")
 OF_JUDGE = (

@@ -28,14 +28,13 @@ from judgeline.verdict import CRITERIA, RESPONSES
 from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.buying import Account, Buyer
-from resources.judges.calls import present
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
+from resources.judges.judge import present
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.prompt import write_messages
 from resources.store.verdicts import VerdictStore
 
 CAPACITIES = (50, 100, 200, 400)  # requests per second
@@ -171,7 +170,7 @@ def raw_seconds(url: str, template: str, battles: pd.DataFrame, judge: ServedFie
         "response_format": RUBRIC.response_format,
     }
     bodies = [
-        json.dumps({"messages": write_messages(template, shown), **request}).encode()
+        json.dumps({"messages": Prompt(template, RUBRIC).messages(shown), **request}).encode()
         for shown in present(battles, 1)
     ]
     key = os.environ.get("BENCHMARK_API_KEY", "none")

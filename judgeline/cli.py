@@ -5,6 +5,7 @@ needs it, so that `--help` answers at once and `rank` never loads the orchestrat
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -22,6 +23,7 @@ from judgeline.terminal import open_console, plain, show_ranked, silence
 
 OK, COULD_NOT_RUN, GATE_FAILED, INTERRUPTED = 0, 1, 2, 130
 _AGAIN_S = 0.05
+_COLLECTED_AFTER = 200_000, 50, 100  # objects: imports make many that stay, and few cycles
 _CHECKOUT = Path(__file__).resolve().parents[1]
 LINEAGE_COMMANDS = (
     "run",
@@ -283,6 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 ok, 1 could not run, 2 a quality gate failed, 130 interrupted.
     """
+    gc.set_threshold(*_COLLECTED_AFTER)
     try:
         with heed_interrupts():
             code = _answer(arguments)

@@ -15,7 +15,7 @@ from pipelines.sensors.partitions import configured_partitions
 from pipelines.sensors.upkeep import lost_runs, old_evaluations, weekly_pruning
 from pipelines.sensors.weekly import drift_watch, refreshed_corpora, weekly_refresh
 from resources.config.catalog import Catalog
-from resources.embeddings.resource import StoredEmbeddings
+from resources.embeddings.buying import StoredEmbeddings
 from resources.judges.budget import Budget
 from resources.store.resource import StoredVerdicts
 from resources.tables.store import ParquetTables

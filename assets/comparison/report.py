@@ -42,8 +42,8 @@ from judgeline.verdict import POOLED
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.paths import home
+from resources.judges.budget import Price
 from resources.judges.forms.registered import FORM_TABLES
-from resources.judges.live.fields import Price
 from resources.tables.store import ParquetStore
 
 Tables = dict[str, pd.DataFrame]

@@ -1,71 +1,53 @@
-"""Annotation by an asset: through the verdict store, within the budget, with progress.
-
-The assets that ask are verdicts, score_verdicts, choice_verdicts, reliability_panel and
-drift_answers; they differ in what they ask.
-"""
+"""Annotation by an asset: through the verdict store, within the budget, with progress."""
 
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import dagster as dg
 import pandas as pd
 
 from assets.judging.budgets import RunBudget, capped
+from assets.judging.pools import claimed, hosting_of
 from assets.judging.retries import is_transient, retried_later
 from assets.partitions import corpus_and_judge
 from resources.config.catalog import Catalog
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import evidence_entries
-from resources.judges.budget import Budget
-from resources.judges.buying import RETRIED, Account, Buyer, Progress
-from resources.judges.calls import origin_of
+from resources.judges.budget import Budget, Price
+from resources.judges.buying import (
+    RETRIED,
+    Account,
+    Buyer,
+    models_named,
+    several_models_message,
+)
 from resources.judges.catalog import open_judge
 from resources.judges.forms.registered import FormName
-from resources.judges.judge import Judge
+from resources.judges.judge import Judge, origin_of
 from resources.judges.judge_plan import Expected, expect_calls, plan_of, told
-from resources.judges.ledger import Ledger, models_named, several_models_message
 from resources.judges.live.endpoint import find_endpoint
 from resources.judges.managed.options import VllmOptions
-from resources.judges.managed.pool import claimed, hosting_of
 from resources.store.resource import StoredVerdicts
 
 PROGRESS = "judging: "
 """What the log messages begin with that say how far a judge is."""
 MOST_SECONDS_BETWEEN_WORDS = 30.0
 
-
 Turn = Callable[[], AbstractContextManager[object]]
-
-
-class Annotate(Protocol):
-    """A function that asks an opened judge about battles."""
-
-    def __call__(
-        self,
-        judge: Judge,
-        battles: pd.DataFrame,
-        *,
-        slug: str,
-        n_replicates: int = 1,
-        on_progress: Progress | None = None,
-        buyer: Buyer | None = None,
-    ) -> pd.DataFrame:
-        """Return the answers of a judge as a table of verdicts."""
-        ...
+Annotate = Callable[..., pd.DataFrame]
+"""A function that asks an opened judge about battles; see `annotate`."""
 
 
 def pool_of(judge: JudgeDefinition) -> str | None:
     """Return the pool in which a judge is asked, or None if it needs no place in one.
 
-    A judge of kind ``vllm`` runs in a pool of GPUs, ``gpu`` unless it says otherwise. One of kind
-    ``openai`` shares ``endpoint-NAME`` with all that are asked at the same endpoint: its
-    `endpoint_name`, or else the host. Batches take up to a day and few requests, so that a judge
-    asked in such needs no place; nor do verdicts that are there, or computed.
+    A judge of kind ``vllm`` runs in a pool of GPUs. One of kind ``openai`` shares ``endpoint-NAME``
+    with all that are asked at the same endpoint; batches need no place.
     """
     if judge.kind == "vllm":
         return (judge.vllm or VllmOptions()).pool
@@ -80,8 +62,7 @@ def turn_of(
 ) -> Turn:
     """Return the context in which a run asks a hosted judge: a place in its pool.
 
-    Until the pool has a place it waits, says so once a minute, and can be interrupted. A server
-    that is started for its judge claims a place by itself: see `hosting_of`.
+    A server that is started for its judge claims a place by itself: see `hosting_of`.
     """
     pool = pool_of(judge)
     if pool is None or judge.kind == "vllm":
@@ -104,24 +85,18 @@ def ask_judge(
 ) -> dg.MaterializeResult[pd.DataFrame]:
     """Return the verdicts of the judge of this partition, in one form, and what they took.
 
-    Before anything is asked the run waits for a place in the judge's pool. Each question is asked
-    `n_replicates` times, by default as often as the judge is configured; the first `n_covered`
-    of these another asset asks too, and pays for (see `Buyer.repeating`). `first_replicate` is
-    the number of the first run, for what is said of the calls beforehand.
-
-    Raises
-    ------
-    BudgetError
-        If the budget is spent; what was bought is kept.
-    RetryRequested
-        If the endpoint does not answer now, in a run that nobody watches; see `retried_later`.
-    ValueError
-        If the judge cannot be opened, a battle has no text, or a cap on the run says nothing.
+    Each question is asked `n_replicates` times, by default as often as the judge is configured; the
+    first `n_covered` of these another asset asks too, and pays for (see `Buyer.repeating`).
+    BudgetError if the budget is spent, RetryRequested if the endpoint does not answer now, in a run
+    that nobody watches; ValueError if the judge cannot be opened, or a battle has no text.
     """
     corpus, slug = corpus_and_judge(context)
     judge = catalog.judge(slug)
     budget = capped(context, budget, costs_money=judge.kind == "openai")
-    say, warn = partial(_say, context, slug), partial(_warn, context, slug)
+
+    def say(text: str, level: int = logging.INFO) -> None:
+        _log(context, f"{slug}: {text}", level)
+
     buyer = Buyer(
         verdict_store.open(),
         budget,
@@ -142,18 +117,21 @@ def ask_judge(
         first_replicate=first_replicate,
     )
     expected = _state(context, judge, form, calls, buyer.budget)
-    ledger = Ledger(slug, judge.price_per_million)
-    with retried_later(context), hosting_of(context, say, warn) as hosting, _recorded(budget):
+    with (
+        retried_later(context),
+        hosting_of(context, say, partial(say, level=logging.WARNING)) as hosting,
+        _recorded(budget),
+    ):
         opened = open_judge(judge, definition, hosting, form)
         answers = annotate(
             opened,
             battles,
             slug=slug,
             n_replicates=n_replicates or judge.replicates,
-            on_progress=_told(context, ledger),
+            on_progress=_told(context, judge),
             buyer=buyer,
         )
-    entries = _account(context, opened, answers, ledger, buyer)
+    entries = _account(context, opened, answers, buyer.account, judge.price_per_million)
     return dg.MaterializeResult(
         value=answers, metadata={**expected, **account_of(answers), **entries}
     )
@@ -163,17 +141,17 @@ def _account(
     context: dg.AssetExecutionContext,
     opened: Judge,
     answers: pd.DataFrame,
-    ledger: Ledger,
-    buyer: Buyer,
+    account: Account,
+    price: Price | None,
 ) -> dict[str, Any]:
-    """Return as metadata the ledger of the answers, and the judge and prompt behind them."""
-    for file in buyer.account.damaged:
+    """Return as metadata the account of the answers, and the judge and prompt behind them."""
+    for file in account.damaged:
         context.log.warning(f"{file} is damaged; what it held was asked for again")
     asked = opened.form
     named = models_named(answers)
     if note := several_models_message(named):
         context.log.warning(f"{PROGRESS}{note}")
-    entries = ledger.entries(buyer.account, opened) | named
+    entries = account.entries(opened, price) | named
     if len(answers):  # a judge that was not asked may not know itself yet
         entries |= origin_of(opened)
     if asked.needs_alternatives:
@@ -204,14 +182,6 @@ def _recorded(budget: Budget) -> Iterator[None]:
             budget.record()
 
 
-def _say(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    _log(context, f"{slug}: {text}")
-
-
-def _warn(context: dg.AssetExecutionContext, slug: str, text: str) -> None:
-    _log(context, f"{slug}: {text}", logging.WARNING)
-
-
 def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO) -> None:
     """Log how far a judge is, if that can be kept: answers on their way are worth more than it."""
     try:
@@ -221,7 +191,7 @@ def _log(context: dg.AssetExecutionContext, text: str, level: int = logging.INFO
             raise
 
 
-def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Account], None]:
+def _told(context: dg.AssetExecutionContext, judge: JudgeDefinition) -> Callable[[Account], None]:
     """Return a log of a judge's progress: often at first, then less, since each word is kept."""
     last = 0.0
 
@@ -231,7 +201,7 @@ def _told(context: dg.AssetExecutionContext, ledger: Ledger) -> Callable[[Accoun
         if account.seconds - last < pause and account.n_asked < account.n_needed:
             return
         last = account.seconds
-        _log(context, ledger.told(account))
+        _log(context, account.text(judge.slug, judge.price_per_million))
 
     return tell
 

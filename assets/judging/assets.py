@@ -12,11 +12,10 @@ from assets.partitions import corpus_and_judge, of_corpus
 from assets.settings import JUDGE, corpus_of
 from judgeline.io import PLAIN, are_plain, score_battles
 from resources.config.catalog import Catalog
-from resources.judges.annotation import annotate
+from resources.judges.annotation import annotate, recorded_choices, recorded_marks
 from resources.judges.budget import Budget
+from resources.judges.buying import models_named, several_models_message
 from resources.judges.forms.registered import FORM_TABLES, FormName
-from resources.judges.ledger import models_named, several_models_message
-from resources.judges.recorded import recorded_choices, recorded_marks
 from resources.store.resource import StoredVerdicts
 from resources.tables.expectations import check_result
 from resources.tables.judging import SCORED_BATTLES, said_in_both_orders

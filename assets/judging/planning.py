@@ -11,12 +11,11 @@ from assets.reliability.panel import choose_panel
 from judgeline.intervals import expected_half_width, sampling_half_width
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
+from resources.judges.annotation import recorded_choices
 from resources.judges.buying import Buyer
-from resources.judges.calls import present
 from resources.judges.forms.registered import FORM_TABLES, FormName
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import JudgePlan, expect_calls, plan_of
-from resources.judges.recorded import recorded_choices
 from resources.tables.store import ParquetStore
 
 _TABLES = {form: table.name for form, table in FORM_TABLES.items()}
@@ -97,7 +96,7 @@ def _plan(
     if "rubric" in judge.asks and (len(rubric) or more):
         of_rubric = expect_calls(judge, "rubric", corpus, rubric, buyer, more=more)
         asked = {"rubric": of_rubric, **asked}
-    n_rubric = len(asked["rubric"].needed) if "rubric" in asked else 0
+    n_rubric = asked["rubric"].n_needed if "rubric" in asked else 0
     n_rubric = max(0, n_rubric - 2 * judge.replicates * len(further))
     half_width = _gain(judge, corpus, sample, tables, n_rubric) if n_rubric else ""
     return plan_of(judge, partition, asked, half_width)

@@ -97,14 +97,15 @@ def _settled(counts: Floats, wins: Floats, near: Floats, l2: float) -> Floats:
     """
     strengths: Floats = np.round(near / _GRID) * _GRID
     odds = np.exp(strengths)
-    share = counts / (odds[:, None] + odds)
-    information = share * odds[:, None] * odds / (odds[:, None] + odds)
+    both = odds[:, None] + odds
+    information = counts / both * odds[:, None] * odds / both
     solve = solver(curvature(information, l2))
     strengths = strengths - strengths.mean()
     last = np.inf
     for _ in range(_CHORDS):
         odds = np.exp(strengths)
-        expected = odds * (counts / (odds[:, None] + odds)).sum(axis=1)
+        share = np.divide(counts, np.add(odds[:, None], odds, out=both), out=both)
+        expected = odds * share.sum(axis=1)
         gradient = wins - expected - 2 * l2 * strengths
         step = solve(gradient - gradient.mean())
         strengths = strengths + step - step.mean()

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 from scipy.special import expit
 
 from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.strengths import analytic_std_error, place_models
+from judgeline.elo.sums import chebyshev_nodes, interpolation
 from judgeline.elo.targets import Placed
 from judgeline.verdict.outcomes import smooth_outcome
 
@@ -34,6 +34,10 @@ def is_baseline(method: str) -> bool:
 Floats = NDArray[np.float64]
 
 _DRAWS_PER_CELL = 16  # one binomial draw costs about as much as this many battles drawn
+
+_TOLERANCE = 1e-12  # logits
+_MOST_STEPS = 6  # towards a resample's placement
+_FAR = 3.0  # logits from the sample's placement; a resample farther away is placed by itself
 
 _BLOCK_CELLS = 1 << 22  # resamples times units drawn at a time: 32 MiB
 
@@ -100,36 +104,36 @@ class RatingSettings:
 class ResamplingUnits(NamedTuple):
     """What is drawn with replacement: battles, or questions with all their battles.
 
-    `battles` (U, M): how many battles one unit holds against each anchor; `wins` (U, K): the
-    model's share of wins in one unit, under each of K kinds of target that are drawn
-    together; `copies` (U,): how many identical units there are.
+    `opponent` (B,): the anchor of each kind of battle, in rising order; `unit` (B,): the unit that
+    it belongs to, None where each is one; `wins` (U, K): the model's share of wins in one unit,
+    under each of K kinds of target that are drawn together; `copies` (U,): how many identical units
+    there are.
     """
 
-    battles: csr_array
+    opponent: NDArray[np.intp]
+    unit: NDArray[np.intp] | None
     wins: Floats
     copies: NDArray[np.int64]
 
-    def met(self, counts: Floats) -> Floats:
+    def met(self, counts: Floats, n_anchors: int) -> Floats:
         """Return battles against each anchor in resamples that hold units so often."""
-        opponent = self.battles.indices
-        if self.battles.nnz != len(self.copies) or (np.diff(opponent) < 0).any():
-            return np.asarray((self.battles.T @ counts.T).T)
-        starts = np.flatnonzero(np.r_[True, np.diff(opponent) != 0])  # single battles, sorted
-        met = np.zeros((counts.shape[0], self.battles.shape[1]))
-        met[:, opponent[starts]] = np.add.reduceat(counts, starts, axis=1)
+        each = counts if self.unit is None else counts[:, self.unit]
+        starts = np.flatnonzero(np.diff(self.opponent, prepend=-1))
+        met = np.zeros((len(counts), n_anchors))
+        met[:, self.opponent[starts]] = np.add.reduceat(each, starts, axis=1)
         return met
 
-    def drawn(self, n_resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def drawn(self, n_resamples: int, rng: np.random.Generator) -> Floats:
         """Return how often each unit is drawn in resamples as large as the sample."""
         copies, total = self.copies, int(self.copies.sum())
         if copies.size < total / _DRAWS_PER_CELL:
-            drawn: NDArray[np.int64] = rng.multinomial(total, copies / total, size=n_resamples)
-            return drawn
+            return rng.multinomial(total, copies / total, size=n_resamples).astype(float)
         kind = np.repeat(np.arange(copies.size), copies)
-        draw = kind[rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)]
-        draw += copies.size * np.arange(n_resamples)[:, None]
-        counts = np.bincount(draw.ravel(), minlength=n_resamples * copies.size)
-        return counts.reshape(n_resamples, copies.size).astype(np.int64, copy=False)
+        draws = rng.integers(0, total, size=(n_resamples, total), dtype=np.int32)
+        counts = np.empty((n_resamples, copies.size))
+        for row, draw in zip(counts, draws, strict=True):
+            row[:] = np.bincount(kind.take(draw), minlength=copies.size)
+        return counts
 
 
 def _units(
@@ -143,21 +147,17 @@ def _units(
     `opponent` (n,) holds each opponent's column, `share` (n, K) the model's share of each win by
     method. Units are clusters of dependent battles, such as all on one question, if there are any.
     """
-    if cluster is not None:
-        _, place = np.unique(cluster, return_inverse=True)
-        count = int(place.max()) + 1
-        membership = csr_array((np.ones(place.size), (place, np.arange(place.size))))
-        matrix = csr_array((np.ones(opponent.size), (place, opponent)), shape=(count, n_anchors))
-        copies = np.ones(count, dtype=np.int64)
-        return ResamplingUnits(matrix, np.asarray(membership @ share), copies)
-    order = np.lexsort((share[:, 0], opponent))  # the first kind determines the others
+    order = np.argsort(share[:, 0])  # the first kind determines the others
+    narrow = opponent[order].astype(np.min_scalar_type(n_anchors))  # few bits are sorted at once
+    order = order[np.argsort(narrow, kind="stable")]
     opponent, share = opponent[order], share[order]
+    if cluster is not None:
+        _, unit = np.unique(cluster[order], return_inverse=True)
+        wins: Floats = np.column_stack([np.bincount(unit, kind) for kind in share.T])
+        return ResamplingUnits(opponent, unit, wins, np.ones(len(wins), dtype=np.int64))
     fresh = np.r_[True, (np.diff(opponent) != 0) | (np.diff(share[:, 0]) != 0)]
     copies = np.diff(np.r_[np.flatnonzero(fresh), opponent.size])
-    opponent, share = opponent[fresh], share[fresh]
-    indptr = np.arange(opponent.size + 1)
-    matrix = csr_array((np.ones(opponent.size), opponent, indptr), shape=(opponent.size, n_anchors))
-    return ResamplingUnits(matrix, share, copies)
+    return ResamplingUnits(opponent[fresh], None, share[fresh], copies)
 
 
 class _OwnFit(NamedTuple):
@@ -169,12 +169,15 @@ class _OwnFit(NamedTuple):
 
     def closed_errors(self, l2: float) -> Floats:
         """Return the closed form of the bootstrap standard errors over the units, (K,)."""
-        units = self.units
+        wins, copies = self.units.wins, self.units.copies.astype(float)
         chance = expit(self.strengths[:, None] - self.anchors)
-        residual = units.wins - units.battles @ chance.T
-        information = (chance * (1 - chance)) @ (units.battles.T @ units.copies) + 2 * l2
+        each, met = chance[:, self.units.opponent], self.units.met(copies[None], chance.shape[1])
+        if self.units.unit is not None:
+            each = np.array([np.bincount(self.units.unit, kind) for kind in each])
+        residual = wins - each.T
+        information = (chance * (1 - chance)) @ met[0] + 2 * l2
         return analytic_std_error(
-            units.copies @ residual, units.copies @ residual**2, information, units.copies.sum()
+            copies @ residual, copies @ residual**2, information, copies.sum()
         )
 
     def bootstrap_errors(self, settings: RatingSettings, rng: np.random.Generator) -> Floats:
@@ -185,14 +188,41 @@ class _OwnFit(NamedTuple):
         block = max(1, _BLOCK_CELLS // total)
         refits = []
         for first in range(0, n_resamples, block):
-            counts = self.units.drawn(min(block, n_resamples - first), rng).astype(float)
-            met, wins = self.units.met(counts), counts @ self.units.wins
-            kinds = [
-                place_models(won, met, fixed, l2=settings.l2, start=float(strength))
-                for won, fixed, strength in zip(wins.T, self.anchors, self.strengths, strict=True)
-            ]
-            refits.append(np.column_stack(kinds))
-        return np.array([column.std(ddof=1) for column in np.concatenate(refits).T])
+            counts = self.units.drawn(min(block, n_resamples - first), rng)
+            met, wins = self.units.met(counts, self.anchors.shape[1]), counts @ self.units.wins
+            refits.append(self._placed(wins.T, met, settings.l2))
+        return np.array([row.std(ddof=1) for row in np.concatenate(refits, axis=1)])
+
+    def _placed(self, wins: Floats, met: Floats, l2: float) -> Floats:
+        """Return placements (K, R) by wins (K, R) over battles (R, A), near those of the sample.
+
+        Expected wins at few strengths near there tell them at all others between.
+        """
+        gap, origin = (self.strengths[:, None] - self.anchors)[..., None], 2 * l2 * self.strengths
+
+        def derivatives(offset: Floats) -> tuple[Floats, Floats]:
+            """Return slope and information of the likelihood at some offsets (P,), (K, R, P)."""
+            chance = expit(gap + offset)
+            slope = (wins - origin[:, None])[..., None] - met @ chance - 2 * l2 * offset
+            return slope, met @ (chance * (1 - chance)) + 2 * l2
+
+        slope, information = derivatives(np.zeros(1))
+        first = (slope / information)[..., 0]
+        reach = min(1.5 * float(np.abs(first).max()) + _TOLERANCE, _FAR)
+        nodes, offset = chebyshev_nodes(-reach, reach, reach=1.0), np.clip(first, -reach, reach)
+        slope, information = derivatives(nodes)
+        for _ in range(_MOST_STEPS):
+            weights = interpolation(nodes, offset.ravel()).reshape(slope.shape)
+            step = (weights * slope).sum(axis=2) / (weights * information).sum(axis=2)
+            offset = np.clip(offset + step, -reach, reach)
+            beyond = ~(np.abs(step) <= _TOLERANCE)
+            if not beyond.any():
+                break
+        strengths = self.strengths[:, None] + offset
+        for kind, rows in enumerate(beyond):
+            left = wins[kind, rows], met[rows], self.anchors[kind]
+            strengths[kind, rows] = place_models(*left, l2=l2)
+        return strengths
 
 
 def std_errors(
@@ -237,10 +267,9 @@ def _own_fit(
     if not np.isfinite(strengths).all() or not kept.any():
         return None
     others = np.flatnonzero(voted) != model
-    met = np.flatnonzero(voted)[others]
-    opponent = np.searchsorted(met, own.opponent[kept])
+    column = np.cumsum(voted & (np.arange(voted.size) != model)) - 1
     clusters = None if own.cluster is None else own.cluster[kept]
-    units = _units(opponent, share[kept], clusters, met.size)
+    units = _units(column[own.opponent[kept]], share[kept], clusters, int(others.sum()))
     return _OwnFit(units, strengths, np.array([fit.anchors[model][others] for fit, _ in kinds]))
 
 

@@ -137,7 +137,7 @@ def _require_totals(counts: Floats, won: Floats, l2: float) -> None:
     if not ((won >= -slack) & (won <= met + slack)).all():
         raise ValueError(f"wins must lie between 0 and each model's battles, got {won.tolist()}")
     total = counts.sum() / 2
-    if not np.isclose(won.sum(), total, rtol=1e-9, atol=1e-9):
+    if not abs(won.sum() - total) <= 1e-9 * (1 + total):
         raise ValueError(f"wins sum to {won.sum()!r}, but there are {total!r} battles")
 
 
@@ -146,7 +146,7 @@ def curvature(information: Floats, l2: float) -> Floats:
     diagonal = information.sum(axis=1)
     stiffness = max(float(diagonal.mean()), 2 * l2) / information.shape[0]
     hessian: Floats = stiffness - information
-    hessian[np.diag_indices_from(hessian)] += diagonal + 2 * l2
+    np.fill_diagonal(hessian, hessian.diagonal() + (diagonal + 2 * l2))
     return hessian
 
 
@@ -196,9 +196,13 @@ class _Likelihood(NamedTuple):
         return float(linear - 0.5 * pairs - self.l2 * (strengths**2).sum())
 
     def ascend(self, strengths: Floats, step: Floats) -> Floats:
-        """Take the Newton step, shortened until the likelihood does not fall."""
+        """Take the Newton step, shortened until the likelihood does not fall.
+
+        It rises anyway where no gap moves by more than 1.79 logits: F. Bach (2010), Electronic
+        Journal of Statistics 4, on the self-concordance of logistic likelihoods.
+        """
         largest = float(np.abs(step).max())
-        if largest < 1e-3:  # inside the quadratic region differences of likelihoods are rounding
+        if largest < 0.5:
             return strengths + step
         scale, before = min(1.0, _MAX_STEP / largest), self.value(strengths)
         while scale > 1e-6 and self.value(strengths + scale * step) < before:

@@ -50,7 +50,7 @@ class _Votes(NamedTuple):
     def design(self, strength: Floats) -> Floats:
         """Score differences and gaps (n, 2) at strengths (parts, M)."""
         gap = strength[self.part, self.model_a] - strength[self.part, self.model_b]
-        return np.column_stack([self.score, gap])
+        return np.stack([self.score, gap]).T
 
     def take(self, rows: NDArray[np.bool_]) -> "_Votes":
         """Return some of the votes; ValueError if they are too few."""
@@ -78,7 +78,8 @@ class _Part(NamedTuple):
         """Fit the strengths again without the votes on some models."""
         left = ~(deleted[:, None] | deleted)
         wins = (self.wins * left).sum(axis=1)
-        return fit_strengths(self.counts * left, wins, l2=l2, start=np.nan_to_num(self.strength))
+        start = np.where(deleted, 0.0, np.nan_to_num(self.strength))
+        return fit_strengths(self.counts * left, wins, l2=l2, start=start)
 
 
 def fit_surrogacy(

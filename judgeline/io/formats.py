@@ -212,6 +212,10 @@ def _require_rectangular(path: Path) -> str:
     with _text(path) as lines:
         rows = csv.reader(lines, delimiter=separator)
         n_fields = len(next(rows, []))
+        if all('"' not in line and line.count(separator) == n_fields - 1 for line in lines):
+            return separator
+        lines.seek(0)
+        rows = csv.reader(lines, delimiter=separator)
         for row in rows:
             if row and len(row) != n_fields:
                 raise ValueError(

@@ -73,7 +73,7 @@ def _is(field: str, value: bool) -> Callable[[Any], bool]:
 _GATE = _Part(
     "judge_gate",
     "One row per criterion; marked where the judge fails it",
-    "criterion; value; direction; threshold: ~significant; passed; withholds; note",
+    "criterion; value; direction; threshold: Limit ~significant; passed; withholds; note",
     marked=_is("passed", False),
 )
 _MEASURES = (

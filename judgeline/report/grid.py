@@ -59,7 +59,7 @@ bias: Mean residual | Elo ~signed; blocking: If it fails ~consequence; bound: Bo
 bound_is: The bound is; calibration: Labels of; change ~significant;
 circular: Circular | share ~three; completion_tokens ~count; control ~status;
 coverage: Coverage | random halves: near its target by design ~percent; covered: Held ~yes;
-criterion ~status; diagnostic ~status; direction: Limit; epoch ~count;
+criterion ~status; diagnostic ~status; direction: Must be; epoch ~count;
 equality: Equality | share ~three; estimator ~status;
 excess_sd: Excess | Elo, beyond sampling ~one; flags ~flags; gap: Gap | Elo ~one; grouping ~status;
 half_width: Interval | Elo to either side ~one; held_out_model: Held-out model;

@@ -11,8 +11,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 
@@ -24,6 +24,9 @@ from judgeline.report.judge_tables import COMPARISON_COLUMNS, JudgeTables, requi
 from judgeline.report.methods import methods_section
 from judgeline.report.sections import comparison_grid, pooled_section, section_of
 from judgeline.report.wording import count, number, span
+
+if TYPE_CHECKING:
+    import jinja2
 
 _UNRATED = (
     "No judge has ratings on the human scale here: each was stopped by a quality gate, such as "
@@ -120,7 +123,9 @@ def _names(judges: Sequence[JudgeTables]) -> dict[str, str]:
     return {tables.judge: tables.display_name for tables in judges}
 
 
-def _environment() -> jinja2.Environment:
+def _environment() -> "jinja2.Environment":
+    import jinja2  # a printed leaderboard uses the words of the report alone
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,

@@ -11,9 +11,15 @@ from resources.config.corpora import CorpusDefinition, load_corpora
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import verdicts_uri
 from resources.judges.buying import is_retried
-from resources.judges.calls import call_identity, call_parts, judge_key, present
 from resources.judges.catalog import open_judge, was_probed
-from resources.judges.judge import Judge, Presentation
+from resources.judges.judge import (
+    Judge,
+    Presentation,
+    call_identity,
+    call_parts,
+    judge_key,
+    present,
+)
 from resources.store.explaining import nearest, verdicts_of_battle
 from resources.store.verdicts import VerdictStore
 from resources.tables.store import open_store

@@ -9,9 +9,9 @@ from pipelines.commands.plan import judges_of
 from resources.config.catalog import Catalog
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.calls import judge_key
 from resources.judges.catalog import missing_variable, open_judge, was_probed
 from resources.judges.forms.registered import FormName
+from resources.judges.judge import judge_key
 
 
 def active_judges(

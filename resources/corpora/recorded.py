@@ -21,8 +21,7 @@ from judgeline.io import (
     typed,
 )
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
-from resources.judges.calls import ORDERS
-from resources.judges.judge import FAILURES
+from resources.judges.judge import FAILURES, ORDERS
 
 BATTLES, VERDICTS = "battles.parquet", "verdicts.parquet"
 

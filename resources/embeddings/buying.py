@@ -3,13 +3,60 @@
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+from upath import UPath
+
+from resources.config.paths import embeddings_uri
 from resources.embeddings.embedder import Embedder, Vector, embedder_key, vector_identity
-from resources.embeddings.store import EmbeddingStore
+from resources.store.keyed import KeyedStore, Scan
 from resources.store.writing import VerdictWriter
+
+SCHEMA = pa.schema(
+    [
+        ("identity", pa.string()),
+        ("embedded_at", pa.timestamp("us", tz="UTC")),
+        ("embedding", pa.list_(pa.float32())),
+        ("embedder", pa.string()),
+    ]
+)
+"""A row is one vector. `embedder` is a JSON object of what identifies its maker."""
+
+
+class EmbeddingStore(KeyedStore):
+    """The vectors under one folder or URI; the key is that of the embedder."""
+
+    schema, row = SCHEMA, ("identity", "embedded_at")
+    what, variable = "embeddings", "JUDGELINE_EMBEDDINGS"
+
+    def find(self, key: str, identities: Collection[str]) -> tuple[dict[str, Vector], Scan]:
+        """Return some vectors by identity, of several the first, and what was scanned for them."""
+        wanted = pa.array(list(identities), pa.string())
+        scan = self.scan(key, ("identity", "embedded_at", "embedding"), among=wanted)
+        latest_first = scan.table.sort_by([("embedded_at", "descending")])
+        vectors = _as_array(latest_first["embedding"], f"{self.base / key}")
+        names = latest_first["identity"].to_pylist()
+        return dict(zip(names, vectors, strict=True)), scan
+
+
+def _as_array(embeddings: pa.ChunkedArray, place: str) -> Vector:
+    lengths = pc.unique(pc.list_value_length(embeddings)).to_pylist()
+    if len(lengths) > 1:
+        raise RuntimeError(
+            f"vectors in {place} have different lengths ({sorted(lengths)}): the endpoint changed "
+            "its model under one name. Set 'revision' in config/embeddings.yaml, so that what "
+            "comes from now on goes elsewhere"
+        )
+    flat = pc.list_flatten(embeddings).to_numpy()
+    return np.asarray(flat, dtype=np.float32).reshape(len(embeddings), -1 if lengths else 0)
 
 
 @dataclass
@@ -27,8 +74,7 @@ class Account:
 class VectorBuyer:
     """Returns stored vectors and has the missing ones made; `account` counts the last call.
 
-    `on_wait` is called when another process is buying from the same embedder and has to end
-    first. Vectors that are made on this machine are not worth storing.
+    Vectors that are made on this machine are not worth storing.
     """
 
     embedder: Embedder
@@ -39,8 +85,7 @@ class VectorBuyer:
     def vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors by text, all of one length; texts that have none are not in it.
 
-        Each text is bought at most once, and its vector stored within seconds. Of several
-        processes on one machine only one at a time buys from an embedder.
+        Each text is bought at most once, and its vector stored within seconds.
         """
         distinct = list(dict.fromkeys(texts))
         self.account = Account(n_texts=len(distinct))
@@ -67,9 +112,9 @@ class VectorBuyer:
 
     def _stored(self, key: str, texts: Sequence[str]) -> dict[str, Vector]:
         identities = {vector_identity(key, text): text for text in texts}
-        found = self.store.find(key, identities)
-        self.account.n_stored, self.account.damaged = len(found.vectors), found.damaged
-        return {identities[identity]: vector for identity, vector in found.vectors.items()}
+        found, scan = self.store.find(key, identities)
+        self.account.n_stored, self.account.damaged = len(found), scan.damaged
+        return {identities[identity]: vector for identity, vector in found.items()}
 
     def _made(
         self, texts: Sequence[str], known: dict[str, Vector], writer: VerdictWriter | None
@@ -99,3 +144,14 @@ class VectorBuyer:
         if n_lost:
             raise RuntimeError(f"the embedder left out {n_lost} of {len(missing)} texts; run again")
         return vectors
+
+
+class StoredEmbeddings(dg.ConfigurableResource[Any]):
+    """The vectors: the local folder, or a URI such as ``s3://bucket/embeddings``."""
+
+    uri: str = ""
+    storage_options: dict[str, Any] = Field(default={})
+
+    def open(self) -> EmbeddingStore:
+        """Return the store; nothing is made before the first vector comes."""
+        return EmbeddingStore(UPath(self.uri or embeddings_uri(), **self.storage_options))

@@ -1,15 +1,18 @@
 """Embedders: they turn texts into vectors, or return a failure class."""
 
-import base64
-import binascii
+import functools
+import hashlib
+import itertools
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judgeline.verdict import identity_hash, text_hash
+from resources.config.embeddings import HASHED_DIMENSIONS, EmbedderDefinition
 
 Vector = NDArray[np.float32]
 
@@ -46,7 +49,7 @@ class Embedder(Protocol):
         """Return why a text has no vector, whatever is stored; empty if it may have one."""
         ...
 
-    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
         """Yield what becomes of each text, with its position, in any order."""
         ...
 
@@ -61,17 +64,67 @@ def vector_identity(key: str, text: str) -> str:
     return identity_hash({"embedder": key, "text": text_hash(text)})
 
 
-def as_vector(numbers: Any) -> Vector:
-    """Return numbers as a vector: a list of them, or 32-bit floats in base64."""
-    try:
-        if isinstance(numbers, str):
-            numbers = np.frombuffer(base64.b64decode(numbers, validate=True), "<f4")
-        with np.errstate(over="ignore"):  # what is too large for 32 bits is told below
-            vector = np.asarray(numbers, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError, binascii.Error):
-        raise ValueError("it holds something that is no number") from None
-    if vector.ndim != 1 or vector.size == 0:
-        raise ValueError(f"its shape is {vector.shape}, expected one number after another")
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{int((~np.isfinite(vector)).sum())} of its numbers are not finite")
-    return vector
+_VERSION = "1"
+_WORD = re.compile(r"\w+")
+_KNOWN = 1 << 18  # features remembered: rationales repeat their words
+
+
+class HashedEmbedder:
+    """An embedder of kind ``hashed``: words and word pairs, made here, the same on any machine.
+
+    Each adds 1 or -1 at one place of the vector, by a hash, so that the product of two vectors is
+    on average that of the word counts (K. Weinberger et al. 2009, "Feature Hashing for Large Scale
+    Multitask Learning", ICML, arXiv:0902.2206). It knows nothing of what words mean.
+    """
+
+    is_bought = False
+
+    def __init__(self, dimensions: int) -> None:
+        self._dimensions = dimensions
+        self.counts: Counter[str] = Counter()
+        self.identity: Mapping[str, str] = {
+            "kind": "hashed",
+            "version": _VERSION,
+            "dimensions": str(dimensions),
+        }
+
+    def refusal(self, text: str) -> str:
+        """Return why a text has no vector: it has no words."""
+        return "" if _WORD.search(text) else "empty"
+
+    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
+        """Yield the unit vector of each text, in order; one without words has none."""
+        for position, text in enumerate(texts):
+            yield position, self._embedded(text)
+
+    def _embedded(self, text: str) -> Embedding:
+        words = _WORD.findall(text.lower())
+        pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
+        hashes = np.array([_hash(feature) for feature in (*words, *pairs)], dtype=np.uint64)
+        places = (hashes >> np.uint64(1)) % np.uint64(self._dimensions)
+        signs = 1.0 - 2.0 * (hashes & np.uint64(1))
+        sums = np.bincount(places.astype(np.int64), signs, self._dimensions)
+        norm = float(np.sqrt(sums @ sums))
+        if norm == 0:  # no words, or all of them cancel
+            return Embedding(None, "empty")
+        return Embedding((sums / norm).astype(np.float32))
+
+
+@functools.lru_cache(maxsize=_KNOWN)
+def _hash(feature: str) -> int:
+    digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def open_embedder(definition: EmbedderDefinition) -> Embedder:
+    """Return an embedder; nothing is sent yet."""
+    if definition.kind == "hashed":
+        from resources.embeddings.embedder import HashedEmbedder
+
+        return HashedEmbedder(definition.dimensions or HASHED_DIMENSIONS)
+    # the client takes half a second to import, and hashed vectors do without it
+    from resources.embeddings.served import ServedEmbedder
+    from resources.judges.live.endpoint import find_endpoint
+
+    endpoint = find_endpoint(definition.slug, definition, what="embedding")
+    return ServedEmbedder(definition, endpoint)

@@ -1,19 +1,23 @@
 """Vectors from an endpoint of the OpenAI protocol: hosted, or a server of one's own."""
 
 import asyncio
+import base64
+import binascii
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from resources.config.embeddings import EmbedderDefinition
-from resources.embeddings.embedder import Embedding, Vector, as_vector
+from resources.embeddings.embedder import Embedding, Vector
 from resources.judges.live.bridge import as_completed
 from resources.judges.live.connection import Connection, MalformedReplyError
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.replies import member
-from resources.judges.live.troubles import TROUBLES, Retries, RetryPolicy, Trouble
+from resources.judges.live.troubles import Retries, RetryPolicy, Trouble
 
 _PLAIN = ("text",)
 
@@ -55,7 +59,7 @@ class ServedEmbedder:
             return "empty"
         return "context_overflow" if most is not None and len(text) > most else ""
 
-    def embed(self, texts: Sequence[str]) -> Iterator[tuple[int, Embedding]]:
+    def embed(self, texts: Sequence[str]) -> Generator[tuple[int, Embedding]]:
         """Yield what becomes of each text as it comes, with its position.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
@@ -73,7 +77,7 @@ class ServedEmbedder:
             for number, embeddings in given:
                 yield from zip(batches[number], embeddings, strict=True)
 
-    def _answers(self, batches: list[list[str]]) -> Iterator[tuple[int, list[Embedding]]]:
+    def _answers(self, batches: list[list[str]]) -> Generator[tuple[int, list[Embedding]]]:
         connection = Connection(self._endpoint, self._definition.timeout_s)
         work = partial(self._embedded, connection)
         n_workers = self._definition.concurrency
@@ -106,15 +110,14 @@ class ServedEmbedder:
 
     async def _send(self, connection: Connection, texts: Sequence[str]) -> list[Vector] | Trouble:
         """Return the vectors of the texts, or why they are refused."""
-        attempt = partial(self._attempt, connection, texts)
+        ask = partial(self._attempt, connection, texts)
+        attempt = partial(self._retries.tried, ask, "\n".join(texts))
         outcome = await self._retries.insist(attempt, self.counts)
         if isinstance(outcome, Trouble) and outcome.action == "retry":
             raise EndpointError(self._failed_message(outcome, texts))
         return outcome
 
-    async def _attempt(
-        self, connection: Connection, texts: Sequence[str]
-    ) -> list[Vector] | Trouble:
+    async def _attempt(self, connection: Connection, texts: Sequence[str]) -> list[Vector]:
         await self._retries.until_open()
         self.counts["requests"] += 1
         wanted = self._definition.dimensions
@@ -124,12 +127,9 @@ class ServedEmbedder:
             "model": self._definition.model,
             **({} if wanted is None else {"dimensions": wanted}),
         }
-        try:
-            async with asyncio.timeout(self._definition.timeout_s):
-                reply = await connection.ask("/embeddings", body)
-            vectors = read_vectors(reply, len(texts))
-        except TROUBLES as error:
-            return self._retries.diagnose(error, "\n".join(texts))
+        async with asyncio.timeout(self._definition.timeout_s):
+            reply = await connection.ask("/embeddings", body)
+        vectors = read_vectors(reply, len(texts))
         self.counts["tokens"] += _tokens_of(reply)
         return vectors
 
@@ -176,8 +176,20 @@ def _place(item: Any, n_texts: int) -> int:
 
 
 def _vector(item: Any, place: int) -> Vector:
+    """Return a vector: a list of numbers, or 32-bit floats in base64."""
+    problem, numbers = "", member(item, "embedding")
     try:
-        return as_vector(member(item, "embedding"))
-    except ValueError as error:
-        problem = f"the vector of text {place} is unusable: {error}"
-    raise MalformedReplyError(problem)
+        if isinstance(numbers, str):
+            numbers = np.frombuffer(base64.b64decode(numbers, validate=True), "<f4")
+        with np.errstate(over="ignore"):  # what is too large for 32 bits is told below
+            vector = np.asarray(numbers, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError, binascii.Error):
+        problem = "it holds something that is no number"
+    else:
+        if vector.ndim != 1 or vector.size == 0:
+            problem = f"its shape is {vector.shape}, expected one number after another"
+        elif not np.isfinite(vector).all():
+            problem = f"{int((~np.isfinite(vector)).sum())} of its numbers are not finite"
+    if problem:
+        raise MalformedReplyError(f"the vector of text {place} is unusable: {problem}")
+    return vector

@@ -1,4 +1,4 @@
-"""A judge asked about battles in its form, every answer kept as a row of the form's table."""
+"""A judge asked about battles, each answer a row of its form's table; and verdicts that came."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,13 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from judgeline.io import SCORE_COLUMNS
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer, Progress, once_each
-from resources.judges.calls import call_identity
 from resources.judges.forms.evidence import Tokens, from_value, read_tokens
 from resources.judges.forms.form import Form, Odds, Reading
-from resources.judges.judge import Evidence, Judge, Presentation
+from resources.judges.judge import Evidence, Judge, Presentation, call_identity
 from resources.judges.remedies import reasons_of
+from resources.tables.judging import CHOICE_VERDICTS, VERDICTS
 
 _CHUNK = 5000
 
@@ -31,25 +32,14 @@ def annotate(
 ) -> pd.DataFrame:
     """Return the verdicts of a judge on battles, in the form in which the judge was opened.
 
-    One row per presentation and run, columns as the form's `table`, oriented to the models;
-    failed verdicts keep their failure class and have no values. Runs are counted from
-    `first_replicate`; where counts of runs stand for odds there are as many as the form's
-    `samples`. A `buyer` answers from its store where it can and buys the rest, and the table is
-    the same as if all had been asked now; `on_progress` is called with its account.
-
-    Raises
-    ------
-    ValueError
-        If a battle has no text, or fewer than one replicate is asked for.
-    RuntimeError
-        If the judge does not answer every presentation once, or the buyer's budget is spent.
+    One row per presentation and run, counted from `first_replicate`; where counts of runs stand for
+    odds there are as many as the form's `samples`. A `buyer` answers from its store where it can
+    and buys the rest; `on_progress` is called with its account.
     """
     if n_replicates < 1:
         raise ValueError(f"n_replicates is {n_replicates}; a judge must be asked at least once")
     form = judge.form
-    shown = form.present(battles, n_runs(form, judge.evidence, n_replicates))
-    if first_replicate:
-        shown = [replace(one, replicate=one.replicate + first_replicate) for one in shown]
+    shown = runs_of(form, judge.evidence, battles, n_replicates, first_replicate)
     if buyer is None:
         readings: Iterable[Reading] = _asked(judge, shown)
     else:
@@ -66,6 +56,14 @@ def annotate(
 def n_runs(form: Form, evidence: Evidence, n_replicates: int) -> int:
     """Return the runs of each presentation: more where counts of them stand for odds."""
     return max(n_replicates, form.samples) if evidence == "samples" else n_replicates
+
+
+def runs_of(
+    form: Form, evidence: Evidence, battles: pd.DataFrame, n_replicates: int, first: int
+) -> list[Presentation]:
+    """Return the presentations of battles in every run, counted from the first one's number."""
+    shown = form.present(battles, n_runs(form, evidence, n_replicates))
+    return [replace(one, replicate=one.replicate + first) for one in shown] if first else [*shown]
 
 
 def _asked(judge: Judge, shown: Sequence[Presentation]) -> list[Reading]:
@@ -188,3 +186,43 @@ def _bare_text(row: "pd.Series[Any]", form: Form) -> str:
     else:
         remedy = "See log_probabilities of these rows, or set log_probabilities: off"
     return f"{reason}. {remedy}"
+
+
+_WHOLE = (0.0, 0.5, 1.0)
+
+
+def recorded_marks(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
+    """Return the published verdicts of a judge on the battles at hand."""
+    published = verdicts[verdicts["judge"].eq(slug)]
+    if published.empty:
+        there = ", ".join(sorted(verdicts["judge"].unique())) or "none at all"
+        raise ValueError(
+            f"no recorded verdicts of judge {slug!r} came with this corpus (it has: {there}); "
+            "name one of those in config/judges.yaml, or choose a judge of another kind"
+        )
+    rows = published[published["battle_id"].isin(battles["battle_id"])]
+    return VERDICTS.filled(rows).reset_index(drop=True)
+
+
+def recorded_choices(verdicts: pd.DataFrame, battles: pd.DataFrame, slug: str) -> pd.DataFrame:
+    """Return the published preferences of a judge on the battles at hand, as choices.
+
+    A published mean of both orders is a probability, and so is every preference of a judge some of
+    whose preferences are neither a win nor a draw. Empty if the judge has scores; failed ones are
+    kept if no verdict of the judge has.
+    """
+    rows = verdicts[verdicts["judge"].eq(slug) & verdicts["battle_id"].isin(battles["battle_id"])]
+    if rows[list(SCORE_COLUMNS)].notna().any(axis=None) or rows["recorded_outcome"].isna().all():
+        rows = rows.head(0)
+    share = rows["recorded_outcome"].astype("float64").where(rows["status"].eq("ok"))
+    whole = share.isin(_WHOLE)
+    weighted = bool((share.notna() & ~whole).any())
+    chance = share.where(rows["order"].eq("mean") | weighted)
+    table = rows.assign(
+        choice=share.where(whole),
+        p_a=chance,
+        p_tie=chance * 0.0,
+        p_b=1 - chance,
+        evidence=chance.notna().map({True: "published", False: "none"}).astype("str"),
+    )
+    return CHOICE_VERDICTS.filled(table).reset_index(drop=True)

@@ -1,10 +1,16 @@
-"""A hard cap on the calls, tokens or money of judges."""
+"""Hard caps on the calls, tokens or money of judges, and the cost of a request."""
 
+import json
 import re
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple, Self
+from operator import add, sub
+from typing import Any, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field
 
 _LIMIT = re.compile(
     r"\s*(?P<amount>\d+(?:[_,]\d{3})*(?:\.\d+)?)(?P<scale>[kM]?)\s*(?P<unit>calls|tokens|[A-Z]{3})?\s*"
@@ -22,19 +28,18 @@ class Cost(NamedTuple):
 
     def plus(self, other: "Cost") -> "Cost":
         """Return the sum of two costs."""
-        return Cost(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Cost(*map(add, self, other))
 
     def minus(self, other: "Cost") -> "Cost":
         """Return the difference of two costs."""
-        return Cost(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return Cost(*map(sub, self, other))
 
 
 class Budget:
     """A hard cap on paid requests, on tokens or on money, shared by everything that draws on it.
 
-    The asking side reserves the most that a request can cost before it is sent, and settles what
-    it did cost: the cap holds for what is in flight, too. None is no cap. `spent` is what is
-    settled, and `has_refused` whether anything was ever refused, if only for the moment.
+    The most that a request can cost is reserved before it is sent, and its cost settled after: the
+    cap holds for what is in flight, too. None is no cap; `spent` is what is settled.
     """
 
     def __init__(
@@ -185,3 +190,108 @@ def _limit(text: str) -> dict[str, object]:
     if amount != int(amount):
         raise ValueError(f"the budget {text!r} is no whole number of {unit}")
     return {unit: int(amount)}
+
+
+_ENVELOPE = 64  # tokens that a chat template adds to a message, at most
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_MOST_BYTES_PER_TOKEN = 16  # prose has three to five, code two to four
+
+
+class Price(BaseModel):
+    """Price of a million prompt and completion tokens, in a currency of three capital letters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    prompt: float = Field(ge=0, strict=True)
+    completion: float = Field(ge=0, strict=True)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the price of some tokens."""
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
+
+
+class Usage(NamedTuple):
+    """Tokens that a reply states, and the bytes of the texts that they were counted in."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    prompt_bytes: int
+    answer_bytes: int
+
+
+def most_of(
+    messages: Sequence[Mapping[str, str]], request: dict[str, Any], price: Price | None
+) -> Cost:
+    """Return the most that a request can cost: a token is at least one byte of its text."""
+    schema = json.dumps(request.get("response_format", ""))
+    prompt = text_bytes(messages) + len(schema) + _ENVELOPE * len(messages)
+    return priced(prompt, max(request.get(name, 0) for name in _LIMITS), price)
+
+
+def least_tokens(n_bytes: int) -> int:
+    """Return the floor under the tokens of a text: fewer were made up, not counted."""
+    return n_bytes // _MOST_BYTES_PER_TOKEN
+
+
+def text_bytes(messages: Sequence[Mapping[str, str]]) -> int:
+    """Return the bytes of the texts of messages."""
+    return sum(len(message["content"].encode()) for message in messages)
+
+
+def may_be_billed(status: int, failure: str) -> bool:
+    """Return whether a request that failed with an HTTP status may have been worked on.
+
+    A gateway that gives up leaves the model writing, a filter has read the prompt, and an answer
+    that was cut in its thoughts was thought.
+    """
+    worked_on = status >= 500 and status not in (501, 503, 529)
+    return worked_on or status == 408 or failure in ("content_filter", "truncated")
+
+
+def priced(prompt_tokens: int, completion_tokens: int, price: Price | None) -> Cost:
+    """Return the cost of one request with so many tokens."""
+    money = price.of(prompt_tokens, completion_tokens) if price else 0.0
+    return Cost(1, prompt_tokens, completion_tokens, money)
+
+
+@dataclass(repr=False)
+class Meter:
+    """Counts requests against a budget: what each may cost before it is sent, and its cost after.
+
+    `counts` is added ``implausible_usage``; the first of it is a warning.
+    """
+
+    budget: Budget
+    price: Price | None
+    counts: Counter[str]
+    warn: Callable[[str], None]
+
+    def cost(self, usage: Usage, most: Cost) -> Cost:
+        """Return the cost of an answered request.
+
+        Usage that is missing, or below a floor of one token per 16 bytes, counts as the
+        reservation `most`. Usage above the reservation is clamped to it; an answer longer than the
+        limit counts up to its bytes.
+        """
+        stated, sizes = usage[:2], usage[2:]
+        if not all(stated):
+            return most
+        limits = most.prompt_tokens, max(most.completion_tokens, usage.answer_bytes)
+        clamped = min(stated[0], limits[0]), min(stated[1], limits[1])
+        is_low = any(n < least_tokens(size) for n, size in zip(stated, sizes, strict=True))
+        cost = most if is_low else priced(*clamped, self.price)
+        if is_low or clamped != stated:
+            self._note_implausible(usage, cost)
+        return cost
+
+    def _note_implausible(self, usage: Usage, cost: Cost) -> None:
+        if not self.counts["implausible_usage"]:
+            self.warn(
+                f"implausible usage: the endpoint states {usage.prompt_tokens:,} + "
+                f"{usage.completion_tokens:,} tokens for a prompt of {usage.prompt_bytes:,} bytes "
+                f"and an answer of {usage.answer_bytes:,} bytes; the budget counts "
+                f"{cost.prompt_tokens:,} + {cost.completion_tokens:,} instead, and treats every "
+                "such answer alike"
+            )
+        self.counts["implausible_usage"] += 1

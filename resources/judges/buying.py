@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,10 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from resources.judges.budget import Budget, Cost, JointBudget
-from resources.judges.calls import call_identity, call_parts, judge_key
+from judgeline.report import shortened
+from resources.judges.budget import Budget, Cost, JointBudget, Price
 from resources.judges.forms.form import Reading, read
-from resources.judges.judge import Answer, Judge, Presentation
+from resources.judges.judge import Answer, Judge, Presentation, call_identity, call_parts, judge_key
+from resources.judges.remedies import MOST_REASONS
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import VerdictWriter
 
@@ -27,6 +28,8 @@ RETRIED_ONCE = frozenset({"truncated", "parse_error", "echo"})
 filter or a text that is too long would only be paid for again."""
 
 _CHUNK = 2000
+_LONGEST_WORDS = 100
+_MOST_MODELS = 5
 _SAID = ("reply_model", "system_fingerprint", "said")
 _FIELDS = ("answer", "failure", "prompt_tokens", "completion_tokens", "log_probabilities", *_SAID)
 
@@ -39,11 +42,9 @@ class BudgetError(RuntimeError):
 class Account:
     """Counts of one annotation's calls; battles with equal texts share one.
 
-    Of those needed, some were asked; some of them had failed before (`n_retried`). Tokens are of
-    the answers given now. `failed` and `reasons` count answers that say nothing, by failure class
-    and the server's words: those given now while it runs, all in the end. The budget is also
-    `charged` for requests that may have been billed without an answer. Files in the store without
-    answers are damaged, or left unfinished by a writer that was killed.
+    Tokens are of the answers given now. `failed` and `reasons` count those given now while it runs,
+    all in the end. The budget is also `charged` for requests that may have been billed without an
+    answer.
     """
 
     n_calls: int = 0
@@ -69,6 +70,45 @@ class Account:
             self.failed[status] += 1
             self.reasons[status, answer.said or ""] += 1
 
+    def text(self, slug: str, price: Price | None) -> str:
+        """Return how far a judge is, in a line: rate, time left, failures and what was spent."""
+        parts = [f"{slug} answered {self.n_resumed + self.n_asked:,} of {self.n_calls:,}"]
+        if self.seconds > 0:
+            rate = self.n_asked / self.seconds
+            left = (self.n_needed - self.n_asked) / rate
+            parts += [f"{rate:,.1f}/s", f"{_duration(left)} left"]
+        if n_failed := self.failed.total():
+            parts.append(f"{n_failed:,} failed{_mostly(self.reasons)}")
+        tokens, counted = self.prompt_tokens + self.completion_tokens, sum(self.charged[1:3])
+        more = f" ({counted:,} counted)" if counted > tokens else ""
+        money = f", {self.charged.money:,.4f} {price.currency}" if price else ""
+        parts.append(f"{tokens:,} tokens{more}{money}")
+        return ", ".join(parts)
+
+    def entries(self, judge: Judge, price: Price | None) -> dict[str, Any]:
+        """Return the account of a finished annotation: calls, tokens, money, failures, endpoint."""
+        entries = {
+            "n_calls": self.n_calls,
+            "n_resumed": self.n_resumed,
+            "n_asked": self.n_asked,
+            "n_retried": self.n_retried,
+            "prompt_tokens_bought": self.prompt_tokens,
+            "completion_tokens_bought": self.completion_tokens,
+            "tokens_charged": sum(self.charged[1:3]),
+            "seconds_asking": round(self.seconds, 3),
+            "failures": dict(self.failed),
+            "failure_reasons": [
+                {"status": status, "said": said, "answers": n}
+                for (status, said), n in self.reasons.most_common(MOST_REASONS)
+            ],
+            "damaged_files": [*self.damaged, *self.unfinished],
+        }
+        if price is not None:
+            entries |= {"spent": round(self.charged.money, 6), "currency": price.currency}
+        if self.n_asked:
+            entries["endpoint"] = {**getattr(judge, "metadata", {}), **getattr(judge, "counts", {})}
+        return entries
+
 
 Progress = Callable[[Account], None]
 
@@ -77,11 +117,10 @@ Progress = Callable[[Account], None]
 class Buyer:
     """Returns stored answers and buys the missing ones; `account` counts the last call.
 
-    Failures of `retried` are asked for again, however often they were; those of `retried_once` a
+    Failures of `retried` are asked for again, however often they were; those of `RETRIED_ONCE` a
     second time and no more. Replicates below `n_covered` belong to another table: of those only
-    transport errors are retried here. `on_wait` is called when another process is buying from the
-    same judge and has to end first. `turn` gives what is entered before anything is asked for,
-    and may wait: a place at the judge's endpoint, say. What the store answers needs none.
+    transport errors are retried here. `turn` gives what is entered before anything is asked, and
+    may wait: a place at the judge's endpoint, say.
     """
 
     store: VerdictStore
@@ -89,7 +128,6 @@ class Buyer:
     retried: Collection[str] = RETRIED
     on_wait: Callable[[], None] | None = None
     account: Account = field(default_factory=Account)
-    retried_once: Collection[str] = RETRIED_ONCE
     n_covered: int = 0
     turn: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
 
@@ -99,7 +137,7 @@ class Buyer:
         What fails for the judge's own sake is not asked for a second time by itself, and only as
         the runs that are the table's own if `retried` names it.
         """
-        return replace(self, retried_once=(), n_covered=n_covered, account=Account())
+        return replace(self, n_covered=n_covered, account=Account())
 
     def missing(
         self, judge: Judge, presentations: Sequence[Presentation]
@@ -121,8 +159,7 @@ class Buyer:
         """Return a reading per presentation, in their order, once all answers are stored.
 
         Each call is asked for at most once, and stored within seconds of its answer. Of several
-        processes on one machine only one at a time buys from a judge; the others wait, and find
-        what it bought.
+        processes on one machine only one at a time buys from a judge.
         """
         calls, key = _distinct(judge, presentations), judge_key(judge)
         found, needed = pd.DataFrame(), dict[str, Presentation]()
@@ -156,11 +193,11 @@ class Buyer:
     ) -> dict[str, Presentation]:
         """Return the calls that are not answered, or answered with what may be mended."""
         fates = zip(found["identity"], found["status"], found["n_attempts"], strict=True)
-        settled = set()
+        settled, once = set(), frozenset[str]() if self.n_covered else RETRIED_ONCE
         for identity, status, n_attempts in fates:
             is_covered = calls[identity].replicate < self.n_covered
             retried = RETRIED if is_covered else self.retried
-            if not is_retried(status, n_attempts, retried, self.retried_once):
+            if not is_retried(status, n_attempts, retried, once):
                 settled.add(identity)
         return {identity: shown for identity, shown in calls.items() if identity not in settled}
 
@@ -216,7 +253,7 @@ def is_retried(
 
 def once_each(
     given: Iterator[tuple[int, Reading]], n_presentations: int
-) -> Iterator[tuple[int, Reading]]:
+) -> Generator[tuple[int, Reading]]:
     """Yield the readings of a judge; RuntimeError at a second one of a presentation."""
     is_open = bytearray(b"\x01") * n_presentations
     for position, reading in given:
@@ -269,10 +306,7 @@ def _in_order(
     judge: Judge,
     fresh: Mapping[str, tuple[str, Any]],
 ) -> Iterator[Reading]:
-    """Yield the answer to each presentation; `fresh` has status and value of those read before.
-
-    A chunk at a time, since many answers are much text.
-    """
+    """Yield the answer to each presentation; `fresh` has status and value of those read before."""
     identities = [call_identity(judge, shown) for shown in presentations]
     rows = pd.Index(found["identity"]).get_indexer(pd.Index(identities))
     if (n_lost := int((rows < 0).sum())) > 0:
@@ -289,3 +323,39 @@ def _in_order(
         ):
             known = fresh.get(identity)
             yield Reading(shown, answer, *known) if known else read(shown, answer, judge.form)
+
+
+def models_named(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Return the commonest models and versions that answers name, with how many name each."""
+    named = answers.reindex(columns=["reply_model", "system_fingerprint"])
+    return {
+        name: named[name].dropna().value_counts().head(_MOST_MODELS).to_dict() for name in named
+    }
+
+
+def several_models_message(named: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a warning where answers of one judge name several models or versions, or nothing."""
+    several = [
+        f"{name} ({', '.join(f'{value} {n:,}' for value, n in counts.items())})"
+        for name, counts in named.items()
+        if len(counts) > 1
+    ]
+    if not several:
+        return ""
+    return (
+        f"The answers of this judge differ in {' and '.join(several)}: an alias moved, or a router "
+        "asked another model. Name a dated model in config/judges.yaml, or set 'expect_model' to "
+        "prefix or exact."
+    )
+
+
+def _mostly(reasons: Counter[tuple[str, str]]) -> str:
+    """Return the commonest words about failures, where a server had any."""
+    spoken = Counter({said: n for (_, said), n in reasons.items() if said})
+    return f" (mostly: {shortened(spoken.most_common(1)[0][0], _LONGEST_WORDS)})" if spoken else ""
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

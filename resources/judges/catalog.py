@@ -8,11 +8,11 @@ from resources.arena.simulation import arena_options
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.config.paths import config_dir, home
-from resources.judges.forms.form import Prompt
+from resources.judges.forms.form import Prompt, require_template
 from resources.judges.forms.registered import FORM_TABLES, FormName, form_with
 from resources.judges.judge import Judge
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.live.endpoint import find_endpoint
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge
 
@@ -25,8 +25,7 @@ def open_judge(
 ) -> Judge:
     """Return a judge that is ready to answer about a corpus, asked in one form.
 
-    ValueError if its kind cannot judge this corpus, it is not asked in this form, or it cannot be
-    opened as configured. A judge of kind ``vllm`` runs its server at `hosting` once it is asked.
+    ValueError if its kind cannot judge this corpus, or it is not asked in this form.
     """
     hosting = hosting or Hosting()
     if definition.kind != "recorded" and form not in definition.asks:
@@ -65,10 +64,10 @@ def _open_builtin(definition: JudgeDefinition, corpus: CorpusDefinition, form: F
         )
     options = arena_options(corpus.arena, corpus.seed, corpus.slug)
     prompts = write_prompts(options.n_prompts, options.seed)
-    judge = BuiltinJudge(definition.builtin, definition.family, prompts, read_template())
+    simulated = (definition.builtin, definition.family, prompts, read_template())
     if form == "rubric":
-        return judge
-    return BuiltinFormJudge(judge, prompt_of(definition, form))
+        return BuiltinJudge(*simulated)
+    return BuiltinFormJudge(*simulated, prompt_of(definition, form))
 
 
 def read_template(path: Path | None = None) -> str:
@@ -88,7 +87,6 @@ def open_served(
     """Return a judge behind an endpoint; nothing is sent yet."""
     # the client takes half a second to import, and simulated judges do without it
     from resources.judges.batch.judge import BatchJudge, LiveJudge
-    from resources.judges.live.endpoint import find_endpoint
     from resources.judges.live.judge import Site
 
     hosting = hosting or Hosting()
@@ -109,8 +107,6 @@ def in_form(definition: JudgeDefinition, form: FormName) -> JudgeDefinition:
 
 def prompt_of(definition: JudgeDefinition, form: FormName = "rubric") -> Prompt:
     """Return the prompt of a served judge, checked."""
-    from resources.judges.live.prompt import require_template
-
     asked = form_with(form, definition)
     # an absolute path stays itself
     file = config_dir() / "prompts" / (asked.template or definition.template)
@@ -123,8 +119,6 @@ def missing_variable(definition: JudgeDefinition) -> str:
     """Return why a judge has no key or no URL, with the variable; empty if it has both."""
     if definition.kind != "openai":
         return ""
-    from resources.judges.live.endpoint import find_endpoint
-
     try:
         return find_endpoint(definition.slug, definition).no_key
     except ValueError as error:
@@ -132,16 +126,12 @@ def missing_variable(definition: JudgeDefinition) -> str:
 
 
 def was_probed(definition: JudgeDefinition, form: FormName = "rubric") -> bool:
-    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports.
-
-    Before that, no verdict of the judge can be stored: what it supports is in their identity.
-    """
-    from resources.judges.live.endpoint import find_endpoint
+    """Return whether the endpoint of a judge of kind ``openai`` was ever asked what it supports."""
     from resources.judges.live.probe import remembered
 
     place = definition.endpoint_name or find_endpoint(definition.slug, definition).url
     model = definition.model
-    found = remembered(home() / "endpoints", place, model) if model else None
+    found = remembered(home(), place, model) if model else None
     if found is None:
         return False
     needs_more = form_with(form, definition).needs_alternatives and found.log_probabilities

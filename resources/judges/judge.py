@@ -1,13 +1,12 @@
-"""The judge protocol: a judge is shown two completions and answers in text.
-
-Simulated and served judges stand behind the same protocol, so that what reads their answers
-cannot tell them apart.
-"""
+"""Judges, their presentations and answers, and the identity of a call for ever."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import pandas as pd
+
+from judgeline.verdict import identity_hash, text_hash
 from resources.judges.budget import Budget
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ class Presentation:
     """One question with two completions in the order in which the judge sees them.
 
     Order ``AB`` shows model A's completion first; `replicate` counts repeated runs from 0. The
-    model names are for simulations and never shown to a served judge. `question_id` is of
-    presentations with one completion, whose `battle_id` is the completion's.
+    model names are for simulations. `question_id` is of presentations with one completion, whose
+    `battle_id` is the completion's.
     """
 
     battle_id: str
@@ -54,9 +53,8 @@ class Presentation:
 class Answer:
     """What came back: text, or a failure class, or the text of a failed answer; and tokens.
 
-    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``, where they
-    were asked for. `reply_model` and `system_fingerprint` are the names that the server gave of
-    what answered; `said` is the server's reason for a failure, without keys.
+    `log_probabilities` is JSON, ``[[token, logprob, [[token, logprob], ...]], ...]``. The server
+    named `reply_model` and `system_fingerprint`; `said` is its reason for a failure, without keys.
     """
 
     text: str | None
@@ -72,12 +70,15 @@ class Answer:
 class Judge(Protocol):
     """A judge ready to answer.
 
-    `identity` names everything but the presentation that determines an answer, as text. One that
-    has to know which failures are stored has a method ``acknowledge(stored)``, called before it is
-    asked for them again, with the time of each by identity of the call.
+    One that has to know
+    which failures are stored has a method ``acknowledge(stored)``, called before it is asked for
+    them again, with the time of each by identity of the call.
     """
 
-    identity: Mapping[str, str]
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """Everything but the presentation that determines an answer."""
+        ...
 
     @property
     def form(self) -> "Form":
@@ -94,8 +95,92 @@ class Judge(Protocol):
     ) -> Iterator[tuple[int, "Reading"]]:
         """Yield answers, read as they come, each with the position of its presentation.
 
-        Everything that is paid for is reserved in the budget before it is asked, and settled
-        after. A presentation goes without an answer only where the budget refused it; none
-        gets two.
+        Everything that is paid for is reserved in the budget before. A presentation goes without an
+        answer only where the budget refused it; none gets two.
         """
         ...
+
+
+ORDERS: tuple[str, str] = ("AB", "BA")
+
+ORIGIN: tuple[str, ...] = (
+    "prompt_version",
+    "template_hash",
+    "judge_model",
+    "judge_revision",
+    "judge_identity",
+)
+"""What `origin_of` says of a judge; what the judge does not have is left out."""
+
+_NAMED = {
+    "prompt_version": "version",
+    "template_hash": "template",
+    "judge_model": "model",
+    "judge_revision": "revision",
+}
+_TEXTS = ("instruction", "completion_a", "completion_b")
+_SHOWN = ("instruction", "first_completion", "second_completion")
+_LONGEST_SETTING = 500
+
+
+def present(battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
+    """Return every presentation of battles, in their order: replicates, then both orders."""
+    require_texts(battles)
+    columns = ["battle_id", "instruction", "completion_a", "completion_b", "model_a", "model_b"]
+    return [
+        Presentation(battle, order, replicate, question, *texts, *models)
+        for battle, question, text_a, text_b, model_a, model_b in zip(
+            *(battles[column].tolist() for column in columns), strict=True
+        )
+        for replicate in range(n_replicates)
+        for order, texts, models in (
+            ("AB", (text_a, text_b), (model_a, model_b)),
+            ("BA", (text_b, text_a), (model_b, model_a)),
+        )
+    ]
+
+
+def require_texts(battles: pd.DataFrame) -> None:
+    """Raise ValueError if a battle lacks its question or a completion."""
+    silent = battles[list(_TEXTS)].isna().any(axis=1)
+    if silent.any():
+        battle = battles.loc[silent, "battle_id"].iloc[0]
+        raise ValueError(
+            f"{int(silent.sum())} of {len(battles)} battles have no text to judge, the first is "
+            f"{battle!r}; use a judge of kind 'recorded', or a corpus that publishes its texts"
+        )
+
+
+def call_identity(judge: Judge, presentation: Presentation) -> str:
+    """Return the hash of everything that determines an answer: judge, texts in order, run."""
+    return identity_hash(_whole_parts(judge, presentation))
+
+
+def call_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
+    """Return the parts that `call_identity` hashes, each short: texts by their own hash."""
+    return {
+        name: text_hash(value) if name in _SHOWN or len(value) > _LONGEST_SETTING else value
+        for name, value in _whole_parts(judge, presentation).items()
+    }
+
+
+def _whole_parts(judge: Judge, presentation: Presentation) -> dict[str, str]:
+    return {
+        **{f"judge.{name}": value for name, value in judge.identity.items()},
+        **{name: getattr(presentation, name) for name in _SHOWN},
+        "replicate": str(presentation.replicate),
+    }
+
+
+def judge_key(judge: Judge) -> str:
+    """Return the name under which a judge's answers are stored; another judge has another."""
+    return identity_hash(judge.identity)[:32]
+
+
+def origin_of(judge: Judge) -> dict[str, str]:
+    """Return prompt, model, revision and identity of a judge, as recorded with its answers."""
+    identity = judge.identity
+    named = {name: identity.get(part, "") for name, part in _NAMED.items()}
+    return {name: value for name, value in named.items() if value} | {
+        "judge_identity": judge_key(judge)
+    }

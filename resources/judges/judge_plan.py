@@ -1,7 +1,7 @@
 """Plan of a judge before anything is asked: its calls, tokens and price, in numbers and words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +10,13 @@ import pandas as pd
 
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
-from resources.judges.annotation import n_runs
+from resources.judges.annotation import n_runs, runs_of
+from resources.judges.budget import least_tokens, most_of
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_judge, prompt_of, was_probed
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.registered import FormName, form_with
-from resources.judges.judge import Evidence, Judge, Presentation
-from resources.judges.live.costs import least_tokens, most_of
+from resources.judges.judge import Evidence, Judge, Presentation, call_identity, judge_key
 from resources.judges.live.fields import ServedFields
 
 BYTES_PER_TOKEN = 4.0
@@ -31,8 +30,8 @@ _ANSWERS_LOOKED_AT = 500
 class TokenEstimate(NamedTuple):
     """Expected tokens of some calls, the most that they can cost, and where the numbers are from.
 
-    `most_tokens` counts every byte of a prompt as a token and every answer at its full length,
-    once: repairs and lost requests come on top.
+    `most_` counts every byte of a prompt as a token and every answer at its full length, once:
+    repairs and lost requests come on top.
     """
 
     prompt_tokens: int
@@ -50,18 +49,17 @@ def _total(estimates: Mapping[str, TokenEstimate]) -> TokenEstimate:
     """Return the sum of estimates by name; where they rest on different things it says so."""
     bases = {estimate.basis for estimate in estimates.values()}
     named = [f"{name}: {estimate.basis}" for name, estimate in estimates.items()]
-    sums = [sum(one[place] for one in estimates.values()) for place in range(4)]
-    return TokenEstimate(*sums, bases.pop() if len(bases) == 1 else "; ".join(named))
+    sums = map(sum, zip(*(estimate[:4] for estimate in estimates.values()), strict=True))
+    return TokenEstimate._make([*sums, bases.pop() if len(bases) == 1 else "; ".join(named)])
 
 
 class Expected(NamedTuple):
     """Expected calls of a judge in one form, and how many of them are stored.
 
-    `tokens` is None for judges that are not served, and where nothing would be asked; `note` says
-    what would change the number of calls.
+    `tokens` is None where nothing served is asked; `note` says what would change the calls.
     """
 
-    needed: list[Presentation]
+    n_needed: int
     n_stored: int
     tokens: TokenEstimate | None
     note: str
@@ -71,9 +69,8 @@ class Expected(NamedTuple):
 class JudgePlan:
     """Calls of a judge's plan, and calls that the verdict store answers.
 
-    Judges that are not served have no tokens, and judges without a price no money. What the
-    ratings' intervals would gain (`half_width`), what would change the number of calls (`note`)
-    and the cap that stops the run before they are made (`cut_short`) are words, or empty.
+    What the ratings' intervals would gain (`half_width`), what would change the number of calls
+    (`note`) and the cap that stops the run before them (`cut_short`) are words, or empty.
     """
 
     judge: str
@@ -112,30 +109,27 @@ def plan_of(
 ) -> JudgePlan:
     """Return the plan of a judge, from its expected calls in each form."""
     n_stored = sum(one.n_stored for one in asked.values())
-    n_needed = {form: len(one.needed) for form, one in asked.items()}
+    n_needed = {form: one.n_needed for form, one in asked.items()}
     if not any(n_needed.values()):
         return JudgePlan(judge.slug, partition, 0, n_stored)
     counted = {form: one.tokens for form, one in asked.items() if one.tokens is not None}
     tokens, price = _total(counted) if counted else None, judge.price_per_million
-    plan = JudgePlan(
+    money = most_money = None
+    if price and tokens:
+        money = price.of(tokens.prompt_tokens, tokens.completion_tokens)
+        most_money = price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens)
+    return JudgePlan(
         judge.slug,
         partition,
         sum(n_needed.values()),
         n_stored,
         tokens,
-        half_width=half_width,
-        by_form=n_needed,
-        note="; ".join(filter(None, (one.note for one in asked.values()))),
-    )
-    if price is None:
-        return plan
-    if tokens is None:
-        return replace(plan, currency=price.currency)
-    return replace(
-        plan,
-        money=price.of(tokens.prompt_tokens, tokens.completion_tokens),
-        most_money=price.of(tokens.most_prompt_tokens, tokens.most_completion_tokens),
-        currency=price.currency,
+        money,
+        most_money,
+        price.currency if price else "",
+        half_width,
+        n_needed,
+        "; ".join(filter(None, (one.note for one in asked.values()))),
     )
 
 
@@ -178,19 +172,18 @@ def expect_calls(
     """Return the expected calls of a judge about battles.
 
     `more` is shown besides by the reliability panel, whose first runs are calls of the verdicts
-    too. `n_replicates` is that of the judge by default; runs before `first_replicate` are asked by
-    others.
+    too; runs before `first_replicate` are asked by others.
     """
     asked, n_times = form_with(form, judge), n_replicates or judge.replicates
 
     def shown(evidence: Evidence) -> list[Presentation]:
-        presentations = asked.present(battles, n_runs(asked, evidence, n_times))
-        return [replace(one, replicate=one.replicate + first_replicate) for one in presentations]
+        return runs_of(asked, evidence, battles, n_times, first_replicate)
 
-    def tokens(answered: Answered | None) -> TokenEstimate | None:
-        if not needed or judge.kind not in ("openai", "vllm"):
-            return None
-        return estimate_tokens(judge, prompt_of(judge, form), needed, answered)
+    def expected(n_stored: int, answered: Answered | None, note: str = "") -> Expected:
+        is_served = needed and judge.kind in ("openai", "vllm")
+        prompt = prompt_of(judge, form) if is_served else None
+        tokens = estimate_tokens(judge, prompt, needed, answered) if prompt else None
+        return Expected(len(needed), n_stored, tokens, note)
 
     if judge.kind == "openai" and not was_probed(judge, form):  # a dry run asks nobody anything
         is_off = judge.log_probabilities_of(form) == "off"
@@ -200,8 +193,7 @@ def expect_calls(
         note = (
             f"{form}: each question {n_more} times instead if the endpoint has no log-probabilities"
         )
-        is_open = asked.needs_alternatives and not is_off
-        return Expected(needed, 0, tokens(None), note if is_open else "")
+        return expected(0, None, note if asked.needs_alternatives and not is_off else "")
     opened = open_judge(judge, corpus, form=form)
     presentations = shown(opened.evidence)
     needed, n_stored = buyer.missing(opened, presentations)
@@ -210,8 +202,7 @@ def expect_calls(
         needed = list({call_identity(opened, one): one for one in (*needed, *further)}.values())
         presentations += more
         n_stored = len({call_identity(opened, one) for one in presentations}) - len(needed)
-    answered = _answered(opened, presentations, buyer) if n_stored else None
-    return Expected(needed, n_stored, tokens(answered), "")
+    return expected(n_stored, _answered(opened, presentations, buyer) if n_stored else None)
 
 
 def _texts(shown: Presentation) -> tuple[str, str, str, int]:
@@ -233,9 +224,8 @@ def estimate_tokens(
 ) -> TokenEstimate:
     """Return the tokens that calls would take.
 
-    Prompts are counted with the model's tokenizer where it lies on this machine, else by the
-    stored answers of the same judge, else by their bytes; the `basis` says which. Bytes are
-    those of all prompts; of many, some drawn at random tell how many tokens a byte has.
+    Prompts are counted with the model's tokenizer where it lies on this machine, else by stored
+    answers of the same judge, else by their bytes; the `basis` says which.
     """
     if not needed:
         return TokenEstimate(0, 0, 0, 0, "nothing to ask")
@@ -287,11 +277,7 @@ def _counted(answered: Answered | None, prompt: Prompt) -> Answered:
 
 
 def find_tokenizer(fields: ServedFields) -> Callable[[str], int] | None:
-    """Return the token counter of the judge's model, without any download.
-
-    From the model's folder or the hub's local cache, if the package ``tokenizers`` is there;
-    None otherwise.
-    """
+    """Return the token counter of the judge's model, without any download."""
     try:
         from tokenizers import Tokenizer
     except ImportError:

@@ -29,10 +29,7 @@ _MAY_PASS = ("408", "409", "425", "429")
 
 
 def remedy_text(failure: str, said: str) -> str:
-    """Return the remedy of a failure, by its class and the server's words.
-
-    A request that never reached the judge differs from one that its server turned down.
-    """
+    """Return the remedy of a failure, by its class and the server's words."""
     if failure != "transport":
         return REMEDIES.get(failure, "look at `answer` of these rows")
     if may_pass(failure, said):
@@ -47,10 +44,7 @@ def may_pass(failure: str, said: str) -> bool:
 
 
 def reasons_of(failed: pd.DataFrame) -> Counter[tuple[str, str]]:
-    """Return how many failed verdicts there are of each class and the server's words.
-
-    Tables of older versions have no words.
-    """
+    """Return how many failed verdicts there are of each class and the server's words."""
     words = failed.reindex(columns=["status", "said"]).astype("str").fillna("")
     return Counter(zip(words["status"], words["said"], strict=True))
 

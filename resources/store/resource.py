@@ -11,7 +11,7 @@ from resources.judges.judge import FAILURES
 from resources.store.verdicts import VerdictStore
 
 
-class StoredVerdicts(dg.ConfigurableResource):
+class StoredVerdicts(dg.ConfigurableResource[Any]):
     """The verdict store: the local folder, or a URI such as ``s3://bucket/verdicts``.
 
     `retry_also` names failure classes to ask for again beside those that always are.

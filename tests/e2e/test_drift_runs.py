@@ -21,6 +21,7 @@ import yaml
 from fault_server import FaultServer, serving, shown_texts
 
 from assets.partitions import corpus_judge_key, register
+from assets.reliability.drift import FIRST_REPLICATE
 from judgeline.reliability.drift import UNITS
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES
@@ -28,7 +29,6 @@ from pipelines.commands.run import run_lineage
 from pipelines.definitions import build_definitions
 from pipelines.sensors.weekly import NOBODY_WATCHED, drift_watch
 from resources.config.catalog import Catalog
-from resources.judges.epochs import FIRST_REPLICATE
 from resources.store.writing import FLUSH_SECONDS
 from resources.tables.store import ParquetTables
 
@@ -352,7 +352,7 @@ def test_a_lost_table_brings_no_old_answers_back_as_new(make_watched, monkeypatc
     assert watched.watch().success  # as if the run had been stopped before it wrote the table
     assert watched.n_asked == n_asked
     (watched.home / "tables" / "drift_answers" / "c" / "j.parquet").unlink()
-    monkeypatch.setattr("resources.judges.epochs.JUST_NOW", datetime.timedelta(0))
+    monkeypatch.setattr("assets.reliability.drift.JUST_NOW", datetime.timedelta(0))
     assert watched.watch().success
     assert watched.n_asked == n_asked + 2 * N_WATCHED
     assert watched.n_epochs == 2

@@ -17,7 +17,7 @@ from installation import Installation, contested, graded
 from weather import LASTING, PASSING, LastingStorm, PassingStorm, Storm
 
 from judgeline.io import SCORE_COLUMNS
-from resources.judges.calls import present
+from resources.judges.judge import present
 from resources.judges.live import judge as served
 from resources.judges.live.troubles import RetryPolicy
 

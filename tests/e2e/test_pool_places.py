@@ -15,9 +15,9 @@ import postgres
 import pytest
 import sqlalchemy
 
+from assets.judging import pools as pool
+from assets.judging.pools import claimed
 from pipelines.instance.homes import open_instance
-from resources.judges.managed import pool
-from resources.judges.managed.pool import claimed
 
 pytestmark = pytest.mark.slow
 

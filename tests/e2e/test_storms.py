@@ -16,8 +16,7 @@ from upath import UPath
 
 from judgeline.io import SCORE_COLUMNS
 from judgeline.verdict.rubric import RESPONSES
-from resources.judges.calls import present
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, present
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import FLUSH_ROWS, PATIENCE
 

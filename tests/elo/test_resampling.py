@@ -18,6 +18,8 @@ from twins import (
 )
 
 from judgeline.elo import RatingSettings, keyed_rng
+from judgeline.elo.resampling import _OwnFit, _units
+from judgeline.elo.strengths import place_models
 
 N_DRAWS = 600
 """Resamples of either side: their standard deviations differ by some 4 % by chance."""
@@ -115,6 +117,25 @@ def test_seed_corpus_and_judge_key_the_streams() -> None:
         other = std_errors(battles, 20, **changed)
         assert all(other[key] != base[key] for key in base)
         assert all(0.3 < other[key] / base[key] < 3 for key in base)
+
+
+@pytest.mark.parametrize("n_battles", [3, 60, 2000], ids=["some far away", "small", "large"])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_resamples_are_placed_where_each_alone_would_be(n_battles: int, clustered: bool) -> None:
+    rng = np.random.default_rng(n_battles)
+    anchors, opponent = rng.normal(0, 1, (2, 6)), rng.integers(0, 6, n_battles)
+    share = np.stack([rng.integers(0, 3, n_battles) / 2] * 2).T * [1, 0.5] + [0, 0.25]
+    units = _units(opponent, share, opponent // 2 if clustered else None, 6)
+    won, met = units.wins.T @ units.copies, units.met(units.copies[None].astype(float), 6)
+    assert met[0].tolist() == np.bincount(opponent, minlength=6).tolist()
+    assert won == pytest.approx(share.sum(axis=0))
+    own = zip(won, anchors, strict=True)
+    fit = _OwnFit(units, np.array([place_models([w], met, a)[0] for w, a in own]), anchors)
+    counts = units.drawn(200, rng)
+    assert (counts.sum(axis=1) == units.copies.sum()).all()
+    wins, met = (counts @ units.wins).T, units.met(counts, 6)
+    alone = [place_models(w, met, a) for w, a in zip(wins, anchors, strict=True)]
+    np.testing.assert_allclose(fit._placed(wins, met, 0.01), alone, rtol=0, atol=1e-11)
 
 
 def test_models_do_not_share_their_noise() -> None:

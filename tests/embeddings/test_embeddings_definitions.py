@@ -7,7 +7,7 @@ from resources.config.catalog import Catalog
 from resources.config.corpora import load_corpora
 from resources.config.embeddings import EmbedderDefinition, load_embedders
 from resources.config.paths import ROOT
-from resources.embeddings.catalog import open_embedder
+from resources.embeddings.embedder import open_embedder
 
 KEY = "sk-secret-0123456789abcdef"
 

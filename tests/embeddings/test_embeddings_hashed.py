@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.config.paths import ROOT
-from resources.embeddings.hashed import HashedEmbedder
+from resources.embeddings.embedder import HashedEmbedder
 
 TEXTS = st.text(alphabet="ab cé,.\n日", max_size=60)
 
@@ -69,7 +69,7 @@ def test_a_text_without_words_has_no_vector(text: str) -> None:
 
 def test_another_process_makes_the_same_numbers() -> None:
     program = (
-        "from resources.embeddings.hashed import HashedEmbedder as H;"
+        "from resources.embeddings.embedder import HashedEmbedder as H;"
         "[(_, e)] = H(256).embed(['Response 1 keeps the format.']); print(e.vector.tobytes().hex())"
     )
     told = subprocess.run(

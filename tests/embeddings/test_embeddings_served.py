@@ -22,9 +22,8 @@ from upath import UPath
 
 from resources.config.embeddings import EmbedderDefinition
 from resources.embeddings import buying
-from resources.embeddings.buying import VectorBuyer
+from resources.embeddings.buying import EmbeddingStore, VectorBuyer
 from resources.embeddings.served import ServedEmbedder
-from resources.embeddings.store import EmbeddingStore
 from resources.judges.live import bridge
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.troubles import RetryPolicy

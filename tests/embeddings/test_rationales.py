@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assets.quantitative.embeddings import embedded, rationales
 from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, RubricError, explanation, parse_answer
 from judgeline.verdict.short_answers import parse_score, reason_of_score
-from resources.embeddings.rationales import embedded, rationales
 
 OBJECT = json.dumps({response: dict.fromkeys(CRITERIA, 7) for response in RESPONSES})
 

@@ -54,11 +54,14 @@ def tiny_judge(url: str, folder: Path, **fields: object) -> ServedJudge:
     return ServedJudge("j", declared, PROMPT, Site(Endpoint(url, "k"), folder, policy))
 
 
+def store_in(folder: Path) -> VerdictStore:
+    return VerdictStore(UPath(folder / "verdicts"))
+
+
 def buy(url: str, folder: str, n_battles: int) -> pd.DataFrame:
     """Buy the verdicts on numbered battles, keeping them under a folder."""
-    store = VerdictStore(UPath(Path(folder) / "verdicts"))
-    judge = tiny_judge(url, Path(folder))
-    return annotate(judge, numbered(n_battles), slug="j", buyer=buying.Buyer(store))
+    judge, buyer = tiny_judge(url, Path(folder)), buying.Buyer(store_in(Path(folder)))
+    return annotate(judge, numbered(n_battles), slug="j", buyer=buyer)
 
 
 def buy_in_small_shards(url: str, folder: str, n_battles: int) -> None:

@@ -10,7 +10,7 @@ from fault_server import KEY, FaultServer
 from resources.config.paths import ROOT
 from resources.judges.batch.batches import Pace
 from resources.judges.batch.judge import BatchJudge, LiveJudge
-from resources.judges.batch.lines import Limits
+from resources.judges.batch.provider import Limits
 from resources.judges.catalog import read_template
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC

@@ -15,8 +15,8 @@ from upath import UPath
 
 from resources.config.corpora import load_corpora
 from resources.config.judges import load_judges
-from resources.judges.calls import judge_key
 from resources.judges.catalog import open_judge
+from resources.judges.judge import judge_key
 from resources.store.verdicts import VerdictStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -16,10 +16,9 @@ from channels import QUICK, SHOWN, batch
 from fault_server import KEY, USAGE, Body, FaultServer, error, serving
 from starlette.responses import JSONResponse, Response
 
-from resources.judges.batch.lines import Limits
+from resources.judges.batch.provider import Limits
 from resources.judges.budget import Budget
-from resources.judges.calls import call_identity
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, call_identity
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 
 pytestmark = pytest.mark.slow

@@ -16,31 +16,21 @@ from typing import Any
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
+from buyer_process import numbered, store_in
 from channels import batch, live, on_question
 from fault_server import KEY, FaultServer, serving
 from forks import forking
 from managed import is_alive
-from upath import UPath
 
 from resources.judges.annotation import annotate
-from resources.judges.batch.lines import Limits
+from resources.judges.batch.provider import Limits
 from resources.judges.buying import Account, Buyer
-from resources.judges.calls import judge_key, present
+from resources.judges.judge import judge_key, present
 from resources.judges.live.judge import ServedJudge
-from resources.store.verdicts import VerdictStore
 
 N_BATTLES, N_KILLS = 40, 12
 STEPS = ("upload", "create", "look", "content")
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(N_BATTLES)],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [f"question {i}" for i in range(N_BATTLES)],
-        "completion_a": [f"first answer {i}" for i in range(N_BATTLES)],
-        "completion_b": [f"second answer {i}" for i in range(N_BATTLES)],
-    }
-)
+BATTLES = numbered(N_BATTLES)
 PROGRAM = f"""
     import sys
     sys.path[:0] = {sys.path!r}
@@ -49,7 +39,7 @@ PROGRAM = f"""
     from channels import batch
     from fault_server import FaultServer
     from judgeline.cli import heed_interrupts
-    from resources.judges.batch.lines import Limits
+    from resources.judges.batch.provider import Limits
     folder = Path(sys.argv[2])
     say = lambda text: print(text, flush=True)
     limits = Limits(int(sys.argv[3]))
@@ -62,7 +52,7 @@ PROGRAM = f"""
 
 
 def bought(judge: ServedJudge, folder: Path) -> pd.DataFrame:
-    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")))
+    buyer = Buyer(store_in(folder))
     return annotate(judge, BATTLES, slug="j", buyer=buyer)
 
 
@@ -307,7 +297,7 @@ def test_an_interrupted_run_leaves_a_failure_its_second_attempt(
         if account.n_asked == 2 * N_BATTLES:
             raise KeyboardInterrupt
 
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     with serving(BatchServer(line=lambda body: answered(body, "Response 1 is better."))) as server:
         judge, shown = batch(server, tmp_path), present(BATTLES, 1)
         with pytest.raises(KeyboardInterrupt):

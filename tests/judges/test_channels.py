@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from answering import answered
 from batch_server import BatchServer
+from buyer_process import numbered, store_in
 from channels import (
     CHANNELS,
     NOWHERE,
@@ -40,7 +41,6 @@ from fault_server import (
     stated,
 )
 from starlette.responses import JSONResponse, Response
-from upath import UPath
 
 from assets.judging import assets as judging
 from judgeline.io import SCORE_COLUMNS, VERDICT_DTYPES
@@ -52,30 +52,18 @@ from resources.config.paths import ROOT
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.catalog import open_judge
 from resources.judges.forms.form import Prompt, Reading
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Answer, Presentation
-from resources.judges.ledger import Ledger
+from resources.judges.judge import Answer, Presentation, call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.store.verdicts import VerdictStore
 from resources.tables.judging import VERDICTS
 
 pytestmark = pytest.mark.slow
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": ["b0", "b1"],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": ["question 0", "question 1"],
-        "completion_a": ["one", "two"],
-        "completion_b": ["eins", "zwei"],
-    }
-)
+BATTLES = numbered(2)
 SAID = ["reply_model", "system_fingerprint", "said"]
 
 
@@ -376,14 +364,14 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
 ) -> None:
     told: list[str] = []
     with serving(failing(reply)) as server:
-        asked, ledger = ask(server, tmp_path), Ledger("j", None)
-        buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+        asked = ask(server, tmp_path)
+        buyer = Buyer(store_in(tmp_path))
         verdicts = annotate(
             asked,
             BATTLES,
             slug="j",
             buyer=buyer,
-            on_progress=lambda account: told.append(ledger.told(account)),
+            on_progress=lambda account: told.append(account.text("j", None)),
         )
     assert verdicts["said"].str.contains(words, regex=False).all()
     assert verdicts["said"].str.len().max() <= 300
@@ -393,12 +381,12 @@ def test_why_an_answer_failed_is_stored_checked_and_in_the_ledger(
     description = str(VERDICTS.check("nearly_all_answers_parse", verdicts).description)
     assert [part in description for part in (words, advice)] == [True, True]
     assert words in told[-1]
-    (reason,) = ledger.entries(buyer.account, asked)["failure_reasons"]
+    (reason,) = buyer.account.entries(asked, None)["failure_reasons"]
     assert (words in reason["said"], reason["answers"]) == (True, 4)
 
 
 def test_answers_of_another_model_are_charged_stored_and_not_bought_again(tmp_path: Path) -> None:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     with serving(replying(stating(model="other"))) as server:
         asked = live(server, tmp_path, expect_model="exact")
         for n_asked, retried in ((4, RETRIED), (0, RETRIED), (4, {*RETRIED, "other_model"})):
@@ -430,7 +418,7 @@ def test_a_judge_of_which_every_answer_fails_for_good_stops(
 def test_a_second_model_among_the_answers_warns(name: str, tmp_path: Path) -> None:
     def reply(server: FaultServer, body: Body) -> Response:
         named = {"model": "tiny-1", "system_fingerprint": "fp_1"}
-        if "question 1" in body["messages"][0]["content"]:
+        if "Question 1" in body["messages"][0]["content"]:
             named[{"reply_model": "model"}.get(name, name)] = "IMPOSTOR"
         return JSONResponse({**completion(body, judged(body)), **named})
 
@@ -455,7 +443,7 @@ def test_a_table_of_an_older_version_is_checked_as_before() -> None:
 
 
 def test_a_second_run_sends_nothing_and_another_prompt_sends_all(ask, tmp_path: Path) -> None:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
 
     def bought(judge: ServedJudge) -> pd.DataFrame:
         return annotate(judge, BATTLES, slug="j", buyer=Buyer(store))

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from batch_server import BatchServer, answered
+from buyer_process import numbered, store_in
 from fault_server import FaultServer, serving
-from upath import UPath
 
 from judgeline.verdict import CRITERIA
 from resources.arena.contestants import Contestant, write_completions
@@ -29,7 +29,6 @@ from resources.judges.forms.registered import FORM_TABLES, form_with
 from resources.judges.judge import FAILURES, Answer, Evidence, Judge, Presentation
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.store.verdicts import VerdictStore
 from resources.tables.words import WORDS
 
 PROMPTS = write_prompts(6, seed=2)
@@ -37,16 +36,11 @@ SIDES = [
     write_completions(Contestant("sim-aster-1", "aster", skill, 0.0, ""), PROMPTS, seed=0)
     for skill in (50.0, -1.0)
 ]
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{place}" for place in range(len(PROMPTS))],
-        "question_id": [prompt.question_id for prompt in PROMPTS],
-        "model_a": "x",
-        "model_b": "y",
-        "instruction": [prompt.instruction for prompt in PROMPTS],
-        "completion_a": SIDES[0],
-        "completion_b": SIDES[1],
-    }
+BATTLES = numbered(len(PROMPTS)).assign(
+    question_id=[prompt.question_id for prompt in PROMPTS],
+    instruction=[prompt.instruction for prompt in PROMPTS],
+    completion_a=SIDES[0],
+    completion_b=SIDES[1],
 )
 MIRROR = {"model_a": "model_b", "completion_a": "completion_b"}
 SWAPPED = BATTLES.rename(columns=MIRROR | {b: a for a, b in MIRROR.items()})
@@ -88,9 +82,10 @@ class Recorded:
 
 
 def simulated(form: str, family: str = "cedar", **traits: float) -> Judge:
-    judge = BuiltinJudge(TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
-    asked = Prompt("A word.", form_with(form))
-    return judge if form == "rubric" else BuiltinFormJudge(judge, asked)
+    simulated = (TRAITS.model_copy(update=traits), family, PROMPTS, "Grade both.")
+    if form == "rubric":
+        return BuiltinJudge(*simulated)
+    return BuiltinFormJudge(*simulated, Prompt("A word.", form_with(form)))
 
 
 @functools.cache
@@ -192,7 +187,7 @@ def test_identity_says_what_was_asked_and_not_of_which_battle(judge) -> None:
 
 
 def test_nothing_is_bought_twice_and_no_form_answers_for_another(judge, form, tmp_path) -> None:
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    buyer = Buyer(store_in(tmp_path))
     annotate(Recorded("rubric" if form != "rubric" else "choice"), BATTLES, slug="j", buyer=buyer)
     first = annotate(judge, BATTLES, slug="j", buyer=buyer)
     assert buyer.account.n_resumed == 0
@@ -206,7 +201,7 @@ def test_an_answer_is_parsed_once_where_it_arrives(judge, monkeypatch, tmp_path)
     parsed, parse = [], type(judge.form).parse
     counted = lambda form, text: parsed.append(text) or parse(form, text)  # noqa: E731
     monkeypatch.setattr(type(judge.form), "parse", counted)
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    buyer = Buyer(store_in(tmp_path))
     for _ in ("bought", "found in the store"):
         parsed.clear()
         assert annotate(judge, BATTLES, slug="j", buyer=buyer)["answer"].tolist() == parsed

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from buyer_process import store_in
 from fault_server import FaultServer, serving, shown_texts
 from soft_server import REASON, SoftServer, Tokens, requests
 from starlette.responses import Response
-from upath import UPath
 
-from judgeline.trust.distributions import aggregate_orders
 from resources.config.corpora import CorpusDefinition
 from resources.config.judges import JudgeDefinition
 from resources.judges.annotation import annotate, evidence_entries, with_odds
@@ -24,7 +23,6 @@ from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.registered import FormName
 from resources.judges.judge import Judge, Presentation
 from resources.judges.live.replies import read_reply
-from resources.store.verdicts import VerdictStore
 
 CORPUS = CorpusDefinition(slug="c", display_name="C", reader="battles", location="nowhere")
 BATTLES = pd.DataFrame(
@@ -99,7 +97,7 @@ def test_a_score_is_asked_once_of_a_completion_and_shows_nothing_else() -> None:
 
 def test_equal_texts_of_two_models_are_two_completions_and_one_call(tmp_path: Path) -> None:
     twins = BATTLES.head(1).assign(completion_b="x on first")
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    buyer = Buyer(store_in(tmp_path))
     with serving(saying(SURE_OF_87)) as server:
         table = annotate(opened(server, "score"), twins, slug="j", buyer=buyer)
     assert table["model"].tolist() == ["x", "y"]
@@ -256,16 +254,6 @@ def test_choices_are_oriented_to_the_models() -> None:
     assert table["perplexity"].to_numpy() == pytest.approx(perplexity)
 
 
-def test_a_judge_that_only_looks_at_places_makes_ties_of_all_battles() -> None:
-    with serving(saying(SURE_OF_A)) as server:
-        table = choices(server)
-    first, second = table[table["order"].eq("AB")], table[table["order"].eq("BA")]
-    columns = ["p_a", "p_tie", "p_b"]
-    soft = aggregate_orders(first[columns], second[columns].to_numpy()[:, ::-1], tolerance=0.0)
-    assert soft.outcome.tolist() == [0.5] * 3
-    assert soft.soft_outcome == pytest.approx(0.5)
-
-
 # no log-probabilities
 
 
@@ -273,7 +261,7 @@ def test_without_log_probabilities_samples_stand_for_them(tmp_path: Path) -> Non
     said_in_turn = ["80", "80", "90", "no idea"]
     server = FaultServer(log_probabilities=False)
     server.answer = lambda body: said_in_turn[body["seed"] - 7]
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+    buyer = Buyer(store_in(tmp_path))
     sampling = {"decoding": {"temperature": 1.0, "seed": 7}, "score": {"samples": 4}}
     with serving(server):
         table = scores(server, buyer, **sampling)

@@ -15,19 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from buyer_process import buy, numbered, tiny_judge
+from buyer_process import buy, numbered, store_in, tiny_judge
 from fault_server import USAGE, FaultServer, judged, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
-from upath import UPath
 
 from resources.judges.annotation import annotate
-from resources.judges.budget import Budget, Cost
+from resources.judges.budget import Budget, Cost, Price
 from resources.judges.buying import Account, BudgetError, Buyer
-from resources.judges.judge import Answer
-from resources.judges.ledger import Ledger
-from resources.judges.live.fields import Price
-from resources.store.verdicts import VerdictStore
 
 PAID = sum(USAGE)  # tokens that the server states per answer
 PRICE = {"prompt": 3.0, "completion": 15.0, "currency": "EUR"}
@@ -185,12 +180,12 @@ def purchase(
 ) -> pd.DataFrame:
     declared = {"concurrency": 16, "decoding": {"max_tokens": 80}, **fields}
     judge = tiny_judge(server.url, folder, **declared)
-    buyer = Buyer(VerdictStore(UPath(folder / "verdicts")), budget)
+    buyer = Buyer(store_in(folder), budget)
     return annotate(judge, numbered(n_battles), slug="j", buyer=buyer)
 
 
 def n_stored(folder: Path) -> int:
-    store = VerdictStore(UPath(folder / "verdicts"))
+    store = store_in(folder)
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 
@@ -363,24 +358,16 @@ def account(**changes: object) -> Account:
 def test_progress_states_rate_time_left_failures_and_spend(
     price: Price | None, changes: dict[str, Any], line: str
 ) -> None:
-    told = Ledger("strict", price).told(account(**changes))
+    told = account(**changes).text("strict", price)
     assert told == f"strict answered 700 of 1,000, {line}"
 
 
 def test_entries_are_the_account_with_its_price_and_place() -> None:
-    entries = Ledger("strict", PRICES).entries(account(n_asked=400), Somewhere())
+    entries = account(n_asked=400).entries(Somewhere(), PRICES)
     assert (entries["spent"], entries["tokens_charged"]) == (0.2, 60_000)
     assert entries["currency"] == "EUR"
     assert (entries["n_calls"], entries["n_resumed"], entries["n_asked"]) == (1000, 600, 400)
     assert entries["failures"] == {"refusal": 2, "parse_error": 1}
     assert entries["endpoint"] == {"endpoint": "http://here/v1", "requests": 4, "lost": 1}
-    unasked = Ledger("strict", None).entries(account(n_asked=0), Somewhere())
+    unasked = account(n_asked=0).entries(Somewhere(), None)
     assert not {"endpoint", "spent"} & {*unasked}
-
-
-def test_only_answers_of_this_run_are_counted_as_bought() -> None:
-    books = Account(n_calls=3, n_resumed=1, n_needed=2)
-    books.add(Answer("{}", None, 10, 5), "ok")
-    books.add(Answer(None, "transport", 0, 0), "transport")
-    assert (books.n_asked, books.prompt_tokens, books.completion_tokens) == (2, 10, 5)
-    assert books.failed == {"transport": 1}

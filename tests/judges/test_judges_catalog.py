@@ -10,9 +10,8 @@ from resources.config.corpora import CorpusDefinition
 from resources.config.judges import load_judges
 from resources.config.paths import ROOT
 from resources.corpora.arena import read_arena
-from resources.judges.annotation import annotate
+from resources.judges.annotation import annotate, recorded_marks
 from resources.judges.catalog import open_judge
-from resources.judges.recorded import recorded_marks
 
 JUDGES = load_judges(ROOT / "config" / "judges.yaml")
 SMALL = CorpusDefinition(

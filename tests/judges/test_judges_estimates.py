@@ -9,10 +9,9 @@ from buyer_process import PROMPT, numbered, tiny_judge
 from fault_server import USAGE, FaultServer, serving
 
 from resources.judges.annotation import annotate
-from resources.judges.calls import present
 from resources.judges.forms.form import Prompt
 from resources.judges.forms.rubric import RUBRIC
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, present
 from resources.judges.judge_plan import BYTES_PER_TOKEN, estimate_tokens, find_tokenizer
 from resources.judges.live.fields import ServedFields
 

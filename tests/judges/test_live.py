@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 import yaml
 from answering import answered
-from buyer_process import numbered
+from buyer_process import numbered, store_in
 from channels import NOWHERE, PROMPT, QUICK, always, live, on_question, once, some
 from fault_server import (
     KEY,
@@ -38,7 +38,6 @@ from fault_server import (
 )
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from upath import UPath
 
 from pipelines.commands.verdicts import explain_battle
 from resources.config.corpora import load_corpora
@@ -55,7 +54,6 @@ from resources.judges.live.endpoint import Endpoint, EndpointError, find_endpoin
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.troubles import RetryPolicy, retry_after
-from resources.store.verdicts import VerdictStore
 
 pytestmark = pytest.mark.slow
 SECRET = "azure-0123456789-hush"  # noqa: S105
@@ -68,6 +66,10 @@ def answers(server: FaultServer, folder: Path, n: int = 1, **fields: Any) -> lis
 def failing(reply: Callable[[FaultServer, Body], Any], fault: Any = None) -> FaultServer:
     """A server that fails in some way, every question if it is not said which."""
     return FaultServer(fault or always("odd"), extra={"odd": reply})
+
+
+def after_the_first(texts: tuple[str, ...], n: int) -> str | None:
+    return None if texts[0] == "question 0" else "slow"
 
 
 def threads() -> list[str]:
@@ -240,7 +242,7 @@ def test_an_endpoint_that_has_gone_stops_the_run_and_keeps_what_came(tmp_path: P
 
     def bought(server: FaultServer) -> pd.DataFrame:
         asked = live(server, tmp_path, RetryPolicy(2, 0.002, 0.01), concurrency=4)
-        buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")))
+        buyer = Buyer(store_in(tmp_path))
         return annotate(asked, numbered(30), slug="j", buyer=buyer)
 
     with serving(FaultServer(dies)) as server, pytest.raises(EndpointError, match="20 requests"):
@@ -340,10 +342,7 @@ def test_an_overflow_is_understood_in_every_form(body: Any, status: int, tmp_pat
 
 
 def test_closing_early_cancels_what_is_in_flight(tmp_path: Path) -> None:
-    def fault(texts: tuple[str, ...], n: int) -> str | None:
-        return None if texts[0] == "question 0" else "slow"
-
-    with serving(FaultServer(fault, slow_s=1.5)) as server:
+    with serving(FaultServer(after_the_first, slow_s=1.5)) as server:
         given = live(server, tmp_path, concurrency=8).answer(some(99), Budget())
         assert next(given)[1].status == "ok"
         time.sleep(0.1)
@@ -367,10 +366,7 @@ def test_an_interrupt_ends_a_process_promptly(tmp_path: Path) -> None:
             print("answered", flush=True)
     """
 
-    def fault(texts: tuple[str, ...], n: int) -> str | None:
-        return None if texts[0] == "question 0" else "slow"
-
-    with serving(FaultServer(fault, slow_s=60)) as server:
+    with serving(FaultServer(after_the_first, slow_s=60)) as server:
         command = [sys.executable, "-c", textwrap.dedent(program), server.url]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -467,6 +463,21 @@ def test_headers_query_and_body_reach_the_endpoint(tmp_path: Path) -> None:
     assert (body["reasoning_effort"], body["model"]) == ("low", "tiny")
 
 
+def test_no_cookie_comes_back(tmp_path: Path) -> None:
+    class Setting(Noting):
+        async def chat(self, request: Request) -> Response:
+            reply = await super().chat(request)
+            reply.set_cookie("session", "tracked")
+            return reply
+
+    with serving(Setting()) as server:
+        server.url = server.url.replace("127.0.0.1", "localhost")  # an address never gets one back
+        asked = opened(server, tmp_path, {"concurrency": 1})
+        assert [answer.failure for answer in answered(asked, some(3))] == [None] * 3
+    assert len(server.seen) > 3
+    assert not [headers for headers, _ in server.seen if "cookie" in headers]
+
+
 @pytest.mark.parametrize(
     ("fields", "variables", "sent"),
     [
@@ -526,7 +537,7 @@ def test_words_and_model_of_an_answer_are_explained(
         entry = {"display_name": "J", "family": "f", "kind": "openai", "model": "tiny"}
         (config / "judges.yaml").write_text(yaml.safe_dump({"j": entry | {"base_url": server.url}}))
         judge = open_judge(load_judges()["j"], load_corpora()["arena"])
-        annotate(judge, battles, slug="j", buyer=Buyer(VerdictStore(UPath(tmp_path / "verdicts"))))
+        annotate(judge, battles, slug="j", buyer=Buyer(store_in(tmp_path)))
     _, failed = explain_battle("b0", "j", "arena")
     _, fine = explain_battle("b1", "j", "arena")
     assert {(fate, "HTTP 400: no idea" in why) for *_, fate, why in failed} == {("miss", True)}
@@ -591,40 +602,35 @@ def test_demands_that_cannot_be_met_are_named(
 
 
 class Troubled(FaultServer):
-    """Refuses requests with a field, with a status, the first so many times."""
+    """Refuses schemas, with a status, the first so many times."""
 
-    field, status, times, plain_fails = "response_format", 503, 0, False
+    def __init__(self, times: int, status: int = 503, *, plain_fails: bool = False) -> None:
+        super().__init__()
+        self.times, self.status, self.plain_fails = times, status, plain_fails
 
     def _refused(self, body: Body) -> Response | None:
-        first = sum(self.field in seen for seen in self.bodies) <= self.times
-        if self.field in body and first:
-            return error(self.status, "overloaded")
-        if self.plain_fails and any(self.field in seen for seen in self.bodies):
+        n_seen = sum("response_format" in seen for seen in self.bodies)
+        if ("response_format" in body and n_seen <= self.times) or (self.plain_fails and n_seen):
             return error(self.status, "overloaded")
         return super()._refused(body)
 
 
 def test_an_outage_during_the_probe_is_not_what_the_endpoint_can_do(tmp_path: Path) -> None:
-    server = Troubled()
-    server.times = QUICK.attempts
-    with serving(server):
+    with serving(Troubled(QUICK.attempts)) as server:
         assert live(server, tmp_path).capabilities.json_schema is True
 
 
 @pytest.mark.parametrize("status", [503, 429, 408])
 def test_what_came_of_an_outage_is_not_remembered(status: int, tmp_path: Path) -> None:
-    server = Troubled()
-    server.times, server.status, server.plain_fails = 10**6, status, True
-    with serving(server), pytest.raises(EndpointError, match="run again"):
+    endless = Troubled(10**6, status, plain_fails=True)
+    with serving(endless) as server, pytest.raises(EndpointError, match="run again"):
         live(server, tmp_path).capabilities  # noqa: B018
     assert not (tmp_path / "endpoints").exists()
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 501])
 def test_a_server_that_refuses_a_schema_for_good_has_none(status: int, tmp_path: Path) -> None:
-    server = Troubled()
-    server.times, server.status = 10**6, status
-    with serving(server):
+    with serving(Troubled(10**6, status)) as server:
         found = live(server, tmp_path).capabilities
     assert (found.json_schema, found.log_probabilities) == (False, True)
 

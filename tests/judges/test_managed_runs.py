@@ -8,9 +8,8 @@ import dagster as dg
 import managed
 import pandas as pd
 import pytest
+from buyer_process import numbered
 from households import RUN, VERDICTS, Household
-
-from judgeline.verdict.identity import text_hash
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc: Linux only")
 
@@ -19,17 +18,10 @@ MODELS = ("ash", "birch", "cedar")
 
 
 def battles() -> pd.DataFrame:
-    pairs = [(MODELS[n % 3], MODELS[(n + 1) % 3]) for n in range(N_BATTLES)]
-    return pd.DataFrame(
-        {
-            "battle_id": [f"b{n}" for n in range(N_BATTLES)],
-            "model_a": [first for first, _ in pairs],
-            "model_b": [second for _, second in pairs],
-            "instruction": [f"Question {n}?" for n in range(N_BATTLES)],
-            "completion_a": [f"Yes, {text_hash(f'a{n}')}." for n in range(N_BATTLES)],
-            "completion_b": [f"No, {text_hash(f'b{n}')}." for n in range(N_BATTLES)],
-            "human_outcome": [n % 2 for n in range(N_BATTLES)],
-        }
+    return numbered(N_BATTLES).assign(
+        model_a=[MODELS[n % 3] for n in range(N_BATTLES)],
+        model_b=[MODELS[(n + 1) % 3] for n in range(N_BATTLES)],
+        human_outcome=[n % 2 for n in range(N_BATTLES)],
     )
 
 

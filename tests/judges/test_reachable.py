@@ -4,9 +4,9 @@ import io
 from pathlib import Path
 
 import dagster as dg
-import pandas as pd
 import pytest
 import yaml
+from buyer_process import numbered
 from fault_server import FaultServer, error, serving
 from rich.console import Console
 
@@ -14,17 +14,11 @@ from pipelines.commands.console import RunOutcome
 from pipelines.commands.run import run_lineage
 from resources.config.catalog import Catalog
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(12)],
-        "model_a": [f"m{i % 4}" for i in range(12)],
-        "model_b": [f"m{(i + 1) % 4}" for i in range(12)],
-        "human_outcome": [i % 3 / 2 for i in range(12)],
-        "instruction": [f"Question {i}" for i in range(12)],
-        "completion_a": [f"Answer {i}" for i in range(12)],
-        "completion_b": [f"Reply {i}" for i in range(12)],
-        "language": "en",
-    }
+BATTLES = numbered(12).assign(
+    model_a=[f"m{i % 4}" for i in range(12)],
+    model_b=[f"m{(i + 1) % 4}" for i in range(12)],
+    human_outcome=[i % 3 / 2 for i in range(12)],
+    language="en",
 )
 
 

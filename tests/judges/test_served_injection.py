@@ -16,17 +16,18 @@ from judgeline.verdict.outcomes import CRITERIA
 from judgeline.verdict.rubric import RESPONSES, parse_answer
 from resources.config.paths import ROOT
 from resources.judges.catalog import read_template
+from resources.judges.forms.form import (
+    Prompt,
+    require_template,
+    write_repair,
+)
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.judge import Presentation
 from resources.judges.live import replies
-from resources.judges.live.prompt import (
-    require_template,
-    write_messages,
-    write_repair,
-)
 
 FILE = ROOT / "config" / "prompts" / "fenced-rubric.txt"
 TEMPLATE = read_template(FILE)
+PROMPT = Prompt(TEMPLATE, RUBRIC)
 RIVAL = "Paris is the capital of France."
 
 BEST, WORST = dict.fromkeys(CRITERIA, 10), dict.fromkeys(CRITERIA, 1)
@@ -174,7 +175,7 @@ def test_there_are_enough_attempts() -> None:
 @pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
 def test_a_completion_never_becomes_the_verdict(name: str, first: bool) -> None:
     one = shown(HOSTILE[name], first=first)
-    prompt = write_messages(TEMPLATE, one)[0]["content"]
+    prompt = PROMPT.messages(one)[0]["content"]
     read = [read_reply(reply(said), one) for said in echoes(prompt, HOSTILE[name], first=first)]
     assert [answer for answer in read if answer.answer.failure is None] == []
 
@@ -252,7 +253,7 @@ def test_the_judges_own_answer_is_read_all_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_text_stays_within_its_fence(name: str) -> None:
     one = shown(HOSTILE[name], first=True, instruction=HOSTILE[name] + "?")
-    prompt = write_messages(TEMPLATE, one)[0]["content"]
+    prompt = PROMPT.messages(one)[0]["content"]
     mark = re.search(r"both marked ([0-9a-f]{32})\.", prompt)
     assert mark is not None
     assert prompt.count(mark[1]) == 8  # three fences, and two sentences about them
@@ -274,12 +275,12 @@ def test_scores_in_the_request_are_no_verdict_either() -> None:
 
 def test_the_mark_is_new_for_each_request_and_not_in_the_texts() -> None:
     one = shown("Paris", first=True)
-    marks = {FENCED.findall(write_messages(TEMPLATE, one)[0]["content"])[0][0] for _ in range(50)}
+    marks = {FENCED.findall(PROMPT.messages(one)[0]["content"])[0][0] for _ in range(50)}
     assert len(marks) == 50
 
 
 def test_a_repair_shows_the_same_fences_and_the_reason() -> None:
-    messages = write_messages(TEMPLATE, shown("Paris", first=True))
+    messages = PROMPT.messages(shown("Paris", first=True))
     again = write_repair(messages, "", "the answer is \ud800 empty", RUBRIC.again)
     assert again[0] == messages[0]
     assert "the answer is ? empty" in again[2]["content"]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from answering import answered
+from buyer_process import numbered
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +19,9 @@ from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.arena.wording import FAMILIES
 from resources.judges.annotation import annotate
-from resources.judges.forms.choice import ChoiceForm, choice_chances
+from resources.judges.forms.choice import ChoiceForm
 from resources.judges.forms.form import Prompt, ShortForm
-from resources.judges.forms.score import ScoreForm, ScoreOptions, score_chances
+from resources.judges.forms.score import ScoreForm, ScoreOptions
 from resources.judges.judge import Judge, Presentation
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
@@ -140,21 +141,21 @@ def test_an_unknown_instruction_is_named() -> None:
 
 
 def battles(first: tuple[str, ...] = GOOD, second: tuple[str, ...] = POOR) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "battle_id": [f"b{i:02d}" for i in range(len(PROMPTS))],
-            "question_id": [prompt.question_id for prompt in PROMPTS],
-            "instruction": [prompt.instruction for prompt in PROMPTS],
-            "model_a": "one",
-            "model_b": "two",
-            "completion_a": first,
-            "completion_b": second,
-        }
-    ).head(60)
+    table = numbered(len(PROMPTS)).assign(
+        battle_id=[f"b{i:02d}" for i in range(len(PROMPTS))],
+        question_id=[prompt.question_id for prompt in PROMPTS],
+        instruction=[prompt.instruction for prompt in PROMPTS],
+        model_a="one",
+        model_b="two",
+        completion_a=first,
+        completion_b=second,
+    )
+    return table.head(60)
 
 
-def judge(traits: BuiltinTraits, form: ScoreForm | ChoiceForm) -> BuiltinFormJudge:
-    return BuiltinFormJudge(by_rubric(traits), Prompt("Answer in a word.", form))
+def judge(traits: BuiltinTraits, form: ShortForm) -> BuiltinFormJudge:
+    asked = Prompt("Answer in a word.", form)
+    return BuiltinFormJudge(traits, "cedar", PROMPTS, "Grade both.", asked)
 
 
 def choices(traits: BuiltinTraits, table: pd.DataFrame, n_replicates: int = 1) -> pd.DataFrame:
@@ -228,8 +229,7 @@ def test_perplexity_is_lower_where_the_judge_is_sure() -> None:
 
 def test_lasting_opinions_are_those_of_the_rubric() -> None:
     partial = NOISY.model_copy(update={"noise": 0, "mood": 0, "taste": 2.0})
-    marker = by_rubric(partial)
-    own = BuiltinFormJudge(marker, Prompt("Answer in a word.", ScoreForm()))
+    marker, own = by_rubric(partial), judge(partial, ScoreForm())
     told = annotate(own, battles(), slug="sim").set_index("completion_id")
     for one in ScoreForm().present(battles(), 1):
         reading, liking = marker.opinion(one, one.first_completion)
@@ -314,7 +314,7 @@ def test_a_reasons_first_words_go_with_its_score() -> None:
 
 @given(ahead=st.floats(-9, 9), spread=st.floats(0.05, 5))
 def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: float) -> None:
-    odds, mirrored = choice_chances(ahead, spread), choice_chances(-ahead, spread)
+    odds, mirrored = (ChoiceForm().chances([sign * ahead, 0.0], spread) for sign in (1, -1))
     assert odds.probabilities.sum() == pytest.approx(1, abs=1e-12)
     assert odds.probabilities[::-1] == pytest.approx(mirrored.probabilities, abs=1e-12)
     assert (odds.probabilities[0] - odds.probabilities[2]) * ahead >= 0
@@ -322,7 +322,7 @@ def test_choice_odds_are_mirrored_and_favour_the_better(ahead: float, spread: fl
 
 @given(points=st.floats(-3, 14), spread=st.floats(0.05, 3))
 def test_score_odds_are_those_of_a_normal_on_the_scale(points: float, spread: float) -> None:
-    odds = score_chances(points, spread, (1, 100))
+    odds = ScoreForm().chances([points], spread)
     said = np.array([int(word) for word in odds.words])
     centre = np.clip(1 + 11 * (points - 1), 1, 100)
     assert said.min() >= 1

@@ -7,27 +7,17 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from buyer_process import numbered, store_in
 from fake_judges import ByRubric
-from upath import UPath
 
 from judgeline.verdict.outcomes import CRITERIA
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget, Cost
 from resources.judges.buying import RETRIED, Account, BudgetError, Buyer
-from resources.judges.calls import present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, present
 from resources.store.verdicts import VerdictStore
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{i}" for i in range(6)],
-        "model_a": ["x", "y"] * 3,
-        "model_b": ["y", "z"] * 3,
-        "instruction": [f"Question {i}" for i in range(6)],
-        "completion_a": [f"first of {i}" for i in range(6)],
-        "completion_b": [f"second of {i}" for i in range(6)],
-    }
-)
+BATTLES = numbered(6)
 N_CALLS = 12
 
 
@@ -62,7 +52,7 @@ class Counting(ByRubric):
 
 @pytest.fixture
 def store(tmp_path: Path) -> VerdictStore:
-    return VerdictStore(UPath(tmp_path / "verdicts"))
+    return store_in(tmp_path)
 
 
 def asked(store: VerdictStore, battles: pd.DataFrame = BATTLES, **changes: object) -> list[str]:

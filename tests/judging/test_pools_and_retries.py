@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from assets.judging import retries
-from assets.judging.asking import _say, pool_of
+from assets.judging.asking import _log, pool_of
 from assets.judging.retries import retried_later
 from resources.config.judges import JudgeDefinition
 from resources.judges.buying import BudgetError
@@ -85,9 +85,9 @@ def test_answers_do_not_wait_for_their_log():
             raise self.error
 
     away = SimpleNamespace(log=Log(OperationalError("INSERT", None, Exception("refused"))))
-    _say(away, "j", "half way")
+    _log(away, "half way")
     with pytest.raises(ZeroDivisionError):
-        _say(SimpleNamespace(log=Log(ZeroDivisionError())), "j", "half way")
+        _log(SimpleNamespace(log=Log(ZeroDivisionError())), "half way")
 
 
 def test_what_may_pass_is_tried_again():

@@ -17,7 +17,7 @@ from assets.quantitative.embeddings import most_rationales_are_embedded, rationa
 from judgeline.io import score_battles
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.catalog import Catalog
-from resources.embeddings.resource import StoredEmbeddings
+from resources.embeddings.buying import StoredEmbeddings
 from resources.judges.forms.score import completions_of
 from resources.tables.judging import SCORE_VERDICTS
 from resources.tables.quantitative import (

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit
 
 from assets.reliability.drift import (
+    FIRST_REPLICATE,
     choose_watched,
     drift_table,
     judge_has_not_drifted,
@@ -17,7 +18,6 @@ from assets.reliability.drift import (
 from judgeline.io import SCORE_COLUMNS
 from judgeline.reliability import UNITS, Drift, Judgement, detect_drift
 from resources.config.corpora import CorpusDefinition
-from resources.judges.epochs import FIRST_REPLICATE
 from resources.tables.reliability import DRIFT_ANSWERS, JUDGE_DRIFT, RELIABILITY_PANEL
 
 N_BATTLES, N_REPEATED = 100, 50

@@ -1,6 +1,7 @@
 """The report in a real browser: colours, widths, sorting and silence on the console."""
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,19 @@ def test_the_table_is_whole_without_javascript(browser: webdriver.Chrome, report
         assert headings[1].text == "Model"
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_rules_of_axe_core_find_no_violation(
+    browser: webdriver.Chrome, report: Path, width: int, scheme: str
+) -> None:
+    """Names of controls, order of headings, contrast, what the keyboard reaches, and so on."""
+    show(browser, report, width=width, scheme=scheme)
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    browser.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = browser.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+    )
+    assert len(found["passes"]) > 20
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []

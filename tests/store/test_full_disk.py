@@ -9,15 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from buyer_process import numbered, tiny_judge
+from buyer_process import numbered, store_in, tiny_judge
 from fault_server import FaultServer, serving
-from upath import UPath
 
 from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.store.verdicts import VerdictStore
 from resources.store.writing import ROOM_BYTES, Room, VerdictWriter
 
 N_CALLS = 1200
@@ -56,14 +54,14 @@ def server() -> Iterator[FaultServer]:
 
 def buy(server: FaultServer, place: Path, folder: Path) -> int:
     """Buy all calls through a store on a disk; return how many answers are stored then."""
-    store, judge = VerdictStore(UPath(place / "verdicts")), tiny_judge(server.url, folder)
+    store, judge = store_in(place), tiny_judge(server.url, folder)
     verdicts = annotate(judge, numbered(N_CALLS // 2), slug="j", buyer=Buyer(store, Budget()))
     assert verdicts["status"].eq("ok").all()
     return len(verdicts)
 
 
 def n_stored(place: Path) -> int:
-    store = VerdictStore(UPath(place / "verdicts"))
+    store = store_in(place)
     return sum(len(store.statuses(key)) for key in store.judge_keys())
 
 

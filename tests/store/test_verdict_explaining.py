@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from buyer_process import store_in
 from fake_judges import ByRubric
 from upath import UPath
 
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_parts, present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, call_parts, present
 from resources.store.explaining import Nearest, nearest, verdicts_of_battle
 from resources.store.verdicts import VerdictStore
 
@@ -48,7 +48,7 @@ class Mute(ByRubric):
 
 @pytest.fixture
 def store(tmp_path: Path) -> VerdictStore:
-    store = VerdictStore(UPath(tmp_path / "verdicts"))
+    store = store_in(tmp_path)
     annotate(Mute(), BATTLES, slug="s", buyer=Buyer(store))
     return store
 

@@ -10,30 +10,27 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from upath import UPath
+from buyer_process import numbered, store_in
 
 from resources.arena.contestants import Contestant, write_completions
 from resources.arena.prompts import write_prompts
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
 from resources.judges.buying import Buyer
-from resources.judges.calls import call_identity, judge_key
 from resources.judges.forms.choice import ChoiceForm, ChoiceOptions
 from resources.judges.forms.form import Form, Prompt
 from resources.judges.forms.registered import FormName
 from resources.judges.forms.rubric import RUBRIC
 from resources.judges.forms.score import ScoreForm, ScoreOptions
-from resources.judges.judge import Judge
+from resources.judges.judge import Judge, call_identity, judge_key
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import Decoding, ServedFields
 from resources.judges.live.judge import ServedJudge, Site
 from resources.judges.live.probe import Capabilities
-from resources.judges.managed.hosting import Hosting
 from resources.judges.managed.judge import ManagedJudge
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.simulated.forms import BuiltinFormJudge
 from resources.judges.simulated.judge import BuiltinJudge, BuiltinTraits
-from resources.store.verdicts import VerdictStore
 
 STORED = Path(__file__).with_name("verdicts_of_2026_11_22")
 PROMPTS = write_prompts(6, seed=2)
@@ -59,25 +56,21 @@ def completions(name: str, skill: float) -> tuple[str, ...]:
     return write_completions(Contestant(name, "aster", skill, 0.0, ""), PROMPTS, seed=0)
 
 
-BATTLES = pd.DataFrame(
-    {
-        "battle_id": [f"b{n}" for n in range(len(PROMPTS))],
-        "question_id": [prompt.question_id for prompt in PROMPTS],
-        "instruction": [prompt.instruction for prompt in PROMPTS],
-        "model_a": "one",
-        "model_b": "two",
-        "completion_a": completions("one", 2.0),
-        "completion_b": completions("two", -1.0),
-    }
+BATTLES = numbered(len(PROMPTS)).assign(
+    question_id=[prompt.question_id for prompt in PROMPTS],
+    instruction=[prompt.instruction for prompt in PROMPTS],
+    model_a="one",
+    model_b="two",
+    completion_a=completions("one", 2.0),
+    completion_b=completions("two", -1.0),
 )
 
 
 def simulated(form: FormName) -> Judge:
-    judge = BuiltinJudge(TRAITS, "cedar", PROMPTS, "Grade both.")
-    short = DEFAULT[form]
+    judge, short = (TRAITS, "cedar", PROMPTS, "Grade both."), DEFAULT[form]
     if isinstance(short, ScoreForm | ChoiceForm):
-        return BuiltinFormJudge(judge, Prompt("Answer in a word.", short))
-    return judge
+        return BuiltinFormJudge(*judge, Prompt("Answer in a word.", short))
+    return BuiltinJudge(*judge)
 
 
 def served(form: FormName, *, structured: bool = False) -> Judge:
@@ -197,7 +190,7 @@ def asked(form: FormName, buyer: Buyer) -> pd.DataFrame:
 @pytest.mark.parametrize("form", FORMS)
 def test_an_older_store_answers_everything(tmp_path: Path, form: FormName) -> None:
     shutil.copytree(STORED, tmp_path / "verdicts")
-    buyer = Buyer(VerdictStore(UPath(tmp_path / "verdicts")), Budget(0))
+    buyer = Buyer(store_in(tmp_path), Budget(0))
     table = asked(form, buyer)
     assert (buyer.account.n_asked, buyer.account.n_resumed) == (0, 12)
     assert {*table["status"]} == {"ok", "refusal"}

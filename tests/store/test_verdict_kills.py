@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, tiny_judge
+from buyer_process import MOST_LOST, buy, buy_in_small_shards, numbered, store_in, tiny_judge
 from fake_judges import ByRubric
 from fault_server import FaultServer, scores_of, serving
 from forks import forking
@@ -26,8 +26,7 @@ from judgeline.verdict.rubric import RESPONSES
 from resources.judges import buying
 from resources.judges.annotation import annotate
 from resources.judges.budget import Budget
-from resources.judges.calls import call_identity, judge_key, present
-from resources.judges.judge import Answer, Presentation
+from resources.judges.judge import Answer, Presentation, call_identity, judge_key, present
 from resources.store.verdicts import VerdictStore
 from resources.store.writing import PATIENCE, VerdictWriter
 
@@ -140,7 +139,7 @@ def test_kills_over_http_lose_nothing_and_buy_nothing_twice(
     with serving(FaultServer(lambda texts, n: calls.append(texts), latency_s=0.01)) as server:
         judge = tiny_judge(server.url, tmp_path)
         texts_of = {call_identity(judge, one): _texts(one) for one in shown}
-        store, key = VerdictStore(UPath(tmp_path / "verdicts")), judge_key(judge)
+        store, key = store_in(tmp_path), judge_key(judge)
         acknowledged: list[tuple[int, set[tuple[str, ...]]]] = []
         for number in range(HTTP_KILLS):
             n_before = len(calls)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from buyer_process import store_in
 from upath import UPath
 
 from resources.store import keyed as keyed_module
@@ -51,7 +52,7 @@ def store(request, tmp_path: Path) -> VerdictStore:
 
 @pytest.fixture
 def local(tmp_path: Path) -> VerdictStore:
-    return VerdictStore(UPath(tmp_path / "verdicts"))
+    return store_in(tmp_path)
 
 
 def files(store: VerdictStore) -> list[UPath]:

@@ -13,8 +13,8 @@ from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.trust.consistency import ALL, OVERALL
 from judgeline.io import SCORE_COLUMNS
+from resources.judges.annotation import recorded_choices
 from resources.judges.budget import Budget
-from resources.judges.recorded import recorded_choices
 from resources.store.resource import StoredVerdicts
 from resources.tables.judging import CHOICE_VERDICTS, SCORE_VERDICTS
 from resources.tables.store import ParquetTables, open_store

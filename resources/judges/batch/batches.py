@@ -1,28 +1,25 @@
 """Batches of calls: each call is submitted once, waited for, and its result read."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
 
-from resources.judges.batch.lines import (
+from resources.judges.batch.provider import (
     LOST,
     NOTHING,
     Limits,
     Part,
+    Provider,
     Result,
     read_lines,
     write_parts,
 )
-from resources.judges.batch.provider import Provider
 from resources.judges.batch.records import Record, Records
-from resources.judges.budget import Cost
+from resources.judges.budget import Cost, Meter, Usage, most_of, text_bytes
 from resources.judges.judge import Presentation
-from resources.judges.live.costs import Meter, Usage, most_of, text_bytes
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
 from resources.judges.live.replies import member
 
@@ -46,34 +43,30 @@ class Pace(NamedTuple):
 
 
 class Reservations:
-    """What a budget holds back by request."""
+    """What a budget holds back by request; a context manager that leaves none held.
+
+    What was submitted and has no result then counts in full: it is carried out and billed all the
+    same.
+    """
 
     def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+        self.meter = meter
         self._held: dict[str, tuple[Cost, int]] = {}
         self._submitted: set[str] = set()
 
-    @classmethod
-    @contextmanager
-    def of(cls, meter: Meter) -> Iterator[Self]:
-        """Give reservations of which none is held afterwards.
+    def __enter__(self) -> Self:
+        return self
 
-        What was submitted and has no result then counts in full: it is carried out and billed
-        all the same.
-        """
-        held = cls(meter)
-        try:
-            yield held
-        finally:
-            for identity, (most, _) in held._held.items():
-                meter.budget.settle(most, most if identity in held._submitted else Cost())
+    def __exit__(self, *_: object) -> None:
+        for identity, (most, _size) in self._held.items():
+            self.meter.budget.settle(most, most if identity in self._submitted else Cost())
 
     def reserve(self, identity: str, body: dict[str, Any]) -> bool:
         """Return whether the budget covers a request, and hold back what it may cost."""
         if identity in self._held:
             return True
-        most = most_of(body["messages"], body, self._meter.price)
-        if not self._meter.budget.reserve(most):
+        most = most_of(body["messages"], body, self.meter.price)
+        if not self.meter.budget.reserve(most):
             return False
         self._held[identity] = most, text_bytes(body["messages"])
         return True
@@ -89,7 +82,7 @@ class Reservations:
         """
         held = self._held.pop(identity, None)
         if held is not None:
-            self._meter.budget.settle(held[0], self._cost(result, *held))
+            self.meter.budget.settle(held[0], self._cost(result, *held))
         return held is not None
 
     def _cost(self, result: Result, most: Cost, prompt_bytes: int) -> Cost:
@@ -98,7 +91,7 @@ class Reservations:
         answer = result.answer
         said = len((answer.text or "").encode("utf-8", "surrogatepass"))
         usage = Usage(answer.prompt_tokens, answer.completion_tokens, prompt_bytes, said)
-        return self._meter.cost(usage, most)
+        return self.meter.cost(usage, most)
 
 
 class Awaited(NamedTuple):
@@ -108,37 +101,37 @@ class Awaited(NamedTuple):
     identities: list[str]
 
 
-class Submitter:
-    """Submits each call at most once, however often the program is killed meanwhile.
+@dataclass(repr=False)
+class Batches:
+    """Submits each call at most once, however often the program is killed meanwhile, and collects.
 
     The order is: write down the calls; upload them; write down the file; create the batch; write
     down the batch. Whoever is killed in between leaves a record without a batch. One without a
     file has none. For one with a file, the provider's batches are searched; if there is none, the
     file is deleted, so that a creation still on its way must fail, and they are searched again.
-    `awaited` are the batches with wanted calls, by token; whoever collects one takes it out.
+    `awaited` are the batches with wanted calls, by token. The meter's `counts` are added
+    ``unknown``: lines that belong to no request of their batch.
     """
 
-    def __init__(
-        self,
-        provider: Provider,
-        records: Records,
-        held: Reservations,
-        write: Callable[[Presentation], dict[str, Any]],
-        *,
-        limits: Limits,
-    ) -> None:
-        self._provider, self._records, self._held = provider, records, held
-        self._write, self._limits = write, limits
-        self.awaited: dict[str, Awaited] = {}
+    provider: Provider
+    records: Records
+    held: Reservations
+    write: Callable[[Presentation], dict[str, Any]]
+    read: Callable[[dict[str, Any], Presentation], Result]
+    limits: Limits
+    pace: Pace
+    tell: Tell
+    awaited: dict[str, Awaited] = field(default_factory=dict)
+    _was_reached: bool = False
 
     def cover(self, wanted: Mapping[str, Presentation]) -> None:
         """Await a batch for each of the wanted calls that the budget covers."""
-        with self._records.exclusive():
+        with self.records.exclusive():
             there = self._there(wanted)
             missing = {i: shown for i, shown in wanted.items() if i not in there}
             for identity, record in there.items():
                 self._await(record, identity)
-            for part in write_parts(self._requests(missing), self._limits):
+            for part in write_parts(self._requests(missing), self.limits):
                 self._await(self._submit(part), *part.identities)
 
     def _await(self, record: Record, *identities: str) -> None:
@@ -147,7 +140,7 @@ class Submitter:
     def _there(self, wanted: Mapping[str, Presentation]) -> dict[str, Record]:
         """Return the latest record of each wanted call that is not to be asked anew."""
         latest: dict[str, Record] = {}
-        for record in map(self._resolved, self._records.all()):
+        for record in map(self._resolved, self.records.all()):
             if record is not None:
                 latest |= dict.fromkeys(wanted.keys() & set(record.identities), record)
                 for identity in record.answered:
@@ -158,14 +151,14 @@ class Submitter:
         self, missing: Mapping[str, Presentation]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         for identity, shown in missing.items():
-            body = self._write(shown)
-            if not self._held.reserve(identity, body):
+            body = self.write(shown)
+            if not self.held.reserve(identity, body):
                 return
             yield identity, body
 
     def _submit(self, part: Part) -> Record:
-        self._held.submit(part.identities)
-        for _ in self._provider.attempts():
+        self.held.submit(part.identities)
+        for _ in self.provider.attempts():
             if (record := self._attempt(part)) is not None:
                 return record
         raise EndpointError(
@@ -175,17 +168,17 @@ class Submitter:
 
     def _attempt(self, part: Part) -> Record | None:
         """Return the record of a batch made of a part, or None if certainly none was."""
-        record = self._records.open(part.identities)
+        record = self.records.open(part.identities)
         try:
-            file_id = self._provider.upload(f"{record.token}.jsonl", part.file)
-            record = self._records.save(replace(record, file_id=file_id))
-            batch_id = self._provider.create(record)
+            file_id = self.provider.upload(f"{record.token}.jsonl", part.file)
+            record = self.records.save(replace(record, file_id=file_id))
+            batch_id = self.provider.create(record)
         except EndpointError:
-            self._records.drop(record)
+            self.records.drop(record)
             raise
         if batch_id is None:
             return self._resolved(record)
-        return self._records.save(replace(record, batch_id=batch_id))
+        return self.records.save(replace(record, batch_id=batch_id))
 
     def _resolved(self, record: Record) -> Record | None:
         """Return a record with its batch, or None, and forget it, if no batch can come of it."""
@@ -193,78 +186,59 @@ class Submitter:
             return record
         batch_id = self._search(record) if record.file_id is not None else None
         if batch_id is None:
-            self._records.drop(record)
+            self.records.drop(record)
             return None
-        return self._records.save(replace(record, batch_id=batch_id))
+        return self.records.save(replace(record, batch_id=batch_id))
 
     def _search(self, record: Record) -> str | None:
         file_id = record.file_id or ""
-        found = self._provider.find(record)
+        found = self.provider.find(record)
         if found is None:
             if not record.is_withdrawn:
                 self._require_known(record, file_id)
-                self._records.save(replace(record, is_withdrawn=True))
-            self._provider.delete(file_id)
-            self._provider.pause()
-            found = self._provider.find(record)
+                self.records.save(replace(record, is_withdrawn=True))
+            self.provider.delete(file_id)
+            self.provider.pause()
+            found = self.provider.find(record)
         return found
 
     def _require_known(self, record: Record, file_id: str) -> None:
-        if not self._provider.has_file(file_id):
+        if not self.provider.has_file(file_id):
             raise EndpointError(
                 f"{len(record.identities)} requests were uploaded on {record.written_at[:10]} as "
                 f"file {file_id}, which this endpoint does not show to this key; use the key that "
                 "uploaded it, or, if you are sure that no batch came of it, delete "
-                f"{self._records.file(record.token)}"
+                f"{self.records.file(record.token)}"
             )
 
+    def collected(self, shown: Mapping[str, Presentation]) -> Iterator[tuple[str, Result]]:
+        """Yield the results of the awaited calls, as their batches end.
 
-class Collector:
-    """Collects the results of batches as they end.
-
-    `counts` is added ``unknown``: lines that belong to no request of their batch.
-    """
-
-    def __init__(
-        self,
-        provider: Provider,
-        records: Records,
-        read: Callable[[dict[str, Any], Presentation], Result],
-        pace: Pace,
-        *,
-        tell: Tell,
-        warn: Tell,
-        counts: Counter[str],
-    ) -> None:
-        self._provider, self._records, self._read_result = provider, records, read
-        self._pace, self._tell, self._warn, self._counts = pace, tell, warn, counts
-        self._was_reached = False
-
-    def ended(
-        self, batches: Sequence[Awaited], shown: Mapping[str, Presentation]
-    ) -> Iterator[tuple[Record, dict[str, Result]]]:
-        """Yield the batches as they end, with the results of their awaited calls.
-
-        Calls whose results the provider has deleted are lost, and may be asked anew.
+        Calls whose results the provider has deleted are lost. Those of earlier runs are left out,
+        to be asked anew; what this run submitted and lost is not bought twice in it.
         """
-        wanted = {one.record.token: {i: shown[i] for i in one.identities} for one in batches}
-        for record, batch in self._watch([one.record for one in batches]):
+        wanted = {
+            token: {i: shown[i] for i in one.identities} for token, one in self.awaited.items()
+        }
+        for record, batch in self._watch([one.record for one in self.awaited.values()]):
             results = self._read(record, batch, wanted[record.token])
             gone = [i for i, result in results.items() if result.is_lost or not result.is_billed]
-            self._records.close(record.token, gone)
-            yield record, results
+            self.records.close(record.token, gone)
+            del self.awaited[record.token]
+            ours = [i for i, one in results.items() if self.held.settle(i, one) or not one.is_lost]
+            yield from ((i, results[i]) for i in ours)
 
     def _watch(self, records: Sequence[Record]) -> Iterator[tuple[Record, Any]]:
         """Yield batches as they end, looking less and less often."""
         awaited = {record.batch_id or "": record for record in records}
         told: dict[str, str] = {}
-        wait = min(self._pace.first_s, self._pace.longest_s)
+        wait = min(self.pace.first_s, self.pace.longest_s)
         while True:
             for batch_id, record in list(awaited.items()):
                 batch = self._look(record)
                 state = _state(batch)
                 if told.get(batch_id) != state:
-                    self._tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
+                    self.tell(f"batch {batch_id} of {len(record.identities):,} requests: {state}")
                 told[batch_id] = state
                 if batch.get("status") in _ENDED:
                     del awaited[batch_id]
@@ -272,7 +246,7 @@ class Collector:
             if not awaited:
                 return
             time.sleep(wait)
-            wait = min(_GROWTH * wait, self._pace.longest_s)
+            wait = min(_GROWTH * wait, self.pace.longest_s)
 
     def _patiently(self, ask: Callable[[], R]) -> R:
         """Return the provider's reply, after an outage too: a batch goes on through it."""
@@ -283,20 +257,22 @@ class Collector:
                 self._was_reached = True
                 return said
             except OutOfReachError as error:
-                if not self._was_reached or time.monotonic() - began > self._pace.outage_s:
+                if not self._was_reached or time.monotonic() - began > self.pace.outage_s:
                     raise
                 if not is_told:
-                    self._warn(f"tried again for {self._pace.outage_s:,.0f} s at most: {error}")
+                    self.held.meter.warn(
+                        f"tried again for {self.pace.outage_s:,.0f} s at most: {error}"
+                    )
                 is_told = True
-            time.sleep(self._pace.longest_s)
+            time.sleep(self.pace.longest_s)
 
     def _look(self, record: Record) -> Any:
-        batch = self._patiently(lambda: self._provider.look(record.batch_id or ""))
+        batch = self._patiently(lambda: self.provider.look(record.batch_id or ""))
         if batch is None:
             raise EndpointError(
                 f"batch {record.batch_id}, submitted on {record.written_at[:10]} with "
                 f"{len(record.identities)} requests, is unknown to this endpoint and key; use the "
-                f"key that submitted it, or delete {self._records.file(record.token)} to ask, and "
+                f"key that submitted it, or delete {self.records.file(record.token)} to ask, and "
                 "pay, anew"
             )
         return batch
@@ -307,22 +283,22 @@ class Collector:
         """Return the results of an ended batch by call; also of those that were not carried out."""
         files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
         if batch["status"] == "failed" and not files:
-            self._records.drop(record)
+            self.records.drop(record)
             refused = f"batch {batch['id']} was refused: {_reasons(batch)}"
             return dict.fromkeys(wanted, NOTHING._replace(hopeless=refused))
         found: dict[str, Result] = {}
-        contents = [self._patiently(partial(self._provider.lines, name)) for name in files]
+        contents = [self._patiently(partial(self.provider.lines, name)) for name in files]
         there = [lines for lines in contents if lines is not None]
         own = set(record.identities)
         for identity, line in chain.from_iterable(map(read_lines, there)):
             if identity not in own:
-                self._counts["unknown"] += 1
+                self.held.meter.counts["unknown"] += 1
             elif identity in wanted and identity not in found:
-                found[identity] = self._read_result(line, wanted[identity])
+                found[identity] = self.read(line, wanted[identity])
         missing = wanted.keys() - found.keys()
         is_whole = len(there) == len(files)
         if missing and not is_whole:
-            self._tell(f"results of batch {batch['id']} are gone: {len(missing):,} calls are lost")
+            self.tell(f"results of batch {batch['id']} are gone: {len(missing):,} calls are lost")
         return found | dict.fromkeys(missing, NOTHING if is_whole else LOST)
 
 

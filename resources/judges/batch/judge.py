@@ -2,28 +2,18 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from resources.judges.batch.batches import (
-    Awaited,
-    Collector,
-    Pace,
-    Reservations,
-    Submitter,
-    Tell,
-)
-from resources.judges.batch.lines import Limits, Result, read_result
-from resources.judges.batch.provider import Provider
+from resources.judges.batch.batches import Awaited, Batches, Pace, Reservations, Tell
+from resources.judges.batch.provider import Limits, Provider, read_result
 from resources.judges.batch.records import Records
-from resources.judges.budget import Budget
-from resources.judges.calls import call_identity, judge_key
+from resources.judges.budget import Budget, Meter
 from resources.judges.forms.form import Reading
-from resources.judges.judge import Presentation
+from resources.judges.judge import Presentation, call_identity, judge_key
 from resources.judges.live.asking import redacted, seeded
-from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import EndpointError
 from resources.judges.live.judge import ServedJudge
 from resources.judges.live.troubles import Retries, fit
@@ -31,8 +21,8 @@ from resources.judges.live.troubles import Retries, fit
 _LOG = logging.getLogger(__name__)
 
 
-class _Recorded(ServedJudge):
-    """A served judge beside the records of its batches."""
+class LiveJudge(ServedJudge):
+    """A judge of kind ``openai``, beside the records of its batches."""
 
     @property
     def _records(self) -> Records:
@@ -41,18 +31,13 @@ class _Recorded(ServedJudge):
     def acknowledge(self, stored: Mapping[str, datetime]) -> None:
         """Take note of failures that are stored, and of when: they are wanted for a second time.
 
-        Any other is handed over once more, which is free: its run was killed before it could be
-        stored, or the store was lost.
+        Any other is handed over once more, which is free.
         """
         self._records.close_stored(stored)
 
-
-class LiveJudge(_Recorded):
-    """A judge of kind ``openai`` without ``batch``."""
-
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Reading]]:
+    ) -> Generator[tuple[int, Reading]]:
         """Yield the answers of a served judge; none that a batch is to bring."""
         if presentations:
             self._require_collected(presentations)
@@ -72,11 +57,11 @@ class LiveJudge(_Recorded):
             )
 
 
-class BatchJudge(_Recorded):
+class BatchJudge(LiveJudge):
     """A judge of kind ``openai`` with ``batch: true``.
 
-    It has the identity of the judge that is asked live, so that neither buys what the other has
-    bought. An answer that cannot be read is not asked for a second time in the same run.
+    It has the identity of the judge that is asked live. An answer that cannot be read is not asked
+    for a second time in the same run.
     """
 
     def __init__(
@@ -92,11 +77,11 @@ class BatchJudge(_Recorded):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Reading]]:
+    ) -> Generator[tuple[int, Reading]]:
         """Yield answers as their batches end, each with the position of its presentation.
 
-        Calls that an earlier run submitted are collected, whatever became of that run. Closing
-        the iterator, or an interrupt, leaves batches to go on at the provider.
+        Calls that an earlier run submitted are collected, whatever became of that run. Closing the
+        iterator, or an interrupt, leaves batches to go on at the provider.
         """
         if not presentations:
             return
@@ -115,34 +100,33 @@ class BatchJudge(_Recorded):
         """Yield answers by call: batch after batch, for as long as the budget covers another."""
         retries = Retries(self._site.endpoint, self._site.policy, self._warn)
         meter = Meter(budget, self._fields.price_per_million, self.counts, self._warn)
-        provider = Provider(retries, self._fields.timeout_s)
-        with Reservations.of(meter) as held:
-            submitter = Submitter(provider, self._records, held, self._body, limits=self._limits)
-            collector = Collector(
-                provider,
+        with Reservations(meter) as held:
+            batches = Batches(
+                Provider(retries, self._fields.timeout_s),
                 self._records,
+                held,
+                self._body,
                 partial(read_result, policy=self._site.policy, form=self.form),
-                self._pace,
+                limits=self._limits,
+                pace=self._pace,
                 tell=self._tell,
-                warn=self._warn,
-                counts=self.counts,
             )
-            with self._farewell(submitter.awaited):
-                submitter.cover(wanted)
-                while submitter.awaited:
+            with self._farewell(batches.awaited):
+                batches.cover(wanted)
+                while batches.awaited:
                     problems: list[str] = []
-                    for record, results in collector.ended([*submitter.awaited.values()], wanted):
-                        del submitter.awaited[record.token]
-                        for identity, result in _settled(results, held).items():
-                            if result.hopeless is not None:
-                                problems.append(result.hopeless)
-                                continue
-                            answer = redacted(result.answer, self._site.endpoint)
-                            status, shown = answer.failure or "ok", wanted.pop(identity)
-                            reading = Reading(shown, answer, status, result.value)
-                            yield identity, self.as_expected(reading)
+                    for identity, result in batches.collected(wanted):
+                        if result.hopeless is not None:
+                            problems.append(result.hopeless)
+                            continue
+                        answer, shown = (
+                            redacted(result.answer, self._site.endpoint),
+                            wanted.pop(identity),
+                        )
+                        reading = Reading(shown, answer, answer.failure or "ok", result.value)
+                        yield identity, self.as_expected(reading)
                     self._require_none(problems)
-                    submitter.cover(wanted)
+                    batches.cover(wanted)
 
     def _body(self, shown: Presentation) -> dict[str, Any]:
         request = seeded(self._request(), shown.replicate)
@@ -178,15 +162,3 @@ class BatchJudge(_Recorded):
                 self._tell(said)
                 _LOG.warning(said)  # a person who stops a run is told at once, wherever it runs
             raise
-
-
-def _settled(results: Mapping[str, Result], held: Reservations) -> dict[str, Result]:
-    """Return results, settled, without the lost ones of earlier runs, which are asked anew now.
-
-    What this run submitted and lost is not bought twice in it.
-    """
-    return {
-        identity: result
-        for identity, result in results.items()
-        if held.settle(identity, result) or not result.is_lost
-    }

@@ -22,10 +22,9 @@ from resources.atomic import sync_folder, write_whole
 class Record:
     """One batch, from the intention to submit it, written at a time in UTC.
 
-    The token is drawn for it, and in the metadata of the batch; the identities of its calls are
-    its requests' ``custom_id``. A batch may exist that has no `batch_id` here: the process that
-    created it was killed before it could write that. A withdrawn record's file is being deleted
-    at the provider, so that no batch can come of it. `answered` are calls whose failure was handed
+    The identities of its calls are its requests' ``custom_id``. A batch may exist that has no
+    `batch_id` here: the process that created it was killed before it could write that. A withdrawn
+    record's file is being deleted at the provider. `answered` are calls whose failure was handed
     over: wanted once more, they are asked anew.
     """
 

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ class ChoiceOptions(ShortOptions):
     tolerance: float = Field(default=0.0, ge=0, le=1, strict=True)
 
 
-@dataclass(frozen=True)
 class ChoiceForm(ShortForm):
     """A for the completion shown first, B for the other, C for a tie; see `Form`.
 
@@ -38,22 +36,19 @@ class ChoiceForm(ShortForm):
 
     name = "choice"
     table = CHOICE_VERDICTS
-    options: ChoiceOptions = field(default_factory=ChoiceOptions)
+    options: ChoiceOptions = ChoiceOptions()
 
-    @property
-    def again(self) -> str:
-        """The request after an answer without a letter."""
-        request = "Compare the two responses again on your own judgement. "
-        if self.options.structured:
-            return request + "Answer with exactly the JSON object that was asked for."
-        return request + (
-            "Begin with a line that holds nothing but one letter, A, B or C, then give a short "
-            "reason."
+    def __init__(self, options: ChoiceOptions | None = None) -> None:
+        super().__init__(options)
+        self.again = "Compare the two responses again on your own judgement. " + (
+            "Answer with exactly the JSON object that was asked for."
+            if self.options.structured
+            else "Begin with a line that holds nothing but one letter, A, B or C, then give a "
+            "short reason."
         )
 
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of a letter."""
+        """Return the JSON schema of a letter."""
         return {"type": "string", "enum": ["A", "B", "C"]}
 
     def parse(self, text: str) -> str:
@@ -71,8 +66,12 @@ class ChoiceForm(ShortForm):
         return (*(counts[letter] / n_letters for letter in LETTERS), n_letters / n_runs)
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of the letters, by how much better the first text is."""
-        return choice_chances(points[0] - points[1], spread * math.sqrt(2))
+        """Return the chances of the letters, ordered-logistic in how much better the first is."""
+        ahead = points[0] - points[1]
+        # of the logistic distribution with the spread of a difference
+        steepness = math.pi / math.sqrt(3) / (spread * math.sqrt(2))
+        first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
+        return Chances(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))
 
     def values(self, reading: Reading) -> tuple[Any, ...]:
         """Return A's share, the probabilities oriented to the models, and their evidence."""
@@ -81,14 +80,3 @@ class ChoiceForm(ShortForm):
         if reading.shown.order == "BA":
             share, first, second = None if share is None else 1 - share, second, first
         return share, first, tie, second, covered, perplexity_of(reading.tokens), reading.evidence
-
-
-def choice_chances(ahead: float, spread: float) -> Chances:
-    """Return the chances of the answer shown first, a tie, and the answer shown second.
-
-    They are ordered-logistic in `ahead`, by how many rubric points the first is better, with a
-    standard deviation of `spread`.
-    """
-    steepness = math.pi / math.sqrt(3) / spread  # of the logistic distribution with this spread
-    first, second = (float(expit((sign * ahead - _TIE) * steepness)) for sign in (1, -1))
-    return Chances(LETTERS, np.array([first, max(0.0, 1 - first - second), second]))

@@ -5,6 +5,8 @@ Nothing is filled in: where the tokens do not tell, a ValueError says why.
 
 import json
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from judgeline.trust import (
@@ -16,7 +18,66 @@ from judgeline.trust import (
     score_distribution,
 )
 from judgeline.verdict import LETTERS
-from resources.judges.alignment import BLANKS, answer_span
+
+BLANKS = " \t\r\n\ufeff▁Ġ\u010a"
+"""White space, as tokenizers write it, too."""
+
+_NO_BLANKS = str.maketrans("", "", BLANKS)
+_ENDING = re.compile(r"\s*<[^<>]{1,60}>\s*")  # of a turn, or of a text
+_BROKEN = re.compile(r"(?:bytes:)?(?:\\x[0-9a-fA-F]{2})+|(?:<0x[0-9a-fA-F]{2}>)+|.*\ufffd.*", re.S)
+_NOT_ASCII = re.compile(r"[^\x21-\x7e]")
+
+
+class Span(NamedTuple):
+    """The answer's tokens: from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+
+def answer_span(tokens: Sequence[str], answer: str) -> Span | None:
+    """Return which tokens spell an answer, or None if the last ones do not.
+
+    Endpoints log what a model thought before it answered, and the mark that ended its turn. Blanks
+    do not count. Where a token holds but a part of a character, letters beyond ASCII do not
+    count either. After the answer only marks such as ``<|im_end|>`` may come.
+    """
+    whole = [token.translate(_NO_BLANKS) for token in tokens]
+    found = _tail(tokens, whole, "".join(answer.split()).translate(_NO_BLANKS))
+    if found is None and any(map(_BROKEN.fullmatch, tokens)):
+        folded = ["" if _BROKEN.fullmatch(token) else _folded(token) for token in tokens]
+        found = _tail(tokens, folded, _folded(answer))
+    return found
+
+
+def _folded(text: str) -> str:
+    return _NOT_ASCII.sub("", text)
+
+
+def _tail(tokens: Sequence[str], pieces: Sequence[str], answer: str) -> Span | None:
+    """Return the tokens that spell an answer, by what of each of them counts."""
+    if not answer:
+        return None
+    said = "".join(pieces)
+    starts = [0, *accumulate(map(len, pieces))]
+    end = next((n for n in range(len(tokens), 0, -1) if tokens[n - 1]), 0)
+    while end > 0:
+        begin = starts[end] - len(answer)
+        if begin >= 0 and said.startswith(answer, begin):
+            return _from(begin, starts, end)
+        if pieces[end - 1] and not _ENDING.fullmatch(tokens[end - 1]):
+            return None
+        end -= 1
+    return None
+
+
+def _from(begin: int, starts: Sequence[int], end: int) -> Span | None:
+    """Return the tokens from a place on, if a token starts there; blanks before all are its own."""
+    if begin == 0:
+        return Span(0, end)
+    first = next((n for n in range(end) if starts[n] == begin < starts[n + 1]), None)
+    return None if first is None else Span(first, end)
+
 
 MAX_UNRESOLVED = 0.02
 """Probability of numbers begun, of which it is not known how they go on, that may be left out.
@@ -43,10 +104,7 @@ class Tokens(NamedTuple):
 
 
 def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | None:
-    """Return the stored tokens that spell an answer; None where they do not.
-
-    Thoughts before the answer, and the mark that ends it, are left out.
-    """
+    """Return the stored tokens that spell an answer; None where they do not."""
     if not log_probabilities or not answer:
         return None
     stored = json.loads(log_probabilities)
@@ -62,10 +120,7 @@ def read_tokens(log_probabilities: str | None, answer: str | None) -> Tokens | N
 
 
 def from_value(tokens: Tokens | None, key: str | None) -> Tokens | None:
-    """Return the tokens of an answer from the value under a key of its JSON object on.
-
-    The key is None where the answer begins with the value.
-    """
+    """Return the tokens of an answer from the value under a key of its JSON object on."""
     if tokens is None or key is None:
         return tokens
     joined = "".join(token.text for token in tokens.spelled)
@@ -91,10 +146,7 @@ def _without(token: Token, opening: str) -> Token:
 def score_of(
     tokens: Tokens, score: int, *, scale: tuple[int, int], declared_digits: int
 ) -> ScoreDistribution:
-    """Return how probable each number was, where the judge said `score`.
-
-    Raises ValueError if the tokens do not say so, or leave more than `MAX_UNRESOLVED` open.
-    """
+    """Return how probable each number was, where the judge said `score`."""
     digits = digits_per_token(tokens, score, declared_digits)
     first, following = _path(tokens, str(score), scale[1], digits)
     return score_distribution(
@@ -110,8 +162,7 @@ def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
     """Return how many digits one token held at most, by what one answer shows.
 
     As declared, if a number of several digits in one token was said or listed where the number
-    begins; else one, since any digit may then be the first of two. No more than the first piece of
-    a number that was said in pieces. No other answer has a say in it.
+    begins; else one, since any digit may then be the first of two. No other answer has a say in it.
     """
     pieces = _pieces(tokens, str(score))
     numbers = [word.strip(BLANKS) for word, _ in tokens.spelled[0].listed] if tokens.spelled else []
@@ -122,11 +173,7 @@ def digits_per_token(tokens: Tokens, score: int, declared: int) -> int:
 
 
 def choice_of(tokens: Tokens, letter: str) -> ChoiceProbabilities:
-    """Return how probable each letter was, where the judge said `letter`.
-
-    In the order of `LETTERS`: first shown, tie, second shown. ValueError if the tokens do not
-    say so.
-    """
+    """Return how probable each letter was, where the judge said `letter`."""
     if not tokens.spelled or tokens.spelled[0].text.strip(BLANKS) != letter:
         raise ValueError(
             f"the first token is not the letter {letter!r} that the answer begins with"
@@ -161,10 +208,7 @@ def _pieces(tokens: Tokens, number: str) -> list[str]:
 def _path(
     tokens: Tokens, number: str, highest: int, digits_per_token: int
 ) -> tuple[TokenPosition, dict[str, TokenPosition]]:
-    """Return the position of a number's first digits, and those where more digits may follow.
-
-    Where none may, the next position says nothing about the number.
-    """
+    """Return the position of a number's first digits, and those where more digits may follow."""
     pieces = _pieces(tokens, number)
     if not pieces:
         raise ValueError(f"the first tokens do not say {number}, with which the answer begins")

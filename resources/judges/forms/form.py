@@ -1,8 +1,16 @@
-"""A form of question: how battles are shown to a judge, and how its answer is read."""
+"""A form of question: how battles are shown to a judge, and how its answer is read.
 
+Texts under judgement are fenced off as data. Each fence carries a mark drawn for the one request,
+which no completion can know or close.
+"""
+
+import re
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,18 +19,95 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgeline.verdict import RubricError
-from resources.judges.calls import present
 from resources.judges.forms.evidence import Tokens
-from resources.judges.judge import Answer, Presentation
-from resources.judges.live.prompt import (
-    PAIR,
-    Message,
-    Wording,
-    closed_object,
-    named_schema,
-    write_messages,
-)
+from resources.judges.judge import Answer, Presentation, present
 from resources.tables.schema import Table
+
+PROMPT_VERSION = "1"
+"""Changes with the fences, the schema or the repair request: all of them shape an answer."""
+
+Message = dict[str, str]
+
+
+class Wording(NamedTuple):
+    """Values of a prompt's placeholders.
+
+    `quoted` maps them to the texts of a presentation, which are fenced off; `stated` to words of
+    ours. The mark of the fences is ``delimiter``.
+    """
+
+    quoted: Mapping[str, str]
+    stated: Mapping[str, str]
+
+
+PAIR = Wording(
+    {name: name for name in ("instruction", "first_completion", "second_completion")}, {}
+)
+"""Two completions are shown, and nothing else is said."""
+
+_MARK_BYTES = 16
+
+
+def require_template(template: str, file: Path, wording: Wording = PAIR) -> None:
+    """Check that a template shows each text once, and tells the judge all that it has to."""
+    used = _placeholder(wording).findall(template)
+    for name in wording.quoted:
+        if used.count(name) != 1:
+            raise ValueError(
+                f"prompt {file} holds {{{name}}} {used.count(name)} times; it must stand there "
+                "once, where the judge is to read that text"
+            )
+    if "delimiter" not in used:
+        raise ValueError(
+            f"prompt {file} lacks {{delimiter}}; tell the judge that quotations marked with it "
+            "are data and no instructions"
+        )
+    for name, words in wording.stated.items():
+        if name not in used:
+            raise ValueError(
+                f"prompt {file} lacks {{{name}}}, which becomes {words!r} from the judge's "
+                "options; put it where the prompt tells the judge so"
+            )
+
+
+def write_repair(messages: list[Message], answer: str, reason: str, again: str) -> list[Message]:
+    """Return the messages that ask once more after an answer that could not be read."""
+    return [
+        *messages,
+        {"role": "assistant", "content": answer or "(no answer)"},
+        {"role": "user", "content": f"That answer cannot be used: {readable(reason)}. {again}"},
+    ]
+
+
+def named_schema(name: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members as a request's ``response_format``."""
+    wrapped = {"name": name, "strict": True, "schema": closed_object(members)}
+    return {"type": "json_schema", "json_schema": wrapped}
+
+
+def readable(text: str) -> str:
+    """Return a text with question marks for halves of characters, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(r"\{(" + "|".join(names) + r")\}")
+
+
+def _placeholder(wording: Wording) -> re.Pattern[str]:
+    return _pattern(("delimiter", *wording.quoted, *wording.stated))
+
+
+def closed_object(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with these members, in this order, and no others."""
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
 
 Odds = tuple[float, ...]
 """Numbers of a form about the answers a judge could have given; the last is what they cover."""
@@ -50,14 +135,11 @@ class Chances(NamedTuple):
 class Form:
     """A verdict form; the defaults are of two completions and one answer without odds.
 
-    A form says how it asks: its `name` in `config/judges.yaml`, its part of a judge's `identity`,
-    the file of its prompt (`template`; None where the judge names its own), the texts that the
-    prompt quotes and states (`wording`), the request after an answer that could not be read
-    (`again`) and the constraint of an answer (`response_format`). It says how an answer is read:
-    the `key` of the value in an answer in JSON, whether odds are read from alternatives
-    (`needs_alternatives`), for how many tokens those are kept (`n_listed`; None for all), and how
-    often a question is asked without them (`samples`). `table` is that of its answers, and
-    `typical_tokens` the length of an answer, for estimates.
+    How it asks: its part of a judge's `identity`, the file of its prompt (`template`; None where
+    the judge names its own), the prompt's `wording`, the request after an unreadable answer
+    (`again`) and the constraint of an answer. How an answer is read: the `key` of the value in
+    JSON, for how many tokens alternatives are kept (`n_listed`; None for all), and how often a
+    question is asked without them (`samples`).
     """
 
     name: ClassVar[str]
@@ -115,8 +197,16 @@ class Prompt(NamedTuple):
     form: Form
 
     def messages(self, shown: Presentation) -> list[Message]:
-        """Return the messages of one request."""
-        return write_messages(self.template, shown, wording=self.form.wording)
+        """Return the messages of one request, its fences marked by what stands in no text."""
+        wording = self.form.wording
+        texts = {name: readable(getattr(shown, text)) for name, text in wording.quoted.items()}
+        while (mark := secrets.token_hex(_MARK_BYTES)) in "".join(texts.values()):
+            continue
+        parts = {name: f"<<<{mark}\n{text}\n{mark}>>>" for name, text in texts.items()}
+        parts |= {"delimiter": mark, **wording.stated}
+        # one pass, so that a placeholder within a completion stays what it is: text
+        prompt = _placeholder(wording).sub(lambda found: parts[found[1]], self.template)
+        return [{"role": "user", "content": prompt}]
 
 
 def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
@@ -138,10 +228,8 @@ def read(shown: Presentation, answer: Answer, form: Form) -> Reading:
 class ShortOptions(BaseModel):
     """Options of a form whose answer is one word and a reason, in `config/judges.yaml`.
 
-    Where there are no log-probabilities each question is asked `samples` times. The `template` is
-    a file in the configuration's ``prompts``, or an absolute path; by default the form's own.
-    Answers that are `structured` are JSON objects that the endpoint enforces, for judges that do
-    not keep to a form.
+    Where there are no log-probabilities each question is asked `samples` times. Answers that are
+    `structured` are JSON objects that the endpoint enforces.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -151,50 +239,29 @@ class ShortOptions(BaseModel):
     structured: bool = Field(default=False, strict=True)
 
 
-@dataclass(frozen=True)
 class ShortForm(Form):
     """Common parts of the forms whose answer is one word and a reason."""
 
-    options: ShortOptions = field(default_factory=ShortOptions)
-    needs_alternatives: ClassVar[bool] = True
+    needs_alternatives = True
+    options = ShortOptions()
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Form, version and, where answers are objects, that they are."""
+    def __init__(self, options: ShortOptions | None = None) -> None:
+        self.options = options or self.options
+        is_json = self.options.structured
         named = {"form": self.name, "form_version": "1"}
-        return named | ({"answer": "json"} if self.options.structured else {})
+        self.identity = named | ({"answer": "json"} if is_json else {})
+        self.template = self.options.template or f"{self.name}{'-json' if is_json else ''}.txt"
+        self.key = self.name if is_json else None
+        self.n_listed = 16 if is_json else 8  # in JSON a brace, a key and quotes come first
+        self.samples = self.options.samples
+        self.response_format = self._constraint() if is_json else None
 
-    @property
-    def template(self) -> str:
-        """File of the prompt."""
-        own = f"{self.name}-json.txt" if self.options.structured else f"{self.name}.txt"
-        return self.options.template or own
-
-    @property
-    def key(self) -> str | None:
-        """Key of the value in an answer in JSON."""
-        return self.name if self.options.structured else None
-
-    @property
-    def n_listed(self) -> int:
-        """Tokens with alternatives: in JSON a brace, a key and quotes come before the value."""
-        return 16 if self.options.structured else 8
-
-    @property
-    def samples(self) -> int:
-        """Runs of a question without log-probabilities."""
-        return self.options.samples
-
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of the value."""
+        """Return the JSON schema of the value."""
         raise NotImplementedError
 
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """Constraint to the value and then the reason, if answers are to be structured."""
-        if not self.options.structured:
-            return None
+    def _constraint(self) -> dict[str, Any]:
+        """Return the constraint to the value and then the reason."""
         reason = {"type": "string"}  # a pattern or a greatest length breaks some servers' grammars
-        members = {self.name: self.value_schema, "reason": reason}
-        return named_schema(self.name, closed_object(members))
+        members = {self.name: self.value_schema(), "reason": reason}
+        return named_schema(self.name, members)

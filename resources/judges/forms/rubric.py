@@ -12,9 +12,8 @@ from judgeline.verdict import (
     parse_answer,
     require_own_scores,
 )
-from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.form import Form, Reading, closed_object, named_schema
 from resources.judges.judge import Presentation
-from resources.judges.live.prompt import closed_object, named_schema
 from resources.tables.judging import VERDICTS
 
 _NO_MARKS = (None,) * len(SCORE_COLUMNS)
@@ -32,7 +31,7 @@ class RubricForm(Form):
         f"that was asked for, all twelve grades integers from {LOWEST_SCORE} to {HIGHEST_SCORE}, "
         "with nothing before it."
     )
-    response_format = named_schema("rubric", closed_object(dict.fromkeys(RESPONSES, _MARKS)))
+    response_format = named_schema("rubric", dict.fromkeys(RESPONSES, _MARKS))
     typical_tokens = 110  # twelve keys and scores
 
     def parse(self, text: str) -> Rubric:

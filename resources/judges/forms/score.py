@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,9 @@ from judgeline.verdict import (
     parse_score,
     parse_score_object,
 )
-from resources.judges.calls import require_texts
 from resources.judges.forms.evidence import Tokens, score_of
-from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions
-from resources.judges.judge import Presentation
-from resources.judges.live.prompt import Wording
+from resources.judges.forms.form import Chances, Odds, Reading, ShortForm, ShortOptions, Wording
+from resources.judges.judge import Presentation, require_texts
 from resources.tables.judging import SCORE_VERDICTS
 
 TARGET_SCALE: tuple[float, float] = (1.0, 10.0)
@@ -40,9 +37,8 @@ _HIGHEST = 1_000_000
 class ScoreOptions(ShortOptions):
     """Options of the form that asks for one number about one completion.
 
-    `scale` is the lowest and the highest number it may say, in points of the judge's own scale;
-    `digits_per_token` the most digits that the judge's tokenizer puts in one token: 1 where "87"
-    is "8", "7".
+    `scale` is in points of the judge's own scale; `digits_per_token` the most digits that the
+    judge's tokenizer puts in one token: 1 where "87" is "8", "7".
     """
 
     scale: tuple[StrictInt, StrictInt] = (1, 100)
@@ -59,7 +55,6 @@ class ScoreOptions(ShortOptions):
         return value
 
 
-@dataclass(frozen=True)
 class ScoreForm(ShortForm):
     """One integer on a scale, then a reason; see `Form`.
 
@@ -68,58 +63,35 @@ class ScoreForm(ShortForm):
 
     name = "score"
     table = SCORE_VERDICTS
-    options: ScoreOptions = field(default_factory=ScoreOptions)
+    options: ScoreOptions = ScoreOptions()
 
-    @property
-    def scale(self) -> tuple[int, int]:
-        """Lowest and highest number, in points of the judge's scale."""
-        return self.options.scale
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Form, version and scale."""
-        low, high = self.scale
-        return {**super().identity, "scale": f"{low} to {high}"}
-
-    @property
-    def wording(self) -> Wording:
-        """The request and one response are quoted, the ends of the scale stated."""
-        low, high = self.scale
-        return Wording(
+    def __init__(self, options: ScoreOptions | None = None) -> None:
+        super().__init__(options)
+        low, high = self.scale = self.options.scale
+        self.identity = {**self.identity, "scale": f"{low} to {high}"}
+        self.wording = Wording(
             {"instruction": "instruction", "completion": "first_completion"},
             {"lowest": str(low), "highest": str(high)},
         )
-
-    @property
-    def again(self) -> str:
-        """The request after an answer without a score."""
-        low, high = self.scale
-        request = "Grade the response again on your own judgement. "
-        if self.options.structured:
-            integer = f"an integer from {low} to {high}"
-            return f"{request}Answer with the JSON object, its score {integer}."
-        return request + (
-            f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
+        self.again = "Grade the response again on your own judgement. " + (
+            f"Answer with the JSON object, its score an integer from {low} to {high}."
+            if self.options.structured
+            else f"Begin with a line that holds nothing but one integer from {low} to {high}, then "
             "give a short reason."
         )
 
-    @property
     def value_schema(self) -> dict[str, Any]:
-        """JSON schema of a number on the scale."""
-        low, high = self.scale
+        """Return the JSON schema of a number on the scale."""
+        low, high = self.options.scale
         return {"type": "integer", "enum": list(range(low, high + 1))}
 
     def present(self, battles: pd.DataFrame, n_replicates: int) -> list[Presentation]:
-        """Return every completion of the battles, once per replicate.
-
-        The `battle_id` of a presentation is the completion's.
-        """
+        """Return every completion of the battles, once per replicate."""
         columns = ["completion_id", "instruction", "completion", "model", "question_id"]
+        rows = completions_of(battles)[columns].itertuples(index=False)
         return [
             Presentation(own, ALONE, replicate, question, text, "", model, "", question_id)
-            for own, question, text, model, question_id in completions_of(battles)[
-                columns
-            ].itertuples(index=False)
+            for own, question, text, model, question_id in rows
             for replicate in range(n_replicates)
         ]
 
@@ -141,14 +113,23 @@ class ScoreForm(ShortForm):
         return _expected(ScoreDistribution(self.scale, values, shares, covered, 0.0))
 
     def chances(self, points: Sequence[float], spread: float) -> Chances:
-        """Return the chances of numbers, each said in one token."""
-        highest, digits = self.scale[1], self.options.digits_per_token
-        if len(str(highest)) > digits:
+        """Return the chances of at most `MOST_CHANCES` numbers, each said in one token.
+
+        They are normal around the points, which may lie off the scale; the likeliest comes first.
+        """
+        (low, high), digits = self.scale, self.options.digits_per_token
+        if len(str(high)) > digits:
             raise ValueError(
-                f"simulated judges say a number in one token, and {highest} has more than {digits} "
+                f"simulated judges say a number in one token, and {high} has more than {digits} "
                 "digits; raise score.digits_per_token"
             )
-        return score_chances(points[0], spread, self.scale)
+        unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
+        numbers = np.arange(low, high + 1)
+        centre = np.clip(low + (points[0] - LOWEST_SCORE) * unit, low, high)
+        density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
+        density /= density.sum()
+        likeliest = np.argsort(-density, kind="stable")[:MOST_CHANCES]
+        return Chances([str(number) for number in numbers[likeliest]], density[likeliest])
 
     def subject(self, shown: Presentation, slug: str) -> tuple[Any, ...]:
         """Return completion, question, model and judge."""
@@ -158,22 +139,6 @@ class ScoreForm(ShortForm):
         """Return the score, its expectation, the scale and the evidence."""
         odds = reading.odds or (math.nan, math.nan)
         return (reading.value, *odds, *self.scale, reading.evidence)
-
-
-def score_chances(points: float, spread: float, scale: tuple[int, int]) -> Chances:
-    """Return the chances of at most `MOST_CHANCES` numbers of a scale, the likeliest first.
-
-    They are normal around `points`, which may lie off the scale, with a standard deviation of
-    `spread`; both are in rubric points.
-    """
-    low, high = scale
-    unit = (high - low) / (HIGHEST_SCORE - LOWEST_SCORE)
-    numbers = np.arange(low, high + 1)
-    centre = np.clip(low + (points - LOWEST_SCORE) * unit, low, high)
-    density = np.exp(-0.5 * ((numbers - centre) / max(spread * unit, 0.5)) ** 2)
-    density /= density.sum()
-    likeliest = np.argsort(-density, kind="stable")[:MOST_CHANCES]
-    return Chances([str(number) for number in numbers[likeliest]], density[likeliest])
 
 
 def _expected(likely: ScoreDistribution) -> Odds:
@@ -193,10 +158,7 @@ def completion_ids(battles: pd.DataFrame, side: str) -> list[str]:
 
 
 def completions_of(battles: pd.DataFrame) -> pd.DataFrame:
-    """Return the different completions of battles, in the order in which they occur.
-
-    Columns ``completion_id``, ``question_id``, ``model``, ``instruction`` and ``completion``.
-    """
+    """Return the different completions of battles, in the order in which they occur."""
     require_texts(battles)
     sides = [
         pd.DataFrame(

@@ -3,18 +3,16 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from resources.judges.budget import Cost
-from resources.judges.forms.form import Form, Prompt, Reading
+from resources.judges.budget import Cost, Meter, Usage, may_be_billed, most_of, text_bytes
+from resources.judges.forms.form import Form, Message, Prompt, Reading, write_repair
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import Connection, StatusError
-from resources.judges.live.costs import Meter, Usage, may_be_billed, most_of, text_bytes
 from resources.judges.live.endpoint import Endpoint, EndpointError
 from resources.judges.live.probe import PLAIN, QUESTION
-from resources.judges.live.prompt import Message, write_repair
 from resources.judges.live.replies import (
     answer_bytes,
     read_reply,
@@ -35,39 +33,34 @@ ASKED_AGAIN = frozenset({"parse_error", "echo"})
 _WAIT_S = 0.02
 
 
+@dataclass(repr=False)
 class Asker:
     """Asks one endpoint, with bounded concurrency.
 
     A request that waits to be retried gives its place to another. One that may have been billed
-    without an answer, or whose tokens nobody counted, counts in full towards the budget. The
-    meter's `counts` are added ``requests``, ``retries``, ``repairs`` and ``lost``.
+    without an answer counts in full towards the budget. The meter's `counts` are added
+    ``requests``, ``retries``, ``repairs`` and ``lost``.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        retries: Retries,
-        meter: Meter,
-        *,
-        concurrency: int,
-        timeout_s: float,
-    ) -> None:
-        self._connection, self._retries, self._meter = connection, retries, meter
-        self._endpoint, self._timeout_s = retries.endpoint, timeout_s
-        self._slots, self._doubts = asyncio.Semaphore(concurrency), asyncio.Lock()
+    connection: Connection
+    retries: Retries
+    meter: Meter
+    concurrency: int
+    timeout_s: float
+
+    def __post_init__(self) -> None:
+        self._endpoint, self._doubts = self.retries.endpoint, asyncio.Lock()
+        self._slots = asyncio.Semaphore(self.concurrency)
 
     async def judge(
         self, shown: Presentation, prompt: Prompt, request: dict[str, Any]
     ) -> Reading | None:
-        """Return the answer to a presentation, asked a second time if it cannot be read.
-
-        None if the budget does not cover the question.
-        """
+        """Return the answer to a presentation, asked a second time if it cannot be read."""
         messages, request = prompt.messages(shown), seeded(request, shown.replicate)
         first = await self._read(messages, shown, request, prompt.form)
         if first is None or first.status not in ASKED_AGAIN:
             return first
-        self._meter.counts["repairs"] += 1
+        self.meter.counts["repairs"] += 1
         text, reason = first.answer.text or "", first.answer.said or ""
         again = write_repair(messages, text, reason, prompt.form.again)
         second = await self._read(again, shown, request, prompt.form)
@@ -89,7 +82,7 @@ class Asker:
     ) -> R | Trouble:
         """Return the reply to messages as `read`, or the trouble with them or the way."""
         attempt = partial(self._attempt, messages, request, read)
-        outcome = await self._retries.insist(attempt, self._meter.counts)
+        outcome = await self.retries.insist(attempt, self.meter.counts)
         if isinstance(outcome, Trouble) and outcome.action == "stop":
             await self._require_doubt(outcome, messages, request)
             return outcome._replace(action="note")
@@ -98,10 +91,7 @@ class Asker:
     async def _require_doubt(
         self, trouble: Trouble, messages: list[Message], request: dict[str, Any]
     ) -> None:
-        """Raise EndpointError unless the endpoint would answer another question.
-
-        Then the trouble is with this one text, which a firewall may dislike.
-        """
+        """Raise EndpointError unless the endpoint would answer another question than this text."""
         plain = {name: value for name, value in request.items() if name not in PLAIN}
         if trouble.is_doubtful and (messages, request) != (QUESTION, plain):
             async with self._doubts:
@@ -117,24 +107,24 @@ class Asker:
     async def _attempt(
         self, messages: list[Message], request: dict[str, Any], read: Callable[[Any], R]
     ) -> R | Trouble:
-        meter = self._meter
+        meter = self.meter
         async with self._slots:
-            await self._retries.until_open()
+            await self.retries.until_open()
             most = most_of(messages, request, meter.price)
             if not await self._is_granted(most):
                 return SPENT
             meter.counts["requests"] += 1
             spent = most
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(self.timeout_s):
                     body = {"messages": messages, **request}
-                    reply = await self._connection.ask("/chat/completions", body)
+                    reply = await self.connection.ask("/chat/completions", body)
                 usage = Usage(*tokens_of(reply), text_bytes(messages), answer_bytes(reply))
                 spent = meter.cost(usage, most)
                 return understood(reply, read)
             except TROUBLES as error:
                 shown = "".join(message["content"] for message in messages)
-                trouble = self._retries.diagnose(error, shown)
+                trouble = self.retries.diagnose(error, shown)
                 if isinstance(error, StatusError) and not may_be_billed(
                     error.status, trouble.failure
                 ):
@@ -147,8 +137,8 @@ class Asker:
 
     async def _is_granted(self, most: Cost) -> bool:
         """Wait while other requests may leave over what this one needs."""
-        while not self._meter.budget.reserve(most):
-            if self._meter.budget.n_open == 0:
+        while not self.meter.budget.reserve(most):
+            if self.meter.budget.n_open == 0:
                 return False
             await asyncio.sleep(_WAIT_S)
         return True
@@ -162,10 +152,7 @@ def seeded(request: dict[str, Any], replicate: int) -> dict[str, Any]:
 
 
 def redacted(answer: Answer, endpoint: Endpoint) -> Answer:
-    """Return an answer without the key, which some servers repeat; answers are stored.
-
-    Log-probabilities that spell it, token by token, go as a whole.
-    """
+    """Return an answer without the key, which some servers repeat; answers are stored."""
     if answer.text is not None and endpoint.is_repeated_in(answer.text):
         answer = replace(answer, text=endpoint.redact(answer.text), log_probabilities=None)
     answer = replace(

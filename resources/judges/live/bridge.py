@@ -1,14 +1,11 @@
-"""Runs asynchronous work in a thread of its own and hands each result over as it comes.
-
-Closing the iterator cancels what is in flight.
-"""
+"""Runs asynchronous work in a thread of its own and hands each result over as it comes."""
 
 import asyncio
 import concurrent.futures
 import contextlib
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 _PATIENCE_S = 5.0
@@ -32,13 +29,12 @@ def as_completed(
     *,
     n_workers: int,
     closing: Callable[[], Awaitable[None]],
-) -> Iterator[tuple[int, R]]:
+) -> Generator[tuple[int, R]]:
     """Yield the position and the result of each item, in the order in which they are done.
 
-    At most `n_workers` items are under work. What `work` raises is raised here, after what was in
-    flight has ended and its results were taken. After an interrupt what is done already is still
-    yielded, and what is in flight cancelled. `closing` is awaited at the end, also after an error
-    or when the consumer stops early.
+    What `work` raises is raised here, after what was in flight has ended and its results were
+    taken. After an interrupt what is done is still yielded, and what is in flight cancelled.
+    `closing` is awaited at the end, also when the consumer stops early.
     """
     results: _Results[R] = queue.SimpleQueue()
     end: BaseException

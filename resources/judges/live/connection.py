@@ -43,7 +43,8 @@ class StatusError(Exception):
 class Connection:
     """Sends requests to one endpoint, each once; opened by the first one, in its event loop.
 
-    It follows no redirect, takes no packed body, and asks no proxy for this machine itself.
+    It follows no redirect, keeps no cookie, takes no packed body, and asks no proxy for this
+    machine itself.
     """
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
@@ -95,6 +96,7 @@ class Connection:
                 headers=self._endpoint.sent_headers,
                 timeout=aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=self._timeout_s),
                 auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 

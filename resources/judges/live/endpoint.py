@@ -30,8 +30,7 @@ class OutOfReachError(EndpointError):
 class Endpoint:
     """A URL and the key to it; the key shows in no representation.
 
-    Without a key nothing can be asked; what was asked before can still be looked up. `no_key`
-    says why there is none.
+    Without a key (`no_key` says why) what was asked before can still be looked up.
     """
 
     url: str
@@ -84,8 +83,7 @@ def find_endpoint(
 ) -> Endpoint:
     """Return the endpoint of a judge, from its definition and the environment.
 
-    A key that is missing is missed when the endpoint is first asked. `what` is declared in the
-    configuration file of that name in the plural, if it is no judge.
+    A key that is missing is missed when the endpoint is first asked.
     """
     variables = _Variables(what, slug, os.environ if environment is None else environment)
     url, query = _url(fields, variables), tuple(fields.query.items())

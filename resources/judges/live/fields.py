@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from resources.judges.budget import Price
+
 ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 LOOKS_SECRET = re.compile(r"(?<![A-Za-z0-9])(hf_|sk-)[A-Za-z0-9_-]{16,}")
 
@@ -35,6 +37,12 @@ _OUR_KEYS = re.compile(
 DEFAULT_TEMPLATE = "fenced-rubric.txt"
 
 Switch = Literal["on", "off", "auto"]
+
+MOST_ALTERNATIVES: Literal[20] = 20
+"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
+
+FEW_ALTERNATIVES: Literal[5] = 5
+"""What is asked for where more are refused."""
 
 
 def _require_headers(given: Any) -> dict[str, Any]:
@@ -122,8 +130,7 @@ def _leaves(value: Mapping[str, Any] | list[Any], name: str = "") -> Iterator[tu
 class Decoding(BaseModel):
     """Decoding settings of a judge; null leaves a setting out of the request.
 
-    An answer longer than `max_tokens` fails as ``truncated``. The seed grows by 1 with each further
-    replicate, where the endpoint honours one.
+    An answer longer than `max_tokens` fails as ``truncated``; the seed grows by 1 a replicate.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -134,29 +141,13 @@ class Decoding(BaseModel):
     seed: int | None = Field(default=None, strict=True)
 
 
-class Price(BaseModel):
-    """Price of a million prompt and completion tokens, in a currency of three capital letters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    prompt: float = Field(ge=0, strict=True)
-    completion: float = Field(ge=0, strict=True)
-    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
-
-    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the price of some tokens."""
-        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1e6
-
-
 class EndpointFields(BaseModel):
     """Which model is asked, and where: of a judge as of what makes embeddings.
 
-    `revision` is the model's version where its name does not fix it. `base_url` is the URL up to
-    ``/v1``, or the environment variable that holds it; ``OPENAI_BASE_URL``, else the OpenAI API, by
-    default. `endpoint_name` is what the identity of a result calls the endpoint, by default its
-    URL: a name keeps results valid when a server moves. `api_key_env` is the name, never the
-    value, of the variable that holds the key; ``OPENAI_API_KEY`` if no `base_url` is given,
-    otherwise no key is sent by default. A header may be ``{env: VARIABLE}``.
+    `base_url` is the URL up to ``/v1``, or the environment variable that holds it;
+    ``OPENAI_BASE_URL``, else the OpenAI API, by default. `endpoint_name` is what the identity of a
+    result calls the endpoint, by default its URL. `api_key_env` names the variable that holds the
+    key; ``OPENAI_API_KEY`` if no `base_url` is given, otherwise no key is sent by default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -191,12 +182,8 @@ class ServedFields(EndpointFields):
     """Everything that only a served judge declares.
 
     ``on`` demands a schema or log-probabilities of the endpoint, ``auto`` uses them if its probe
-    finds them. `reasoning_effort` is in the endpoint's word; `expect_model` says whether a reply
-    has to name the model asked for, a name that begins with it, or any. `replicates` is how often
-    each order is asked, `concurrency` the most requests in flight. A request that is silent for
-    `timeout_s` seconds is tried again. The template is a file in the configuration's ``prompts``,
-    or an absolute path. Batches take up to a day and cost less; they are looked at every
-    `batch_poll_s` seconds at least.
+    finds them. `expect_model` says whether a reply has to name the model asked for, a name that
+    begins with it, or any. A request that is silent for `timeout_s` seconds is tried again.
     """
 
     decoding: Decoding = Decoding()

@@ -5,20 +5,19 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from judgeline.verdict import text_hash
-from resources.judges.budget import Budget
-from resources.judges.forms.form import Form, Prompt, Reading
+from resources.judges.budget import Budget, Meter
+from resources.judges.forms.form import PROMPT_VERSION, Prompt, Reading
 from resources.judges.judge import Evidence, Presentation
 from resources.judges.live.asking import Asker
 from resources.judges.live.bridge import as_completed, run_once
 from resources.judges.live.connection import Connection
-from resources.judges.live.costs import Meter
 from resources.judges.live.endpoint import Endpoint, EndpointError, OutOfReachError
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.probe import (
@@ -32,7 +31,6 @@ from resources.judges.live.probe import (
     require_demands,
     sampling,
 )
-from resources.judges.live.prompt import PROMPT_VERSION
 from resources.judges.live.replies import require_message
 from resources.judges.live.troubles import Retries, RetryPolicy
 from resources.judges.remedies import may_pass, remedy_text
@@ -50,7 +48,6 @@ class Site:
 
     Under `folder` it is remembered what endpoints support, unless that is `declared`, and which
     batches are under way. Parts of the identity that are `named` replace ours, or come on top.
-    `warn` is called with each warning for a person.
     """
 
     endpoint: Endpoint
@@ -60,23 +57,17 @@ class Site:
     declared: Capabilities | None = None
     named: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def probes(self) -> Path:
-        """Folder of remembered capabilities."""
-        return self.folder / "endpoints"
-
 
 class ServedJudge:
     """A judge of kind ``openai``: its definition, its prompt, and where it is asked."""
 
     def __init__(self, slug: str, fields: ServedFields, prompt: Prompt, site: Site) -> None:
+        if fields.model is None:
+            raise ValueError(f"judge {slug!r} lacks the key 'model'; add it")
         self._slug, self._fields, self._prompt, self._site = slug, fields, prompt, site
-        self.counts: Counter[str] = Counter()
-
-    @property
-    def form(self) -> Form:
-        """Form in which it is asked."""
-        return self._prompt.form
+        self._url, self._model = site.endpoint.url, fields.model
+        self._place = fields.endpoint_name or self._url  # what the identity of a verdict calls it
+        self.form, self.counts = prompt.form, Counter[str]()
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -91,7 +82,7 @@ class ServedJudge:
 
     def _known(self) -> Capabilities | None:
         site = self._site
-        return site.declared or remembered(site.probes, self._place, self._model)
+        return site.declared or remembered(site.folder, self._place, self._model)
 
     def require_reachable(self) -> None:
         """Ask the endpoint something small, of which nothing is stored."""
@@ -147,7 +138,7 @@ class ServedJudge:
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Reading]]:
+    ) -> Generator[tuple[int, Reading]]:
         """Yield answers as they come, each with the position of its presentation.
 
         Closing the iterator, or an interrupt, cancels the requests in flight.
@@ -155,11 +146,12 @@ class ServedJudge:
         if not presentations:
             return
         self.require_price(budget)
-        connection = self._connection()
-        asker = self._asker(connection, budget)
+        asker = self._asker(budget)
         work = partial(asker.judge, prompt=self._prompt, request=self._request())
         n_workers = _AHEAD * self._fields.concurrency
-        given = as_completed(presentations, work, n_workers=n_workers, closing=connection.close)
+        given = as_completed(
+            presentations, work, n_workers=n_workers, closing=asker.connection.close
+        )
         lost = 0
         with contextlib.closing(given):
             for position, reading in given:
@@ -195,21 +187,6 @@ class ServedJudge:
                 f"the budget is in {budget.currency}, the price of judge {self._slug!r} in "
                 f"{price.currency}; use one currency"
             )
-
-    @property
-    def _url(self) -> str:
-        return self._site.endpoint.url
-
-    @property
-    def _place(self) -> str:
-        """What the identity of a verdict calls the endpoint."""
-        return self._fields.endpoint_name or self._url
-
-    @property
-    def _model(self) -> str:
-        if self._fields.model is None:
-            raise ValueError(f"judge {self._slug!r} lacks the key 'model'; add it")
-        return self._fields.model
 
     @property
     def _is_constrained(self) -> bool:
@@ -262,17 +239,14 @@ class ServedJudge:
             request |= LOG_PROBABILITIES if listed is None else listing(listed)
         return request
 
-    def _connection(self, at_most_s: float = math.inf) -> Connection:
-        return Connection(self._site.endpoint, min(self._fields.timeout_s, at_most_s))
-
-    def _asker(self, connection: Connection, budget: Budget, at_most_s: float = math.inf) -> Asker:
-        fields = self._fields
+    def _asker(self, budget: Budget, at_most_s: float = math.inf) -> Asker:
+        endpoint, timeout_s = self._site.endpoint, min(self._fields.timeout_s, at_most_s)
         return Asker(
-            connection,
-            Retries(self._site.endpoint, self._site.policy, self._warn),
-            Meter(budget, fields.price_per_million, self.counts, self._warn),
-            concurrency=fields.concurrency,
-            timeout_s=min(fields.timeout_s, at_most_s),
+            Connection(endpoint, timeout_s),
+            Retries(endpoint, self._site.policy, self._warn),
+            Meter(budget, self._fields.price_per_million, self.counts, self._warn),
+            concurrency=self._fields.concurrency,
+            timeout_s=timeout_s,
         )
 
     def _warn(self, text: str) -> None:
@@ -280,21 +254,18 @@ class ServedJudge:
 
     def _found(self, ask: Callable[..., Any], *known: Capabilities) -> Capabilities:
         """Return the capabilities of an endpoint, asked now, and remember them."""
-        connection = self._connection(_PROBE_S)
-        asker = self._asker(
-            connection, Budget(), _PROBE_S
-        )  # small, and needed to know what is stored
+        asker = self._asker(Budget(), _PROBE_S)  # small, and needed to know what is stored
 
         def send(request: dict[str, Any]) -> Any:
             return asker.send(QUESTION, request, require_message)
 
         try:
-            probe = Probe(send, connection, self._model, self._fields.decoding)
-            found: Capabilities = run_once(ask(probe, *known), connection.close)
+            probe = Probe(send, asker.connection, self._model, self._fields.decoding)
+            found: Capabilities = run_once(ask(probe, *known), asker.connection.close)
         except EndpointError as error:
             message = self._site.endpoint.redact(f"judge {self._slug!r}: {error}")
             kind = type(error)
         else:
-            remember(self._site.probes, self._place, self._model, found)
+            remember(self._site.folder, self._place, self._model, found)
             return found
         raise kind(message)

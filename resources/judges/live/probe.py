@@ -12,46 +12,41 @@ from pydantic.dataclasses import dataclass
 
 from judgeline.verdict import identity_hash
 from resources.atomic import write_whole
-from resources.judges.forms.form import Form
+from resources.judges.forms.form import Form, named_schema
 from resources.judges.live.connection import Connection
 from resources.judges.live.endpoint import EndpointError, OutOfReachError
-from resources.judges.live.fields import Decoding, ServedFields, require_chance
-from resources.judges.live.prompt import named_schema
+from resources.judges.live.fields import (
+    FEW_ALTERNATIVES,
+    MOST_ALTERNATIVES,
+    Decoding,
+    ServedFields,
+    require_chance,
+)
 from resources.judges.live.replies import member
 from resources.judges.live.troubles import Trouble
 
 _VERSION = "1"
-_LIMIT = "max_completion_tokens"
+LimitField = Literal["max_tokens", "max_completion_tokens"]
+
+_LIMIT: LimitField = "max_completion_tokens"
 _ROOM = 1024  # some models think before they write, and fail without the room for it
 _PATIENCE_S = 150.0  # for one question, attempts and pauses included
 _LIST_S = 20.0
 _NOT_IMPLEMENTED = 501
 _COLOURS = ["teal", "ochre"]
-_SCHEMA = {
-    "type": "object",
-    "properties": {"colour": {"type": "string", "enum": _COLOURS}},
-    "required": ["colour"],
-    "additionalProperties": False,
-}
-
-
-MOST_ALTERNATIVES = 20
-"""Most tokens whose log-probabilities hosted APIs and vLLM tell, unless told otherwise."""
-
-FEW_ALTERNATIVES = 5
-"""What is asked for where more are refused."""
+_SCHEMA = named_schema("colour", {"colour": {"type": "string", "enum": _COLOURS}})
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
 class Capabilities:
     """Capabilities of an endpoint for one model.
 
-    `limit_field` is what it calls the token limit of an answer; `max_context` is in tokens, and
-    None where the endpoint does not say. `alternatives` is of how many tokens it tells the
-    log-probability at a place: 0 where of none but the one said; None where it was not asked.
+    `limit_field` is what it calls the token limit of an answer. `alternatives` is of how many
+    tokens it tells the log-probability at a place: 0 where of none but the one said; None where it
+    was not asked.
     """
 
-    limit_field: Literal["max_tokens", "max_completion_tokens"]
+    limit_field: LimitField
     json_schema: bool
     log_probabilities: bool
     max_context: int | None
@@ -88,27 +83,22 @@ def remembered(folder: Path, place: str, model: str) -> Capabilities | None:
         return None
 
 
-def remember(folder: Path, place: str, model: str, found: Capabilities) -> Path:
-    """Keep capabilities, whole or not at all; return the file."""
-    file = _file(folder, place, model)
+def remember(folder: Path, place: str, model: str, found: Capabilities) -> None:
+    """Keep capabilities, whole or not at all."""
     written = {"endpoint": place, "model": model, **asdict(found)}
+    file = _file(folder, place, model)
     write_whole(file, (json.dumps(written, indent=1) + "\n").encode())
-    return file
 
 
 def _file(folder: Path, place: str, model: str) -> Path:
     name = identity_hash({"version": _VERSION, "endpoint": place, "model": model})
-    return folder / f"{name[:24]}.json"
+    return folder / "endpoints" / f"{name[:24]}.json"
 
 
 def require_demands(
     slug: str, fields: ServedFields, form: Form, url: str, found: Capabilities
 ) -> None:
-    """Check the capabilities of an endpoint against a judge's definition and form.
-
-    ValueError if it lacks what the definition demands, its context is shorter than the answers, or
-    the same question would have to be asked several times at temperature 0.
-    """
+    """Check the capabilities of an endpoint against a judge's definition and form."""
     comes = found.has_logs(with_alternatives=form.needs_alternatives)
     for key, has in (("structured_output", found.json_schema), ("log_probabilities", comes)):
         if getattr(fields, key) == "on" and not has:
@@ -175,7 +165,7 @@ class Probe:
             f"{message}. See whether it is up and serves the model, then run again"
         )
 
-    async def _limit_field(self) -> str:
+    async def _limit_field(self) -> LimitField:
         reply = await self._send({**self._base, "max_tokens": self._room})
         if isinstance(reply, Trouble) and _LIMIT in reply.message:
             reply = await self._send({**self._base, _LIMIT: self._room})
@@ -192,7 +182,7 @@ class Probe:
 
     async def _has_json_schema(self, limit: str) -> bool:
         """Whether a schema binds: the question invites an answer that it does not allow."""
-        schema = {"response_format": named_schema("colour", _SCHEMA)}
+        schema = {"response_format": _SCHEMA}
         reply = await self._unless_refused(limit, schema, "a JSON schema")
         if reply is None:
             return False
@@ -208,8 +198,7 @@ class Probe:
     async def _unless_refused(self, limit: str, extra: dict[str, Any], what: str) -> Any | None:
         """Return the reply to a request for something more, or None if that is turned down.
 
-        Some servers turn it down with an error of their own; that is believed if they answer the
-        plain request meanwhile, and fail again.
+        An error of the server's own is believed if it answers the plain request meanwhile.
         """
         base = {**self._base, limit: self._room}
         for _ in range(2):

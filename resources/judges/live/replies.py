@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from judgeline.verdict import RubricError
-from resources.judges.alignment import answer_span
-from resources.judges.forms.form import Form, Reading
+from resources.judges.forms.evidence import answer_span
+from resources.judges.forms.form import Form, Reading, readable
 from resources.judges.judge import Answer, Presentation
 from resources.judges.live.connection import MalformedReplyError
-from resources.judges.live.prompt import readable
 
 R = TypeVar("R")
 
@@ -31,8 +30,8 @@ _FAILED_ENDS: dict[str, tuple[str, str | None]] = {
 def read_reply(completion: Any, shown: Presentation, form: Form) -> Reading:
     """Return the reading of a chat completion; an unreadable answer has a class of failure.
 
-    Only the message that the judge wrote is read. Scores that stand in the presented texts are
-    not its own, and an answer that did not come to its own end is none.
+    Scores that stand in the presented texts are not the judge's own, and an answer that did not
+    come to its own end is none.
     """
     choice = require_message(completion)["choices"][0]
     text = readable(choice["message"].get("content") or "")
@@ -100,8 +99,7 @@ def _early_end(choice: Any, text: str) -> tuple[str | None, str | None]:
 def _is_ended(choice: Any) -> bool:
     """Whether the judge said all that it had to say.
 
-    A server may state that it does not know, by null; one that leaves the field out states
-    nothing.
+    A server may state that it does not know, by null; leaving the field out states nothing.
     """
     finish = choice.get("finish_reason")
     if finish == "error":
@@ -143,8 +141,8 @@ def _count(value: object) -> int:
 def _log_probabilities(choice: Any, n_listed: int | None, text: str) -> str | None:
     """Return log-probabilities as JSON; None if they have another form, which fails no answer.
 
-    Where `n_listed` is given, what was thought before the answer is left out. Alternatives of later
-    tokens than so many are read by nobody, and are most of the bytes.
+    What was thought before the answer is left out where `n_listed` is given, and alternatives of
+    later tokens than so many.
     """
     content = member(choice.get("logprobs"), "content")
     if not isinstance(content, list) or not content:

@@ -10,10 +10,10 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import aiohttp
 import numpy as np
@@ -53,8 +53,7 @@ class Trouble(NamedTuple):
     """One failed request: the reaction, the class of failure, and the server's words.
 
     `is_doubtful` marks a stop that may concern this one request only: a firewall that dislikes a
-    text says the same as one that dislikes a key. `status` is the HTTP status, if there was one.
-    The message may hold the key until somebody redacts it.
+    text says the same as one that dislikes a key. The message may hold the key.
     """
 
     action: Literal["retry", "note", "stop"]
@@ -106,6 +105,13 @@ class Retries:
         # jitter decides when a request is sent, never what it is or what is made of it
         self._rng = np.random.default_rng()
 
+    async def tried(self, ask: Callable[[], Awaitable[R]], shown: str = "") -> R | Trouble:
+        """Return the outcome of a request, sent once."""
+        try:
+            return await ask()
+        except TROUBLES as error:
+            return self.diagnose(error, shown)
+
     async def insist(
         self, attempt: Callable[[], Awaitable[R | Trouble]], counts: Counter[str]
     ) -> R | Trouble:
@@ -132,8 +138,17 @@ class Retries:
         return (wait or 0.0) + self.policy.delay(number, self._rng)
 
     def diagnose(self, error: Exception, shown: str = "") -> Trouble:
-        """Return the trouble with a failed request, in words without the key."""
-        trouble = diagnose(error, self.policy, shown)
+        """Return the trouble with a failed request, in words without the key.
+
+        A server that quotes `shown`, the text of the request, says nothing about itself by that.
+        """
+        if isinstance(error, StatusError):
+            words, codes = said_in(error.error) or error.text[:_READ], codes_in(error.error)
+            given = (error.status, words, error.headers, self.policy)
+            trouble = diagnose_status(*given, codes=codes, shown=shown)
+        else:
+            named = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
+            trouble = Trouble("retry", "transport", None, ": ".join(named))
         return trouble._replace(message=fit(trouble.message, self.endpoint))
 
     def _close(self, wait: float, trouble: Trouble, attempt: int) -> None:
@@ -159,19 +174,6 @@ def one_line(text: str) -> str:
     return " ".join(inert(text).split())[:_SHOWN]
 
 
-def diagnose(error: Exception, policy: RetryPolicy, shown: str = "") -> Trouble:
-    """Return the trouble with a failed request.
-
-    A server that quotes `shown`, the text of the request, says nothing about itself by that.
-    """
-    if not isinstance(error, StatusError):
-        told = filter(None, (type(error).__name__, str(error), str(error.__cause__ or "")))
-        return Trouble("retry", "transport", None, ": ".join(told))
-    words = said_in(error.error) or error.text[:_READ]
-    codes = codes_in(error.error)
-    return diagnose_status(error.status, words, error.headers, policy, codes=codes, shown=shown)
-
-
 def codes_in(error: object) -> set[str]:
     """Return the codes by which a server names an error, as texts."""
     named = (error.get(name) for name in ("code", "type")) if isinstance(error, dict) else ()
@@ -181,7 +183,7 @@ def codes_in(error: object) -> set[str]:
 def diagnose_status(
     status: int,
     words: str,
-    headers: Any,
+    headers: Mapping[str, str],
     policy: RetryPolicy,
     *,
     codes: Collection[str] = (),
@@ -205,11 +207,7 @@ def diagnose_status(
 
 
 def said_in(body: object) -> str:
-    """Return the server's own words in the body of an error, or an empty text.
-
-    There are as many forms as servers: an object with a message, a detail, a list of those, or
-    just a text.
-    """
+    """Return the server's own words in the body of an error, or an empty text."""
     if isinstance(body, str):
         return body[:_READ]
     if isinstance(body, list):
@@ -238,13 +236,9 @@ def _means(pattern: re.Pattern[str], codes: str, words: str, shown: str) -> bool
     return bool(found) and not all(said in shown.casefold() for said in found)
 
 
-def retry_after(headers: object) -> float | None:
-    """Return the seconds that a server asks to wait, or None if it does not say.
-
-    The header holds seconds or a date; some servers send milliseconds in one of their own.
-    """
-    get = getattr(headers, "get", {}.get)
-    milliseconds, value = _number(get("retry-after-ms")), get("retry-after")
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, or None if it does not say."""
+    milliseconds, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
     if milliseconds is not None:
         return milliseconds / 1000
     seconds = _number(value)

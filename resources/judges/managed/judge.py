@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -12,9 +12,8 @@ from resources.judges.judge import Presentation
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.live.judge import ServedJudge, Site
-from resources.judges.live.probe import FEW_ALTERNATIVES, MOST_ALTERNATIVES, Capabilities
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.live.probe import Capabilities
+from resources.judges.managed.options import Hosting, VllmOptions
 from resources.judges.managed.server import Server, running
 
 _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
@@ -23,8 +22,7 @@ _NOWHERE = Endpoint("http://127.0.0.1/v1", "none")
 class ManagedJudge(ServedJudge):
     """A judge on a vLLM server of our own.
 
-    What the server supports is declared, not asked: an identity needs no server, so that
-    answers that are stored need none either. How many GPUs give an answer is not in it.
+    What the server supports is declared, not asked: answers that are stored need none.
     """
 
     def __init__(
@@ -43,8 +41,9 @@ class ManagedJudge(ServedJudge):
             "max_model_len": str(shaping.max_model_len or ""),
             "extra_args": json.dumps(shaping.extra_args),
         }
-        listed = options.alternatives(MOST_ALTERNATIVES, FEW_ALTERNATIVES)
-        declared = Capabilities("max_tokens", True, True, options.max_model_len, listed)
+        declared = Capabilities(
+            "max_tokens", True, True, options.max_model_len, options.alternatives
+        )
         site = Site(_NOWHERE, hosting.logs, warn=hosting.warn, declared=declared, named=named)
         super().__init__(slug, fields, prompt, site)
         self._options, self._hosting = options, hosting
@@ -63,7 +62,7 @@ class ManagedJudge(ServedJudge):
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
-    ) -> Iterator[tuple[int, Reading]]:
+    ) -> Generator[tuple[int, Reading]]:
         """Yield the answers of a served judge, on a server that runs until then and no longer."""
         if not presentations:
             return

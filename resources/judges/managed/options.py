@@ -1,12 +1,18 @@
-"""Options of a managed vLLM server, under a judge's key `vllm` in `config/judges.yaml`."""
+"""Options of a vLLM server, under a judge's key `vllm` in `config/judges.yaml`, and its host."""
 
+import logging
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Self
+from pathlib import Path
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from resources.judges.live.fields import LOOKS_SECRET
+from resources.config.paths import home
+from resources.judges.live.fields import FEW_ALTERNATIVES, LOOKS_SECRET, MOST_ALTERNATIVES
 
 _HAVE_A_KEY = {
     "--model": "model",
@@ -46,9 +52,8 @@ _SPEED_ONLY = (
 class VllmOptions(BaseModel):
     """Options that start the server of a judge of kind ``vllm``.
 
-    GPUs share one copy of the model, copies share the work; `dtype` ``auto`` is the model's own.
-    `extra_args` go to the server as they are, such as ``--reasoning-parser`` and ``qwen3``. A
-    slot of the Dagster pool is held while the server runs. A start may include a download.
+    GPUs share one copy of the model, copies share the work. A slot of the Dagster pool is held
+    while the server runs. A start may include a download.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -76,8 +81,9 @@ class VllmOptions(BaseModel):
                 raise ValueError(f"number {position} holds what looks like a key; it {_REFUSED}")
         return given
 
-    def alternatives(self, most: int, few: int) -> int:
-        """Return how many log-probabilities the server tells at a place: `most`, or else `few`.
+    @property
+    def alternatives(self) -> Literal[5, 20]:
+        """Number of log-probabilities that the server tells at a place.
 
         Its limit is 20 unless ``--max-logprobs`` says otherwise; -1 is none.
         """
@@ -87,7 +93,8 @@ class VllmOptions(BaseModel):
             for name, value in pairwise(words)
             if _flag(name) == "--max-logprobs" and re.fullmatch(r"-?\d+", value)
         ]
-        return few if limits and 0 <= limits[-1] < most else most
+        few = limits and 0 <= limits[-1] < MOST_ALTERNATIVES
+        return FEW_ALTERNATIVES if few else MOST_ALTERNATIVES
 
     def shaping(self) -> Self:
         """Return the options without those that change how fast an answer comes, not which."""
@@ -111,3 +118,34 @@ def _without_speed(arguments: tuple[str, ...]) -> tuple[str, ...]:
         if not dropping:
             kept.append(argument)
     return tuple(kept)
+
+
+_LOG = logging.getLogger(__name__)
+
+Claim = Callable[[str], AbstractContextManager[object]]
+
+
+@dataclass
+class Hosting:
+    """Needs of a judge at its host; no server runs on after it.
+
+    `tell` hears how batches and the start of a server go, `warn` each warning for a person. `claim`
+    returns a context that holds a slot of a pool; by default none.
+    """
+
+    tell: Callable[[str], None] = _LOG.info
+    claim: Claim = nullcontext
+    warn: Callable[[str], None] = _LOG.warning
+    logs: Path = field(default_factory=lambda: home() / "logs" / "vllm")
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def scope(self) -> ExitStack:
+        """Return a stack for one server, closed by its user, or else with this hosting."""
+        return self._open.enter_context(ExitStack())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop every server that somebody left running."""
+        self._open.close()

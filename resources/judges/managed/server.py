@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -19,8 +20,7 @@ from typing import IO
 from resources.judges.live.endpoint import Endpoint
 from resources.judges.live.fields import ServedFields
 from resources.judges.managed import guard
-from resources.judges.managed.hosting import Hosting
-from resources.judges.managed.options import VllmOptions
+from resources.judges.managed.options import Hosting, VllmOptions
 
 Tell = Callable[[str], None]
 
@@ -53,34 +53,29 @@ class VllmError(RuntimeError):
     """The server could not be started, or did not stay up."""
 
 
+@dataclass(repr=False)
 class Server:
     """A running server: where it is, how it was started, and whether it still runs."""
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        endpoint: Endpoint,
-        command: list[str],
-        log: Path,
-        *,
-        model: str,
-        report: IO[str] | None = None,
-    ) -> None:
-        self._process, self.endpoint, self.command, self.log = process, endpoint, command, log
-        self._model, self._report = model, report
-        self.version = "unknown"
+    process: subprocess.Popen[bytes]
+    endpoint: Endpoint
+    command: list[str]
+    log: Path
+    model: str
+    report: IO[str] | None = None
+    version: str = "unknown"
 
     @property
     def exit_code(self) -> int | None:
         """Exit code of the server; None while it runs."""
-        return self._process.poll()
+        return self.process.poll()
 
     def has_ended(self) -> bool:
         """Return whether the server is gone, after a moment in which its end can become known."""
         if self._is_ready():
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LONGEST_END_S)
+            self.process.wait(_LONGEST_END_S)
         return self.exit_code is not None
 
     def last_lines(self, n_lines: int = _LAST_LINES) -> list[str]:
@@ -121,20 +116,20 @@ class Server:
 
     def stop(self) -> None:
         """Stop the server and everything it started; return when all of it is gone."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        if self._process.wait() < 0:  # somebody killed the guard, which kept its word till then
-            said = "" if self._report is None else self._report.read()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        if self.process.wait() < 0:  # somebody killed the guard, which kept its word till then
+            said = "" if self.report is None else self.report.read()
             clear_up(int(said) if said else None, str(self.endpoint.key), PATIENCE_S)
-        if self._report is not None:
-            self._report.close()
+        if self.report is not None:
+            self.report.close()
 
     def _is_ready(self) -> bool:
         """Whether our model is served there, to our key; another server on the port has neither."""
         return (
             self.exit_code is None
             and self._get("/health") is not None
-            and self._model in _model_names(self._get("/v1/models"))
+            and self.model in _model_names(self._get("/v1/models"))
         )
 
     def _get(self, path: str) -> dict[str, object] | None:
@@ -220,9 +215,6 @@ def _new_log(logs: Path, slug: str) -> Path:
 
 def clear_up(session: int | None, mark: str, patience_s: float) -> None:
     """Return when a server and what it started is gone; kill what is left after a while.
-
-    A server is asked to stop by the end of its guard. Where there is no ``/proc``, what left the
-    session is not found.
 
     `session` is the one that the server leads, if it is known; `mark` a text in the environment of
     its processes alone; after `patience_s` seconds the rest is killed.

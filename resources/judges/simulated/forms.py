@@ -1,15 +1,13 @@
 """Simulated judges asked for one word: a score of one completion, or a choice between two.
 
-The judge is the one that grades by the rubric, with its lasting opinions, biases and failures.
-It has a probability for every word that it could have said, says one of them drawn by these
-probabilities, and gives a reason in one sentence. The reason tells what the judge believes: it
-errs as the judge does, and lets nobody see past its errors.
+The judge is the one that grades by the rubric. It says one word drawn by its odds, and a reason
+that tells what it believes: it errs as the judge does.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +16,15 @@ from numpy.typing import NDArray
 from judgeline.elo import keyed_rng
 from judgeline.verdict import CRITERIA, LOWEST_SCORE, text_hash
 from resources.arena.checker import BROKEN_LAYOUT, TYPOS_TO_ZERO, Reading
+from resources.arena.prompts import Prompt as ArenaPrompt
 from resources.judges.forms.form import Chances, Prompt
 from resources.judges.judge import Presentation
 from resources.judges.simulated.judge import (
     BEST,
     WORST,
     BuiltinJudge,
+    BuiltinTraits,
     Opinion,
-    SimulatedJudge,
     spoilt,
 )
 
@@ -44,8 +43,8 @@ Floats = NDArray[np.float64]
 class Belief(NamedTuple):
     """Belief of a simulated judge about a text in one presentation: the truth plus its errors.
 
-    `reading` is what is there; `points` what the judge makes of it as a whole, in rubric points;
-    `misread` (6,) by how many rubric points it errs on each criterion.
+    `points` is what the judge makes of the text as a whole, in rubric points; `misread` (6,) by how
+    many rubric points it errs on each criterion.
     """
 
     reading: Reading
@@ -53,34 +52,36 @@ class Belief(NamedTuple):
     misread: Floats
 
 
-class BuiltinFormJudge(SimulatedJudge):
+class BuiltinFormJudge(BuiltinJudge):
     """A simulated judge asked in another form than the rubric."""
 
-    def __init__(self, judge: BuiltinJudge, prompt: Prompt) -> None:
-        template, form = prompt
+    def __init__(
+        self,
+        traits: BuiltinTraits,
+        family: str,
+        prompts: Sequence[ArenaPrompt],
+        template: str,
+        asked: Prompt,
+    ) -> None:
+        super().__init__(traits, family, prompts, template)
+        self.form = asked.form
         try:
-            form.chances([BEST, WORST], _SUREST)
+            self.form.chances([BEST, WORST], _SUREST)
         except NotImplementedError:
-            problem = f"simulated judges are not asked in the form {form.name!r}"
+            problem = f"simulated judges are not asked in the form {self.form.name!r}"
             raise ValueError(f"{problem}: remove it from 'asks'") from None
-        self.identity: Mapping[str, str] = {
-            **judge.identity,
+        self.identity = {
+            **self.identity,
             "version": _VERSION,
-            "template": text_hash(template),
-            **form.identity,
+            "template": text_hash(asked.template),
+            **self.form.identity,
         }
-        self.form = form
-        self._judge = judge
-        self.template_tokens = len(template.split())
+        self.template_tokens = len(asked.template.split())
 
     def texts(self, shown: Presentation) -> list[str]:
         """Return one completion, or two."""
         quoted = self.form.wording.quoted.values()
         return [getattr(shown, text) for text in quoted if text != "instruction"]
-
-    def opinion(self, shown: Presentation, text: str) -> Opinion:
-        """Return the opinion of the judge that grades by the rubric."""
-        return self._judge.opinion(shown, text)
 
     def reply(
         self, shown: Presentation, opinions: list[Opinion]
@@ -91,37 +92,27 @@ class BuiltinFormJudge(SimulatedJudge):
         ladder = np.cumsum(odds.probabilities)
         place = int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))
         whole = f"{odds.words[place]}\n\n{reason}"
-        text, failure = spoilt(whole, self._judge.traits, rng, _MALFORMED)
+        text, failure = spoilt(whole, self.traits, rng, _MALFORMED)
         tokens = _write_odds(reason, odds, place, rng) if text == whole else None
         return text, failure, tokens
 
     def _rng(self, shown: Presentation, *purpose: str) -> np.random.Generator:
         names = (self.form.name, *purpose, shown.instruction, *self.texts(shown))
-        return keyed_rng(self._judge.traits.seed, self._judge.key, *names, str(shown.replicate))
+        return keyed_rng(self.traits.seed, self.key, *names, str(shown.replicate))
 
     def _beliefs(
         self, shown: Presentation, opinions: list[Opinion], rng: np.random.Generator
     ) -> list[Belief]:
-        """Return the judge's beliefs about one text, or about two beside each other.
-
-        Opinion, mood and biases lean on all criteria alike; noise is one draw for each of them.
-        """
-        traits = self._judge.traits
+        """Return the judge's beliefs about one text, or about two beside each other."""
         readings = [reading for reading, _ in opinions]
-        lean = np.array([liking for _, liking in opinions])
-        lean += traits.mood * rng.standard_normal(len(opinions))
-        if len(readings) == 2:
-            n_words = [max(reading.n_words, 1) for reading in readings]
-            longer = math.log2(n_words[0] / n_words[1]) / 2
-            lean += np.array([traits.position_bias, 0.0])
-            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+        lean = self.lean(opinions, rng)
         draws = self._rng(shown, "misreadings").standard_normal((len(opinions), len(CRITERIA)))
-        points, misread = _points(readings) + lean, lean[:, None] + traits.noise * draws
+        points, misread = _points(readings) + lean, lean[:, None] + self.traits.noise * draws
         return [Belief(*each) for each in zip(readings, points, misread, strict=True)]
 
     def _odds(self, beliefs: list[Belief]) -> tuple[Chances, str]:
         """Return the odds of the first word, and the reason."""
-        spread = max(_SUREST, _ONE_MARK * self._judge.traits.noise)
+        spread = max(_SUREST, _ONE_MARK * self.traits.noise)
         odds = self.form.chances([one.points for one in beliefs], spread)
         if len(beliefs) == 1:
             return odds, f"The response {_findings(beliefs[0])}."
@@ -153,10 +144,7 @@ def _findings(belief: Belief) -> str:
 
 
 def _write_odds(reason: str, odds: Chances, said: int, rng: np.random.Generator) -> str:
-    """Return the tokens of an answer and their log-probabilities as an endpoint tells them.
-
-    The reason is the more surprising to the judge, the less sure it is of its first word.
-    """
+    """Return the tokens of an answer and their log-probabilities as an endpoint tells them."""
     other, stray = _ELSEWHERE
     chances = [(word, (1 - stray) * p) for word, p in zip(*odds, strict=True)] + [(other, stray)]
     listed = sorted(

@@ -1,11 +1,10 @@
 """Simulated judges: they read the texts of the built-in arena and grade them, with declared flaws.
 
-A judge checks each completion as anybody could, turns what it finds into marks from 1 to 10,
-adds its noise and biases, and answers in the format asked of a real judge - now and then badly.
-What it draws depends on its identity and on the texts, not on when it is asked.
+What a judge draws depends on its identity and on the texts, not on when it is asked.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -37,27 +36,12 @@ Floats = NDArray[np.float64]
 class BuiltinTraits(BaseModel):
     """Errors of a simulated judge, in rubric points, or as rates in [0, 1].
 
-    Attributes
-    ----------
-    seed : int
-        Seed of everything the judge draws.
-    noise : float
-        Standard deviation per criterion and presentation.
-    mood : float
-        Standard deviation per response and presentation, common to the criteria.
-    taste : float
-        Standard deviation of a lasting opinion of a completion, the same in every presentation.
-    style_taste : float
-        Standard deviation of a lasting opinion of a contestant's closing ornament: an error
-        that more battles do not average out.
-    position_bias : float
-        Added to the response shown first.
-    verbosity_bias : float
-        Added per doubling of length over the other response, half of it to either.
-    family_bias : float
-        Added to a completion in the style of the judge's own family.
-    malformed_rate, refusal_rate, truncated_rate : float
-        Shares of answers that nobody can use.
+    `noise` is the standard deviation per criterion and presentation, `mood` per response and
+    presentation, `taste` of a lasting opinion of a completion, `style_taste` of one of a
+    contestant's ornament: an error that more battles do not average out. Biases are added: to the
+    response shown first, per doubling of length over the other (half of it to either), and to a
+    completion in the style of the judge's own family. Rates are shares of answers that nobody can
+    use.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,13 +62,27 @@ class BuiltinTraits(BaseModel):
 Opinion = tuple[checker.Reading, float]
 
 
-class SimulatedJudge:
-    """Simulated judges in any form: each text is read once, and tokens are words."""
+class BuiltinJudge:
+    """A simulated judge over the prompts of one arena, asked for the rubric; tokens are words."""
 
-    identity: Mapping[str, str]
     form: Form = RUBRIC
     evidence: Evidence = "log-probabilities"
-    template_tokens: int
+
+    def __init__(
+        self, traits: BuiltinTraits, family: str, prompts: Sequence[Prompt], template: str
+    ) -> None:
+        self.identity: Mapping[str, str] = {
+            "kind": "builtin",
+            "version": _VERSION,
+            "family": family,
+            "traits": json.dumps(traits.model_dump(), sort_keys=True),
+            "template": text_hash(template),
+        }
+        self.traits, self._family = traits, family
+        self.template_tokens = len(template.split())
+        self._prompts = {prompt.instruction: prompt for prompt in prompts}
+        self._habits: dict[str, float] = {}
+        self.key = identity_hash(self.identity)
 
     def answer(
         self, presentations: Sequence[Presentation], budget: Budget
@@ -108,36 +106,6 @@ class SimulatedJudge:
     def texts(self, shown: Presentation) -> list[str]:
         """Return the completions of a presentation."""
         return [shown.first_completion, shown.second_completion]
-
-    def opinion(self, shown: Presentation, text: str) -> Opinion:
-        """Return the reading of a text, and the judge's lasting opinion of it in points."""
-        raise NotImplementedError
-
-    def reply(
-        self, shown: Presentation, opinions: list[Opinion]
-    ) -> tuple[str, str | None, str | None]:
-        """Return the text of an answer, its failure class and its log-probabilities."""
-        raise NotImplementedError
-
-
-class BuiltinJudge(SimulatedJudge):
-    """A simulated judge over the prompts of one arena, asked for the rubric."""
-
-    def __init__(
-        self, traits: BuiltinTraits, family: str, prompts: Sequence[Prompt], template: str
-    ) -> None:
-        self.identity: Mapping[str, str] = {
-            "kind": "builtin",
-            "version": _VERSION,
-            "family": family,
-            "traits": json.dumps(traits.model_dump(), sort_keys=True),
-            "template": text_hash(template),
-        }
-        self.traits, self._family = traits, family
-        self.template_tokens = len(template.split())
-        self._prompts = {prompt.instruction: prompt for prompt in prompts}
-        self._habits: dict[str, float] = {}
-        self.key = identity_hash(self.identity)
 
     def opinion(self, shown: Presentation, text: str) -> Opinion:
         """Return the judge's reading and lasting opinion of a text, the same in every form."""
@@ -166,19 +134,27 @@ class BuiltinJudge(SimulatedJudge):
         """Return marks for both texts, with a reason."""
         names = (shown.instruction, *self.texts(shown), str(shown.replicate))
         rng = keyed_rng(self.traits.seed, self.key, *names)
-        marks = self._marks(opinions[0], opinions[1], rng)
+        marks = self._marks(opinions, rng)
         whole = _write(marks, opinions[0][0], opinions[1][0])
         return (*spoilt(whole, self.traits, rng, _MALFORMED), None)
 
-    def _marks(self, first: Opinion, second: Opinion, rng: np.random.Generator) -> list[list[int]]:
-        """Return six integer marks for either response, in points."""
+    def lean(self, opinions: list[Opinion], rng: np.random.Generator) -> Floats:
+        """Return by how many points opinion, mood and biases lean on all criteria of each text."""
         traits = self.traits
-        levels = np.array([first[0].levels, second[0].levels])
-        longer = np.log2(max(first[0].n_words, 1) / max(second[0].n_words, 1)) / 2
-        lean = np.array([first[1], second[1]]) + traits.mood * rng.standard_normal(2)
-        lean += np.array([traits.position_bias, 0.0])
-        lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
-        noise = traits.noise * rng.standard_normal(levels.shape)
+        lean = np.array([liking for _, liking in opinions])
+        lean += traits.mood * rng.standard_normal(len(opinions))
+        if len(opinions) == 2:
+            first, second = (max(reading.n_words, 1) for reading, _ in opinions)
+            longer = math.log2(first / second) / 2
+            lean += np.array([traits.position_bias, 0.0])
+            lean += traits.verbosity_bias * longer * np.array([1.0, -1.0])
+        return lean
+
+    def _marks(self, opinions: list[Opinion], rng: np.random.Generator) -> list[list[int]]:
+        """Return six integer marks for either response, in points."""
+        levels = np.array([reading.levels for reading, _ in opinions])
+        lean = self.lean(opinions, rng)
+        noise = self.traits.noise * rng.standard_normal(levels.shape)
         points = WORST + (BEST - WORST) * levels + lean[:, None] + noise
         marks: list[list[int]] = (
             np.clip(np.rint(points), LOWEST_SCORE, HIGHEST_SCORE).astype(int).tolist()
@@ -209,8 +185,7 @@ def spoilt(
 ) -> tuple[str, str | None]:
     """Return the answer, or at the declared rates what a judge may send in its place.
 
-    `malformed` are the ways in which an answer can miss its format, all as likely. An answer that
-    is cut off ends before its explanation, which an empty line sets off.
+    An answer that is cut off ends before its explanation, which an empty line sets off.
     """
     fate, which, where = rng.random(3)
     if fate < traits.malformed_rate:

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from assets.judging.asking import _say, _warn
+from assets.judging.asking import _log
 from pipelines.commands.console import RunReporter, cause
 
 
@@ -107,9 +107,9 @@ def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(
     @dg.asset
     def asking(context: dg.AssetExecutionContext) -> None:
         for _ in range(3):
-            _say(context, "j", "answered 5 of 600")
+            _log(context, "j: answered 5 of 600")
         said = "HTTP 429, waits 120 s, attempt 2 of 8"
-        requests = threading.Thread(target=_warn, args=(context, "j", said))
+        requests = threading.Thread(target=_log, args=(context, f"j: {said}", logging.WARNING))
         requests.start()  # a thread of its own sends them
         requests.join()
 

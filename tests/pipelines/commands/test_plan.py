@@ -20,9 +20,8 @@ from resources.config.options import PanelOptions
 from resources.corpora.reading import read_corpus
 from resources.judges.budget import Budget
 from resources.judges.buying import RETRIED, Buyer
-from resources.judges.calls import call_identity, judge_key, present
 from resources.judges.catalog import open_judge
-from resources.judges.judge import Answer
+from resources.judges.judge import Answer, call_identity, judge_key, present
 from resources.judges.judge_plan import JudgePlan, TokenEstimate, told
 from resources.judges.live.probe import Capabilities, remember
 from resources.store.verdicts import VerdictStore
@@ -75,7 +74,7 @@ class Desk:
     def buy(self, n_battles: int, status: str = "ok", n_runs: int = 1) -> None:
         """Store answers to both orders of the first battles: 400 and 10 tokens each."""
         capabilities = Capabilities("max_tokens", True, False, None)
-        remember(self.folder / "home" / "endpoints", URL, "tiny", capabilities)
+        remember(self.folder / "home", URL, "tiny", capabilities)
         opened = open_judge(self.judge, self.corpus)
         battles = pd.read_parquet(self.folder / "battles.parquet").head(n_battles)
         answer = Answer("{}", None if status == "ok" else status, 400, 10)
@@ -299,7 +298,7 @@ N_SCORES = 2 * N_BATTLES  # every text is another
 
 def known(desk: Desk, *, logs: bool = True, alternatives: int | None = 20) -> None:
     found = Capabilities("max_tokens", True, logs, None, alternatives)
-    remember(desk.folder / "home" / "endpoints", URL, "tiny", found)
+    remember(desk.folder / "home", URL, "tiny", found)
 
 
 def plan_of(desk: Desk, **fields: object) -> JudgePlan:

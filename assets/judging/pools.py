@@ -16,7 +16,7 @@ import dagster as dg
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
-from resources.judges.managed.hosting import Hosting
+from resources.judges.managed.options import Hosting
 
 ONE_SERVER = 1
 """Limit of a pool of GPUs that nobody gave one, whatever the default limit is."""
@@ -174,7 +174,7 @@ class Slot:
         A place without a file was not taken by us, and nothing is known about it.
         """
         info = self._storage.get_concurrency_info(self.pool)
-        places = [*info.claimed_slots, *info.pending_steps]
+        places: list[Any] = [*info.claimed_slots, *info.pending_steps]
         runs = {place.run_id for place in places if place.step_key == self._name}
         return [run_id for run_id in sorted(runs) if self._is_freed(run_id)]
 

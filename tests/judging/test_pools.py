@@ -12,8 +12,8 @@ import dagster as dg
 import managed
 import pytest
 
-from resources.judges.managed import pool
-from resources.judges.managed.pool import claimed
+from assets.judging import pools as pool
+from assets.judging.pools import claimed
 
 pytestmark = pytest.mark.slow
 
