@@ -128,11 +128,6 @@ def told_by(result: dg.AssetCheckResult) -> str:
     return str(result.description)
 
 
-def test_a_battle_is_between_two_models(raw_battles):
-    turned = raw_battles.assign(model_b=raw_battles["model_a"])
-    assert "between two models" in told_by(BATTLES.check("battles_are_clean", turned))
-
-
 @pytest.mark.parametrize(
     ("n_bad", "readable", "few"), [(2, True, True), (10, True, False), (70, False, False)]
 )
@@ -189,3 +184,25 @@ def test_a_rare_model_is_covered_once_all_its_battles_are_chosen(raw_battles, sa
     chosen = pd.concat([sampled_battles, rare], ignore_index=True)
     assert corpus.sample_covers_the_models(chosen, everything).passed
     assert not corpus.sample_covers_the_models(sampled_battles, everything).passed
+
+
+def test_clean_battles(raw_battles):
+    check = "battles_are_clean"
+    bare = raw_battles.assign(human_outcome=np.nan, completion_a=None, n_turns=pd.NA)
+    for sound in (raw_battles, bare):
+        assert BATTLES.check(check, sound).passed
+    names = ("battle_id", "question_id", "cluster_id", "model_a", "model_b")
+    faults = broken(raw_battles, **dict.fromkeys(names), human_outcome=0.3, n_turns=0)
+    faults.loc[faults.index[7], "battle_id"] = "battle-08"
+    faults.loc[faults.index[9], "model_b"] = faults["model_a"].iloc[9]
+    told = told_by(BATTLES.check(check, faults))
+    for words in (
+        *(f"{name} is known" for name in names),
+        "battle_id is unique",
+        "between two models",
+        "human_outcome is 1, 0.5, 0 or null",
+        "battle-05 (human_outcome=0.3)",
+        "n_turns is at least 1",
+    ):
+        assert words in told
+    assert "passes the filters" in told_by(BATTLES.check(check, raw_battles.head(0)))

@@ -1,4 +1,5 @@
 import dagster as dg
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -70,3 +71,19 @@ def test_self_contained_page(tmp_path, page, passed):
     result = self_contained(path)
     assert result.passed is passed
     assert result.severity == dg.AssetCheckSeverity.WARN
+
+
+def test_figures_off_their_scale_are_told_and_missing_ones_are_no_error(compared):
+    check = "comparison_is_sound"
+    assert JUDGE_COMPARISON.check(check, compared.assign(spearman=np.nan, kappa=np.nan)).passed
+    off = {"mae": -1.0, "spearman": 1.2, "kendall": -1.2, "kappa": 1.2, "coverage": 1.2}
+    broken = compared.assign(**off, n_failed=compared["n_verdicts"] + 1)
+    result = JUDGE_COMPARISON.check(check, pd.concat([broken, broken.head(1)]))
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    for words in ("mae is positive", "one row per method", "no more verdicts failed"):
+        assert words in result.description
+    for name in ("spearman", "kendall", "kappa", "coverage"):
+        assert f"{name} lies in" in result.description
+    lacking = JUDGE_COMPARISON.check(check, compared.drop(columns="mae"))
+    assert "missing columns: mae" in lacking.description
+    assert "a judge is compared" in JUDGE_COMPARISON.check(check, compared.head(0)).description

@@ -155,9 +155,17 @@ def test_tables_as_they_are_made_keep_every_rule(lineage, table) -> None:
     assert [one.description for one in results if not one.passed] == []
 
 
-def test_probabilities_over_less_than_half_warn(lineage) -> None:
-    said = lineage.stored("choice_verdicts", "asked").query("status == 'ok'")
-    assert not CHOICE_VERDICTS.check("choices_are_covered", said.assign(covered=0.4)).passed
+@pytest.mark.parametrize(
+    ("table", "check", "cells", "severity"),
+    [
+        (CHOICE_VERDICTS, "choices_are_covered", {"covered": 0.4}, WARN),
+        (SCORE_VERDICTS, "scores_are_well_formed", {"score": np.nan}, ERROR),
+    ],
+)
+def test_answers_that_say_too_little_are_found(lineage, table, check, cells, severity) -> None:
+    said = lineage.stored(table.name, "asked").query("status == 'ok'")
+    result = table.check(check, said.assign(**cells))
+    assert (result.passed, result.severity) == (False, severity)
 
 
 def test_a_source_that_misses_many_battles_warns(lineage) -> None:

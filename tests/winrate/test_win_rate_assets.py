@@ -161,3 +161,11 @@ def test_coverage_of_a_third_below_chance_warns(n_held, n_models, passed):
     assert (result.passed, result.severity) == (passed, WARN)
     assert (WEAKEST in result.description) is not passed
     assert STRONGEST not in result.description
+
+
+def test_a_win_rate_that_should_not_be_there_is_named(rates):
+    assert ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", rates).passed
+    broken = _at(rates, 5, status="chance")
+    result = ADJUSTED_WIN_RATES.check("win_rates_lie_in_their_intervals", broken)
+    assert not result.passed
+    assert "m05" in result.description
