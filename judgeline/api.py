@@ -17,9 +17,12 @@ import numpy as np
 import pandas as pd
 
 from judgeline.diagnosis import Diagnosis, doctor
-from judgeline.diagnostics import diagnose_judge
+from judgeline.diagnostics import Diagnostics, diagnose_judge
 from judgeline.elo import (
     HEADLINE,
+    BetaFolds,
+    CodedBattles,
+    HeldOutRatings,
     RatingSettings,
     fit_beta_folds,
     rate,
@@ -513,24 +516,29 @@ def rank_battles(scored: pd.DataFrame, settings: RankSettings) -> Ranking:
             l2=settings.l2,
         ),
     )
-    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
-    diagnostics = diagnose_judge(
-        coded,
-        folds,
-        heldout,
-        l2=settings.l2,
-        language=scored["language"].to_numpy(dtype=object, na_value=None),
-        **numbers,
-    )
     tables: tuple[NamedTuple, ...] = (
         leaderboard,
         wanted,
         folds,
         calibration,
         summarise(wanted),
-        diagnostics,
+        _diagnosed(scored, coded, folds, heldout, settings.l2),
     )
     return Ranking(*map(as_table, tables))
+
+
+def _diagnosed(
+    scored: pd.DataFrame, coded: CodedBattles, folds: BetaFolds, heldout: HeldOutRatings, l2: float
+) -> Diagnostics:
+    numbers: dict[str, Any] = {name: as_numbers(scored[name]) for name in (*ORDERS, *LENGTHS)}
+    return diagnose_judge(
+        coded,
+        folds,
+        heldout,
+        l2=l2,
+        language=scored["language"].to_numpy(dtype=object, na_value=None),
+        **numbers,
+    )
 
 
 def _require_recorded(scored: pd.DataFrame, settings: RankSettings) -> None:
