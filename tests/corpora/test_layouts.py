@@ -24,6 +24,7 @@ from judgeline.io import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES, score
 from judgeline.io.softelo import _read_scores as read_scores
 from judgeline.verdict.outcomes import CRITERIA
 from resources.config.corpora import ArenaHardOptions, CorpusDefinition, load_corpora
+from resources.config.paths import ROOT
 from resources.corpora.reading import CorpusRead, read_corpus, read_files
 from resources.corpora.verdict_files import joined, labelled, split_answer
 
@@ -264,7 +265,7 @@ def test_thirty_real_models(preferences: Path) -> None:
         published[~alone].groupby("model")["preference"].mean(),
         check_names=False,
     )
-    entry = load_corpora()["alpacaeval-reference"]
+    entry = load_corpora(ROOT / "config" / "examples" / "corpora.yaml")["alpacaeval-reference"]
     assert entry.reference.model == published["reference_model"].iloc[0]
     assert entry.judges == found.verdicts["judge"].unique().tolist()
 
