@@ -328,7 +328,8 @@ def test_the_report_of_a_run_fits_and_finds_battles(finished, browser, best, wid
     browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
     assert fits(browser, width)
     shown = browser.execute_script(
-        "const of = document.querySelector('#j1-all .browser'), choice = of.querySelector('select');"
+        "const of = document.querySelector('#j1-all .browser');"
+        "const choice = of.querySelector('select');"
         "choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));"
         "return [...of.querySelectorAll('.battle')].filter(b => b.checkVisibility())"
         ".map(b => b.dataset.model)",
